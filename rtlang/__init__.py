@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from rtlang.lang.values import Value as Value
     from rtlang.lang.values import arg as arg
     from rtlang.runtime.runtime import Runtime as Runtime
+    from rtlang_grammars import Indentation as Indentation
 
 _MODULES = {
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
@@ -103,6 +104,7 @@ _MODULES = {
     "rtlang.lang.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",
     "rtlang.client.connect": "connect",
+    "rtlang_grammars": "Indentation",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 

@@ -288,9 +288,8 @@ def check(settings: dict[str, Any]) -> None:
         typer.echo(
             f"memory      weights need {system_resources.show_bytes(needed)}, {system_resources.show_bytes(free)} available"
         )
-        if config.grammar_backend == "rtlang":
-            seconds = import_module("rtlang_grammars.api.precompile").precompile()
-            typer.echo(f"grammars    native backend, code compiled in {seconds:.1f} s (cached on disk)")
+        seconds = import_module("rtlang_grammars.api.precompile").precompile()
+        typer.echo(f"grammars    native code compiled in {seconds:.1f} s (cached on disk)")
         with _started(config) as runtime:
             dtype = str(loader.pick_dtype(config.dtype, config.device)).removeprefix("torch.")
             threads = config.num_threads or this_machine().num_cores

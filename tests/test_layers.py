@@ -53,11 +53,14 @@ MAY_IMPORT_TORCH = (
     "rtlang.cache.pool",
     "rtlang_kernels",
     "rtlang_kernels_bench",
+    "rtlang_grammars.plugs",
     "rtlang.bench.static_batching",  # the baseline is transformers used directly
 )
 NEVER_AT_MODULE_LEVEL = {"triton", "transformers", "outlines", "outlines_core", "llguidance", "xgrammar"}
 # Kernels are compiled where they are defined, so these import triton at module level; others import them inside a function only.
 TRITON_SIDE = "rtlang_kernels.triton"
+# Modules for one other library each, which are of no use without it; nothing of ours imports them.
+PLUGS = "rtlang_grammars.plugs"
 # Besides those, slow to import (tens of milliseconds to seconds) and of use to few programs.
 MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
     "pydantic",
@@ -160,7 +163,8 @@ def torch_out_of_place(found: Import) -> bool:
 
 def slow_at_module_level(found: Import) -> bool:
     is_slow = found.target.split(".")[0] in NEVER_AT_MODULE_LEVEL or is_within(found.target, TRITON_SIDE)
-    return is_slow and not found.is_inside_function and not is_within(found.importer, TRITON_SIDE)
+    is_allowed = is_within(found.importer, TRITON_SIDE) or is_within(found.importer, PLUGS)
+    return is_slow and not found.is_inside_function and not is_allowed
 
 
 def needlessly_inside_function(found: Import) -> bool:
@@ -172,6 +176,9 @@ def needlessly_inside_function(found: Import) -> bool:
         is_within(found.target, "rtlang_grammars.schema.value_checks")
         and found.importer == "rtlang.lang.output_types.types"
     )
+    # The plug into outlines serves two libraries, of which one is enough; that into vllm must not load numba in its workers.
+    may_be |= is_within(found.target, f"{PLUGS}.llama_cpp")
+    may_be |= found.importer == f"{PLUGS}.vllm"
     # They import lark, which takes 60 ms and which only Lark grammars need.
     may_be |= is_within(found.target, "rtlang_grammars.lowering.lexed_tables")
     may_be |= is_within(found.target, "rtlang_grammars.context_free.lexing.parse_trees")

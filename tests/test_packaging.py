@@ -21,13 +21,15 @@ PACKAGES = {
 UNDECLARED = {
     ".": {
         "flashinfer",
+        "llama_cpp",
+        "vllm",
         "outlines_core",
         "jsonschema_specifications",
         "referencing",
         "pydantic_core",
         "typing_extensions",
     },
-    "grammars": {"jsonschema", "referencing"},
+    "grammars": {"jsonschema", "referencing", "llama_cpp", "pydantic"},
     "kernels": set(),
 }
 

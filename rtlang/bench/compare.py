@@ -33,7 +33,7 @@ from rtlang.model.loading.loader import model_directory, pick_dtype
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.system_resources import num_cores
 from rtlang.runtime.runtime import Runtime
-from rtlang_grammars import CompiledGrammar, create_backend
+from rtlang_grammars import CompiledGrammar, RtlangBackend
 
 QUICK_BUDGET_S = 150.0
 NUM_AGREEMENT_GRAPHS = 8
@@ -148,7 +148,7 @@ class Sides:
             eos_token_ids=self.tokenizer.eos_token_ids,
         )
         vocab_size = ModelConfig.from_pretrained(directory).vocab_size
-        self._backend = create_backend(config.grammar_backend, self.tokenizer.vocabulary(vocab_size))
+        self._backend = RtlangBackend.create(self.tokenizer.vocabulary(vocab_size))
         self._compiled: dict[Constraint, CompiledGrammar] = {}
 
     def close(self) -> None:

@@ -61,9 +61,6 @@ class RuntimeConfig:
         20_000,
         "maximum number of unfinished requests (n per generation, one per choice of a select); more are rejected",
     )
-    grammar_backend: str = _setting(
-        "rtlang", "engine that enforces constraints: rtlang, llguidance, xgrammar or outlines"
-    )
     grammar_threads: int = _setting(1, "threads that compile constraints and fill masks")
     grammar_cache_bytes: int = _setting(256 << 20, "maximum size of the compiled constraints in memory, in bytes")
     grammar_cache_dir: str | None = _setting(
@@ -82,7 +79,6 @@ class RuntimeConfig:
         _one_of(self, "decoder", "auto", "native", "transformers")
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "policy", "program", "fcfs", "longest_prefix", "priority")
-        _one_of(self, "grammar_backend", "rtlang", "llguidance", "xgrammar", "outlines")
         _at_least(
             self,
             1,
@@ -98,8 +94,6 @@ class RuntimeConfig:
         folder = self.grammar_cache_dir
         if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
             raise ConfigError("grammar_cache_dir", folder, "expected the path of a directory")
-        if folder is not None and self.grammar_backend != "rtlang":
-            raise ConfigError("grammar_cache_dir", folder, "requires grammar_backend rtlang")
         _seconds(self, "grammar_timeout_s")
 
 

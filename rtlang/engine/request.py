@@ -145,6 +145,7 @@ class Request:
     @property
     def banned_token_ids(self) -> tuple[int, ...]:
         """Tokens that must not be sampled next, because they would end the text before min_tokens."""
-        if self.num_output_tokens + self.num_pending_tokens < self.params.min_tokens:
-            return tuple(self.stop_ids)
-        return ()
+        if self.num_output_tokens + self.num_pending_tokens >= self.params.min_tokens:
+            return ()
+        session = self.session
+        return tuple(each for each in self.stop_ids if session is None or not session.takes(each))

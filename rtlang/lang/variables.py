@@ -65,7 +65,7 @@ def _tree(what: str, constraint: Constraint, text: str) -> Any:
     from rtlang_grammars.context_free.lexing.parse_trees import parse_tree
 
     try:
-        return parse_tree(constraint.source, text, constraint.lexer)
+        return parse_tree(constraint.source, text, constraint.lexer, constraint.indentation)
     except ValueError as error:
         raise ValueParseError(what.strip("'"), text, str(error)) from None
 

@@ -13,5 +13,4 @@ def start_background_compile(config: RuntimeConfig) -> None:
 
     Call this before importing torch, which takes seconds as well.
     """
-    if config.grammar_backend == "rtlang":
-        precompile.start_background_compile(CPU_CODE if config.device == "cpu" else ())
+    precompile.start_background_compile(CPU_CODE if config.device == "cpu" else ())

@@ -41,7 +41,6 @@ from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.process_settings import loading
 from rtlang.runtime.telemetry import Telemetry, counters
 from rtlang_grammars import Report
-from rtlang_grammars.api.backends import missing_library
 
 logger = logging.getLogger(__name__)
 
@@ -259,9 +258,6 @@ class Runtime:
     # -- engine thread
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
-        if (library := missing_library(self.config.grammar_backend)) is not None:
-            extra = f"pip install 'rtlang[{self.config.grammar_backend}]'"
-            raise ConfigError("grammar_backend", self.config.grammar_backend, f"requires {library}: {extra}")
         runner: Runner = HostRunner(self.config) if self.config.device == "cpu" else DeviceRunner(self.config)
         self._runner = runner
         try:

@@ -26,7 +26,6 @@ def test_defaults_are_accepted_and_every_field_has_help(config: type) -> None:
         (RuntimeConfig, "decoder", "fast"),
         (RuntimeConfig, "weights", "none"),
         (RuntimeConfig, "policy", "random"),
-        (RuntimeConfig, "grammar_backend", "guess"),
         (RuntimeConfig, "num_threads", 0),
         (RuntimeConfig, "page_size", 0),
         (RuntimeConfig, "page_size", 16.0),
@@ -57,12 +56,6 @@ def test_a_wrong_value_is_refused_by_name(config: type, name: str, value: Any) -
     with pytest.raises(ConfigError) as caught:
         config(**{name: value})
     assert caught.value.field == name
-
-
-def test_only_our_own_engine_keeps_grammars_on_disk() -> None:
-    assert RuntimeConfig(grammar_cache_dir="somewhere").grammar_cache_dir == "somewhere"
-    with pytest.raises(ConfigError, match="grammar_cache_dir"):
-        RuntimeConfig(grammar_cache_dir="somewhere", grammar_backend="llguidance")
 
 
 def test_listening_beyond_loopback_needs_a_key_or_consent() -> None:

@@ -28,7 +28,7 @@ from rtlang.contract.graph import (
     nodes_to_plain,
 )
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
-from rtlang_grammars import JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars import JsonLayout, JsonStyle, PropertyOrder, Whitespace
 
 PARAMS = SamplingParams()
 MANY = SamplingParams(n=3)
@@ -57,7 +57,13 @@ def graphs(draw: st.DrawFn) -> RequestGraph:
             Constraint,
             st.sampled_from(ConstraintKind),
             st.text(max_size=4),
-            st.builds(JsonStyle, st.sampled_from(Whitespace), st.sampled_from(PropertyOrder)),
+            st.builds(
+                JsonStyle,
+                st.sampled_from(Whitespace),
+                st.sampled_from(PropertyOrder),
+                st.none()
+                | st.builds(JsonLayout, st.sampled_from((None, ",", ", ")), indent=st.none() | st.integers(0, 4)),
+            ),
         )
         params = st.builds(
             SamplingParams, n=st.integers(1, 3), temperature=st.floats(0, 2), seed=st.none() | st.just(1)

@@ -30,6 +30,6 @@ def test_every_assertion_of_json_schema_has_its_status() -> None:
 
 
 def test_every_grammar_of_the_library_is_named() -> None:
-    library = {path.stem for path in (ROOT / "grammars" / "rtlang_grammars").rglob("library/*.lark")}
+    library = {path.stem for path in (ROOT / "grammars" / "rtlang_grammars").rglob("library/**/*.lark")}
     assert library
     assert {name for name in library if f"`{name}`" not in PAGE} == set()

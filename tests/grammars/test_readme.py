@@ -7,12 +7,18 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 import rtlang_grammars
 
 GRAMMARS = Path(__file__).parents[2] / "grammars"
-EXAMPLES = re.findall(r"```python\n(.*?)```", (GRAMMARS / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+README = (GRAMMARS / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README.partition("## In other libraries")[0], re.DOTALL)
+PLUGS = dict(re.findall(r"\n\*\*([a-z-]+)\.\*\* .*?```python\n(.*?)```", README, re.DOTALL))
+"""The examples for other libraries, by their names."""
 
 
 def output_of(program: str) -> str:
@@ -25,6 +31,40 @@ def test_the_examples_run_without_torch() -> None:
     forbid = "import sys; sys.modules['torch'] = sys.modules['tokenizers'] = None\n"
     program = forbid + "\n".join(EXAMPLES) + "\nassert token_id in allowed, token_id"
     assert output_of(program) == "[b'7', b't', b'true']\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("library", "modules", "write_model"),
+    [
+        ("transformers", ["transformers"], "write_transformers_model(Path('model'))"),
+        ("llama-cpp-python", ["llama_cpp", "gguf"], "write_gguf_model(Path('model.gguf'))"),
+        ("outlines", ["outlines", "transformers"], "write_transformers_model(Path('model'))"),
+        ("vllm", ["vllm"], "write_transformers_model(Path('model'))"),
+    ],
+)
+def test_the_example_for_another_library_gives_valid_text(
+    library: str, modules: list[str], write_model: str, tmp_path: Path
+) -> None:
+    for module in modules:
+        if find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+    program = PLUGS[library]
+    assert len(program.splitlines()) <= 15
+    write = f"from pathlib import Path\nfrom tests.support.foreign_models import *\n{write_model}"
+    (tmp_path / "example.py").write_text(program, encoding="utf-8")
+    for command, path in (["-c", write], GRAMMARS.parent), (["example.py"], GRAMMARS):
+        environment = {**os.environ, "PYTHONPATH": str(path), "VLLM_CPU_KVCACHE_SPACE": "1"}
+        command = [sys.executable, *command]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    values, report = map(ast.literal_eval, done.stdout.splitlines()[-2:])
+    assert values
+    for value in values:
+        assert isinstance(value["age"], int | float)  # 1.0 is an integer of JSON Schema
+        assert value["age"] == int(value["age"])
+    assert {status for _, _, status in report} == {"enforced"}
+    assert ("#/properties/age", "type", "enforced") in report
 
 
 def test_importing_the_library_loads_nothing() -> None:

@@ -67,7 +67,6 @@ print(json.dumps([was_interpreted, first, second]))
     [
         ({}, [precompile.CPU_CODE]),
         ({"device": "cuda"}, [()]),
-        ({"grammar_backend": "llguidance"}, []),
     ],
 )
 def test_what_is_compiled_ahead_is_what_is_used(

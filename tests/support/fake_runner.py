@@ -77,7 +77,7 @@ class FakeTokenizer:
     def decode(self, token_ids: Sequence[int]) -> str:
         return b"".join(map(self.token_bytes, token_ids)).decode(errors="replace")
 
-    def decoder(self) -> FakeDecoder:
+    def decoder(self, *, shows_special: bool = False) -> FakeDecoder:
         return FakeDecoder()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar, Place
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
@@ -34,9 +35,23 @@ def small_index() -> VocabularyIndex:
     )
 
 
-def lexed_grammar(source: str, *, is_lark: bool = False) -> LexedGrammar:
+@functools.cache
+def indented_index() -> VocabularyIndex:
+    """All bytes and some hundred tokens that cross line breaks and blanks."""
+    rng = random.Random(7)
+    pieces = ("a", "if", "x", "=", "(", ")", "[", ":", " ", "  ", "    ", "\n", "\n", "\n  ", "\t", "#", "\r\n", ";")
+    tokens = {bytes([byte]) for byte in range(256)} | {b"\n    ", b":\n\t", b"\n\n  x", b"\n\n\n\n", b" " * 16}
+    while len(tokens) < 600:
+        tokens.add("".join(rng.choice(pieces) for _ in range(rng.randint(2, 5))).encode())
+    end = len(tokens)
+    return VocabularyIndex(Vocabulary((*sorted(tokens), b""), frozenset([end]), frozenset([end]), end + 1))
+
+
+def lexed_grammar(source: str, *, is_lark: bool = False, indentation: Indentation | None = None) -> LexedGrammar:
     """Compile a grammar; compiling native code meanwhile may take longer than a grammar may."""
-    return LexedGrammar(small_index(), LexedTables(source, Budget(Limits(max_seconds=60.0)), is_lark=is_lark))
+    budget = Budget(Limits(max_seconds=60.0))
+    index = small_index() if indentation is None else indented_index()
+    return LexedGrammar(index, LexedTables(source, budget, is_lark=is_lark, indentation=indentation))
 
 
 def place_after(grammar: LexedGrammar, data: bytes, before: Configuration | None = None) -> Place | None:

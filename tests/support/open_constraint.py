@@ -19,6 +19,9 @@ class OpenSession:
     def accept(self, token_id: int, remaining: int) -> int:
         return token_id
 
+    def takes(self, token_id: int) -> bool:
+        return False
+
     def raise_if_failed(self) -> None:
         """It does not fail."""
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from rtlang_grammars_bench.rivals import create_engine
 
 Encoded = list[tuple[Any, list[list[int]]]]
 """Schemas, and the tokens of each of their instances."""
@@ -65,7 +65,7 @@ def load(directory: Path) -> Vocabulary:
 def follow(name: str, directory: Path) -> int:
     """Follow all instances; returns the peak of resident memory of this process in MB."""
     vocabulary = load(directory)
-    backend = create_backend(name, vocabulary)
+    backend = create_engine(name, vocabulary)
     words = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
     with (directory / "rows.jsonl").open() as file:
         for line in file:

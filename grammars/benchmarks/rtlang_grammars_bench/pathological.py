@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from rtlang_grammars.api.backends import create_backend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.protocols import CompiledGrammar, GrammarBackend
+from rtlang_grammars.spec.protocols import CompiledGrammar
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars_bench.process_settings import serving
 
@@ -110,7 +110,7 @@ CASES: dict[str, Callable[[], Constraint]] = {
 """Inputs by name, made on demand."""
 
 
-def answer(backend: GrammarBackend, constraint: Constraint) -> CompiledGrammar | GrammarError:
+def answer(backend: RtlangBackend, constraint: Constraint) -> CompiledGrammar | GrammarError:
     """Compile a constraint; returns the grammar or the error."""
     try:
         return backend.compile(constraint)
@@ -139,7 +139,7 @@ def walk(grammar: CompiledGrammar, vocabulary: Vocabulary, num_tokens: int, seed
 
 def table(vocabulary: Vocabulary, names: list[str] | None = None) -> list[str]:
     """The lines of the table."""
-    backend = create_backend("rtlang", vocabulary)
+    backend = RtlangBackend.create(vocabulary)
     lines = [
         "| input | compile s | MB more | mask ms at most | others' mask ms p99, at most | outcome |",
         "|---|---|---|---|---|---|",
@@ -154,12 +154,12 @@ def table(vocabulary: Vocabulary, names: list[str] | None = None) -> list[str]:
     return lines
 
 
-def _line(backend: GrammarBackend, vocabulary: Vocabulary, name: str) -> str:
+def _line(backend: RtlangBackend, vocabulary: Vocabulary, name: str) -> str:
     with serving():  # in the child: a fork begins with default settings
         return _measured(backend, vocabulary, name)
 
 
-def _measured(backend: GrammarBackend, vocabulary: Vocabulary, name: str) -> str:
+def _measured(backend: RtlangBackend, vocabulary: Vocabulary, name: str) -> str:
     before = _memory("VmRSS")
     constraint = CASES[name]()
     stop, waits = threading.Event(), list[int]()
@@ -184,7 +184,7 @@ def _measured(backend: GrammarBackend, vocabulary: Vocabulary, name: str) -> str
     return f"| {name} | {seconds:.2f} | {more} | {slowest:.1f} | {p99:.1f}, {most:.1f} | {outcome.replace('|', '/')} |"
 
 
-def _fill_others(backend: GrammarBackend, vocabulary: Vocabulary, stop: threading.Event, waits: list[int]) -> None:
+def _fill_others(backend: RtlangBackend, vocabulary: Vocabulary, stop: threading.Event, waits: list[int]) -> None:
     """Fill masks of another grammar until `stop` is set; appends the wall time of each in ns."""
     matcher = backend.compile(_schema(_OTHER)).matcher()
     row = np.zeros(vocabulary.num_mask_words, dtype=np.int32)

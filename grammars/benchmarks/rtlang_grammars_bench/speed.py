@@ -14,6 +14,7 @@ import json
 import platform
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,17 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.protocols import GrammarBackend
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars_bench import pathological
 from rtlang_grammars_bench.memory import peak_megabytes
 from rtlang_grammars_bench.process_settings import serving
+from rtlang_grammars_bench.rivals import ENGINES, GrammarEngine, create_engine
+
+SLOW_NS = 1_000_000
+MAX_NAMED = 8
+"""Schemas with masks above SLOW_NS that are named, the slowest first."""
 
 
 @dataclass(slots=True)
@@ -47,30 +51,16 @@ class Figures:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def byte_level_vocabulary(path: Path, vocab_size: int | None = None) -> tuple[Vocabulary, Any]:
-    """The vocabulary of a byte-level tokenizer (`tokenizer.json`), and the tokenizer.
-
-    Raises:
-        ValueError: it is not byte-level.
-    """
-    text = path.read_text(encoding="utf-8")
-    tokenizer = tokenizers.Tokenizer.from_str(text)
-    alphabet = _byte_alphabet()
-    ids = tokenizer.get_vocab(with_added_tokens=True)
-    plain = tokenizer.get_vocab(with_added_tokens=False)
-    texts = [b""] * (max(ids.values()) + 1)
-    for token, token_id in plain.items():
-        try:
-            texts[token_id] = bytes(alphabet[char] for char in token)
-        except KeyError:
-            raise ValueError(f"{path} is not byte-level: it has the token {token!r}") from None
-    specials = frozenset(token_id for token, token_id in ids.items() if token not in plain)
-    ends = frozenset(ids[name] for name in ("<|im_end|>", "<|endoftext|>", "</s>") if name in ids)
-    return Vocabulary(tuple(texts), ends, specials | ends, max(vocab_size or 0, len(texts)), text), tokenizer
+def read_vocabulary(path: Path, vocab_size: int | None = None) -> tuple[Vocabulary, Any]:
+    """The vocabulary of a `tokenizer.json`, with logits of width `vocab_size` or as many as there are tokens, and the tokenizer."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    names = ("<|im_end|>", "<|endoftext|>", "</s>")
+    ends = [token_id for name in names if (token_id := tokenizer.token_to_id(name)) is not None]
+    return Vocabulary.from_tokenizer(tokenizer, eos_token_ids=ends, vocab_size=vocab_size), tokenizer
 
 
 def measure(
-    backend: GrammarBackend, index: int, row: dict[str, Any], tokenizer: Any, words: NDArray[np.int32], to: Figures
+    backend: GrammarEngine, index: int, row: dict[str, Any], tokenizer: Any, words: NDArray[np.int32], to: Figures
 ) -> None:
     """Compile one schema and follow its instances."""
     started = time.process_time_ns()
@@ -98,8 +88,8 @@ def measure(
         to.counts[f"{'valid' if test['valid'] else 'invalid'} {'accepted' if accepted else 'rejected'}"] += 1
 
 
-def report(name: str, figures: Figures, shared: set[int]) -> str:
-    """The lines of one backend, over the schemas that all backends compiled."""
+def report(name: str, figures: Figures, shared: set[int], schemas: Sequence[str]) -> str:
+    """The lines of one backend, over the schemas that all backends compiled. `schemas`: their names, by index."""
     first = np.array([figures.first[i] for i in shared]) / 1e6
     masks = np.array([each for i in shared for each in figures.masks[i]]) / 1e3
     judged = ", ".join(f"{figures.counts[key]} {key}" for key in sorted(figures.counts))
@@ -108,7 +98,11 @@ def report(name: str, figures: Figures, shared: set[int]) -> str:
     mask_line = "us a mask: mean {:.1f} p50 {:.1f} p99 {:.0f} p99.9 {:.0f} max {:.0f}".format(
         masks.mean(), *np.percentile(masks, [50, 99, 99.9]), masks.max()
     )
-    return f"{name}: {judged}\n  {time_line}\n  {mask_line} ({masks.size} masks)"
+    slow = {i: sum(each > SLOW_NS for each in figures.masks[i]) for i in shared}
+    worst = sorted((i for i in slow if slow[i]), key=lambda i: -max(figures.masks[i]))[:MAX_NAMED]
+    named = ", ".join(f"{schemas[i]} ({slow[i]}, max {max(figures.masks[i]) / 1e6:.1f} ms)" for i in worst)
+    slow_line = f"{sum(slow.values())} masks above {SLOW_NS / 1e6:g} ms" + (f": {named}" if named else "")
+    return f"{name}: {judged}\n  {time_line}\n  {mask_line} ({masks.size} masks)\n  {slow_line}"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -118,22 +112,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--schemas", type=Path, help="JSON lines (gzip) with schema and tests")
     parser.add_argument("--pathological", action="store_true", help="a table of hostile inputs instead")
     parser.add_argument("--count", type=int, default=100, help="schemas, spread over the file")
-    parser.add_argument("--backends", nargs="+", default=["rtlang", "llguidance"])
+    parser.add_argument("--backends", nargs="+", choices=ENGINES, default=["rtlang", "llguidance"])
     given = parser.parse_args(arguments)
     if given.schemas is None and not given.pathological:
         parser.error("--schemas or --pathological is needed")
-    vocabulary, tokenizer = byte_level_vocabulary(given.tokenizer)
+    vocabulary, tokenizer = read_vocabulary(given.tokenizer)
     if given.pathological:
         print("\n".join(pathological.table(vocabulary)))
         return
     with gzip.open(given.schemas) as file:
         rows = [json.loads(line) for line in file]
     rows = rows[:: max(1, len(rows) // given.count)][: given.count]
-    backends: dict[str, GrammarBackend] = {}
+    backends: dict[str, GrammarEngine] = {}
     lines = [f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, {len(rows)} schemas"]
     for name in given.backends:
         started = time.process_time()
-        backends[name] = create_backend(name, vocabulary)
+        backends[name] = create_engine(name, vocabulary)
         lines.append(f"{name}: ready in {time.process_time() - started:.2f} s")
     words = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
     warm_up = {
@@ -150,7 +144,8 @@ def main(arguments: list[str] | None = None) -> None:
                 measure(backends[name], index, row, tokenizer, words, figures[name])
     shared = set.intersection(*(set(each.first) for each in figures.values()))
     lines.append(f"times over the {len(shared)} schemas that all compiled")
-    lines += [report(name, each, shared) for name, each in figures.items()]
+    schemas = [str(row.get("id", f"schema {index}")) for index, row in enumerate(rows)]
+    lines += [report(name, each, shared, schemas) for name, each in figures.items()]
     encoded = [
         (
             row["schema"],
@@ -164,13 +159,6 @@ def main(arguments: list[str] | None = None) -> None:
     for name in backends:
         lines.append(f"{name}: peak memory {peak_megabytes(name, vocabulary, encoded)} MB in a process of its own")
     print("\n".join(lines))
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """The printable character of each byte in byte-level vocabularies."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
 if __name__ == "__main__":

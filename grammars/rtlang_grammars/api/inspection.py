@@ -64,7 +64,7 @@ class Inspection:
         compile_ms: time from the source to tables.
         num_states, num_rows, size_bytes: size of the tables after sampling.
         report: status of every keyword; None for constraints without schemas.
-        shortest: a short text, not necessarily the shortest; None if none was found.
+        shortest: a short text, not necessarily the shortest, with special tokens under their names; None if none was found.
         samples: further texts.
         masks: None if no mask was filled.
     """
@@ -128,7 +128,7 @@ def inspect(constraint: Constraint, vocabulary: Vocabulary, *, num_samples: int 
         num_rows=tables.num_rows,
         size_bytes=grammar.size_bytes,
         report=grammar.report,
-        shortest=None if shortest is None else shortest.decode(),
+        shortest=None if shortest is None else vocabulary.readable(shortest),
         samples=samples,
         masks=walk.figures(),
     )
@@ -163,7 +163,7 @@ class _Walk:
             if token_id is None:
                 break
             tokens.append(token_id)
-        text = self._vocabulary.text_of(tokens)
+        text = self._vocabulary.shown(tokens)
         self._num_bytes += len(text)
         return text.decode("utf-8", "replace")
 
@@ -176,7 +176,7 @@ class _Walk:
         forced = matcher.forced_bytes()
         bits = np.unpackbits(row.view(np.uint8), bitorder="little")[: len(self._vocabulary.token_bytes)].astype(bool)
         self._allowed.append(int(bits.sum()))
-        bits[list(self._vocabulary.eos_token_ids)] = False
+        bits[[each for each in self._vocabulary.eos_token_ids if not matcher.takes(each)]] = False
         if not bits.any() or (matcher.is_accepting and self._rng.random() < 0.3):
             return None
         if self._rng.random() < 0.5 and (path := matcher.shortest_completion(_MAX_LONGEST)):

@@ -13,10 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib import import_module
-from threading import Lock, Thread
+from threading import Lock, Thread, Timer
 
-from rtlang_grammars.api.rtlang_backend import RtlangBackend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend, has_lexer
 from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.vocabulary import Vocabulary
@@ -29,17 +30,39 @@ AMBIGUOUS = frozenset((ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.
 """Kinds that may need hundreds of parallel heads, however short they are."""
 
 _LONGEST_S = 300.0
+_MACHINE = b"machine\n"
+"""What the compiling process writes when everything but the code of lexers is on disk."""
+_Calls = list[Callable[[], None]]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Who waits for the compiling process.
+
+    Attributes:
+        for_machine: called when everything but the code of lexers is compiled; None: it is.
+        for_all: called when the process has ended.
+    """
+
+    for_machine: _Calls | None = field(default_factory=list)
+    for_all: _Calls = field(default_factory=list)
+
+
 _lock = Lock()
-_when_done: list[Callable[[], None]] | None = None
-"""Called when the compiling process ends; None if no such process is running."""
+_waiting: _Waiting | None = None
+"""None if no process is compiling."""
 
 
 def precompile() -> float:
     """Compile or load all native code; returns the seconds taken: up to a minute without cached code, else a fraction of a second."""
     started = time.perf_counter()
-    letters = tuple(bytes([byte]) for byte in range(256))
-    RtlangBackend.create(Vocabulary(letters, frozenset((256,)), frozenset((256,)), 257))
+    _load_machine().load_lexer()
     return time.perf_counter() - started
+
+
+def _load_machine() -> RtlangBackend:
+    letters = tuple(bytes([byte]) for byte in range(256))
+    return RtlangBackend.create(Vocabulary(letters, frozenset((256,)), frozenset((256,)), 257))
 
 
 def start_background_compile(others: Sequence[str] = ()) -> bool:
@@ -50,9 +73,9 @@ def start_background_compile(others: Sequence[str] = ()) -> bool:
     Args:
         others: modules whose `compile_ahead` is called first.
     """
-    global _when_done
+    global _waiting
     with _lock:
-        if _when_done is not None or not sys.executable or not native_code.is_any_missing_on_disk():
+        if _waiting is not None or not sys.executable or not native_code.is_any_missing_on_disk():
             return False
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         code = f"from rtlang_grammars.api import precompile; precompile.compile_all({tuple(others)!r})"
@@ -61,7 +84,7 @@ def start_background_compile(others: Sequence[str] = ()) -> bool:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-c", code],
                 stdin=quiet,
-                stdout=quiet,
+                stdout=subprocess.PIPE,
                 stderr=quiet,
                 env=environment,
                 start_new_session=True,  # an interrupt from the terminal must not reach it
@@ -70,7 +93,7 @@ def start_background_compile(others: Sequence[str] = ()) -> bool:
             return False
         with suppress(RuntimeError):  # if no thread can be started, nothing waits for the process
             Thread(target=_watch, args=(process,), name="rtlang-grammar-code", daemon=True).start()
-            _when_done = []
+            _waiting = _Waiting()
         return True
 
 
@@ -80,17 +103,23 @@ def compile_all(others: Sequence[str]) -> None:
     for name in others:
         with suppress(Exception):  # the process that needs it will report the error
             import_module(name).compile_ahead()
-    precompile()
+    backend = _load_machine()
+    with suppress(OSError):  # nobody listens if the process that started this one has ended
+        sys.stdout.buffer.write(_MACHINE)
+        sys.stdout.buffer.flush()
+    backend.load_lexer()
 
 
 def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], None]) -> bool:
     """Whether native code may run for this constraint and a vocabulary of `vocab_size` tokens.
 
-    While the background process runs, small constraints make this whole process interpret the code. For larger ones this returns False and
-    calls `when_done` once the code is compiled, on a thread that must not be blocked.
+    Until the background process has compiled the code, small constraints make this whole process interpret it. For larger ones this returns
+    False and calls `when_done` once the code is compiled, on a thread that must not be blocked. Only grammars with a lexer wait for the
+    code of lexers, which is compiled last and takes twice as long as everything else.
     """
+    needs_all = has_lexer(constraint)
     with _lock:
-        if _when_done is None:
+        if _waiting is None or (_waiting.for_machine is None and not needs_all):
             return True
         if (
             vocab_size <= MAX_INTERPRETED_TOKENS
@@ -99,34 +128,46 @@ def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], No
         ):
             native_code.interpret()
             return True
-        _when_done.append(when_done)
+        calls = _waiting.for_all if needs_all else _waiting.for_machine
+        assert calls is not None
+        calls.append(when_done)
         return False
 
 
 def _watch(process: subprocess.Popen[bytes]) -> None:
-    global _when_done
+    global _waiting
+    killer = Timer(_LONGEST_S, process.kill)
+    killer.daemon = True
+    killer.start()
     try:
-        process.wait(_LONGEST_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    try:
+        assert process.stdout is not None
+        process.stdout.readline()
         if native_code.is_interpreted():
             # Load the code in this thread, or compile it if the process failed, so that no step has to wait for it.
             with native_code.use_compiled_here():
-                precompile()
+                _load_machine()
     finally:
         with _lock:
             native_code.use_compiled()
-            calls, _when_done = _when_done, None
-        for call in calls or ():
-            call()
+            assert _waiting is not None
+            calls, _waiting.for_machine = _waiting.for_machine, None
+        _call_all(calls)
+    process.wait()
+    killer.cancel()
+    with _lock:
+        calls, _waiting = _waiting.for_all, None
+    _call_all(calls)
+
+
+def _call_all(calls: _Calls | None) -> None:
+    for call in calls or ():
+        call()
 
 
 def _begin_anew() -> None:
     """Reset the state in a forked child, where the watching thread is missing and the lock may be held."""
-    global _lock, _when_done
-    _lock, _when_done = Lock(), None
+    global _lock, _waiting
+    _lock, _waiting = Lock(), None
     native_code.use_compiled()
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from threading import Event
@@ -15,11 +16,12 @@ from rtlang_grammars.completion.completion_path import TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
+from rtlang_grammars.lowering.lexed_tables import LexedTables
+from rtlang_grammars.machine.batch import fill_batch
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar
 from rtlang_grammars.machine.matcher import Completion, MachineMatcher
-from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
@@ -37,7 +39,7 @@ _WARM_UP = """{"type": "object", "required": ["a", "b", "c", "d"], "properties":
     "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1},
     "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}, "d": {"type": "string", "pattern": "^(?!lucene[.]).*$"}}}"""
 
-_LEXED_WARM_UP = 'start: A B\nA: /a+/\nB: "b"\n'
+_LEXED_WARM_UP = 'start: A B\nA: /a+/\nB: "b"i\n'
 
 
 class RtlangBackend:
@@ -81,9 +83,10 @@ class RtlangBackend:
         allow_checked: bool = False,
         store: GrammarStore | None = None,
     ) -> RtlangBackend:
-        """Index the vocabulary, or read the index from the cache on disk, and load all native code.
+        """Index the vocabulary, or read the index from the cache on disk, and load the native code that JSON schemas need.
 
-        Native code that is not cached is compiled, which takes up to a minute, unless it is interpreted (`machine.native.native_code`).
+        Native code that is not cached is compiled, which takes ten seconds or more, unless it is interpreted
+        (`machine.native.native_code`). The code of lexers is loaded or compiled with the first grammar that has one (`load_lexer`).
         """
         index, table = VocabularyIndex(vocabulary, ArrayFiles(cache_dir)), TokenTable(vocabulary)
         # Compiling native code takes longer than any grammar is allowed to take.
@@ -91,15 +94,22 @@ class RtlangBackend:
         return cls(index, limits, allow_checked=allow_checked, store=store, table=table)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> RtlangGrammar:
-        """See `GrammarBackend.compile`."""
+        """Compile a constraint.
+
+        Args:
+            is_unwanted: may be set from any thread to stop the compile.
+        Raises:
+            GrammarError: the constraint is malformed, too large or not supported; or the compile was stopped.
+        """
         budget = Budget(self._limits, is_unwanted)
         budget.check()
         budget.check_source(constraint.source)
         store = self.store
-        if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
-            return self._compile_lexed(constraint, budget)
         tokens = self._index.vocabulary.tokens
         compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked, tokens)
+        if has_lexer(constraint):
+            self.load_lexer()
+            return self._compile_lexed(compilation, Budget(self._limits, is_unwanted))
         built = None if store is None else store.find(compilation)
         is_new, started = built is None, time.thread_time()
         if built is None:
@@ -111,13 +121,28 @@ class RtlangBackend:
         machine = MachineGrammar(self._index, built.tables, built.start)
         return RtlangGrammar(machine, TableCompletion(machine), self._forcing, self._table, built.report, built.check)
 
-    def _compile_lexed(self, constraint: Constraint, budget: Budget) -> RtlangGrammar:
+    def _compile_lexed(self, compilation: Compilation, budget: Budget) -> RtlangGrammar:
         """A Lark grammar with a lexer."""
-        from rtlang_grammars.lowering.lexed_tables import compile_lexed
 
-        grammar, completion = compile_lexed(constraint, budget, self._index)
+        def compiled(budget: Budget | None = None) -> LexedTables:
+            constraint = compilation.constraint
+            return LexedTables(
+                constraint.source,
+                budget or Budget(self._limits),
+                is_lark=constraint.lexer is Lexer.LARK,
+                tokens=compilation.tokens,
+                indentation=constraint.indentation,
+            )
+
+        tables = None if self.store is None else self.store.find_lexed(compilation, compiled)
+        if tables is None:
+            tables = compiled(budget)
+            if self.store is not None:
+                self.store.put_lexed(compilation, tables)
+        grammar = LexedGrammar(self._index, tables)
+        budget.check()
         budget.detach()
-        return RtlangGrammar(grammar, completion, self._forcing, self._table)
+        return RtlangGrammar(grammar, LexedCompletion(grammar), self._forcing, self._table)
 
     def _warm_up(self) -> None:
         """Run every compiled function once, and explore usual formats: about 100 ms."""
@@ -133,8 +158,34 @@ class RtlangBackend:
             matcher.forced_bytes()
             matcher.accept_token(token_id)
             matcher.completes(())
-        if native_code.is_any_missing_on_disk():
-            self.compile(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP)).matcher().fill_bitmask(row)
+        fill_batch([matcher], row.reshape(1, -1))
+
+    def load_lexer(self) -> None:
+        """Load or compile the native code of lexers, which takes half a minute if it is not cached; once per process."""
+        _load_lexer(self._index)
+
+
+def has_lexer(constraint: Constraint) -> bool:
+    """Whether a constraint is a grammar with a lexer."""
+    return constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE
+
+
+_loading = threading.Lock()
+_has_loaded_lexer = False
+
+
+def _load_lexer(index: VocabularyIndex) -> None:
+    global _has_loaded_lexer
+    if _has_loaded_lexer:
+        return
+    with _loading:
+        if not _has_loaded_lexer:
+            # Compiling native code takes longer than any grammar is allowed to take.
+            backend = RtlangBackend(index, Limits(max_seconds=600.0))
+            warm_up = Compilation(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP), None, backend._limits, False)
+            grammar = backend._compile_lexed(warm_up, Budget(backend._limits))
+            grammar.matcher().fill_bitmask(np.empty(index.num_words, dtype=np.int32))
+            _has_loaded_lexer = True
 
 
 class RtlangGrammar:
@@ -176,8 +227,8 @@ class RtlangGrammar:
         if (
             isinstance(self.machine, LexedGrammar) and self.machine.is_worn
         ):  # earlier matchers go on with what they have
-            machine = self.machine.renewed()
-            self._pair = machine, LexedCompletion(machine)
+            renewed = self.machine.renewed()
+            self._pair = renewed, LexedCompletion(renewed)
         machine, completion = self._pair
         if not self._reads_ids:
             return MachineMatcher(machine, completion, self._forcing, self._table)

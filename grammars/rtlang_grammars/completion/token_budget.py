@@ -13,9 +13,6 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
 from rtlang_grammars.spec.tokens import spelling
 
-_STEP_STATES = 1200
-"""States that a search within a step may visit; about 40 us each. The bound is reached when a token begins something long."""
-
 
 class TokenBudget:
     """Keeps a completion path of one generation that fits in its remaining tokens. Owned by one generation.
@@ -33,6 +30,29 @@ class TokenBudget:
     def num_tokens_needed(self) -> int:
         """Tokens of the current path."""
         return self._path.cost(self._offset)
+
+    def next_token(self) -> int | None:
+        """The next token of the current path; None if the text is complete."""
+        return None if self._offset == len(self._path.data) else self._path.token_ids(self._offset)[0]
+
+    def after(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> TokenBudget | None:
+        """The budget after a token, to choose among several; changes neither this budget nor the matcher.
+
+        Args:
+            matcher: in the state before the token.
+            token_id, remaining: as in `advance`.
+        Returns:
+            None if no completion would fit after the token.
+        Raises:
+            GrammarError: `token_id` is not allowed.
+        """
+        budget = TokenBudget(self._search, self._path)
+        budget._offset = self._offset
+        if not matcher.accept_token(token_id):
+            raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")
+        fits = budget._fits_after(matcher, token_id, remaining - 1)
+        matcher.rollback(1)
+        return budget if fits else None
 
     def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
         """Accept a token, or replace it if no completion would fit after it.
@@ -79,7 +99,7 @@ class TokenBudget:
             spaced = _end_with_blanks(path.data, offset, text)
             is_known = False
             for at in dict.fromkeys((spaced, offset, common, min(offset + len(text), len(path.data)))):
-                if self._search.completes_with(matcher, path, at):
+                if matcher.completes_bytes(path.data[at:]):
                     if path.fits(left, at):
                         self._offset = at
                         return True
@@ -88,7 +108,7 @@ class TokenBudget:
                 return matcher.is_accepting and self._hold_nothing()
         if matcher.is_accepting:
             return self._hold_nothing()
-        found = self._search.find(matcher, left, (path, offset), min(_STEP_STATES, 16 + 8 * left)) if left else None
+        found = self._search.find(matcher, left, path) if left else None
         if found is None:
             return False
         self._path, self._offset = found, 0

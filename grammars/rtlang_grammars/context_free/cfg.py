@@ -7,16 +7,15 @@ No terminal matches the empty string. All functions are pure.
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
-from rtlang_grammars.spec.tokens import Ranges, spelling
+from rtlang_grammars.spec.tokens import Ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +89,6 @@ def nullable_rules(cfg: Cfg) -> frozenset[int]:
     return _rules_deriving(cfg, lambda symbol: False)
 
 
-def productive_rules(cfg: Cfg, budget: Budget | None = None) -> frozenset[int]:
-    """The rules that match at least one string.
-
-    Raises:
-        GrammarError: the budget ran out while testing terminals for emptiness.
-    """
-    budget = budget or Budget()
-    alive = [not terminal.is_empty(budget) for terminal in cfg.terminals]
-    return _rules_deriving(cfg, lambda symbol: alive[symbol.terminal])
-
-
 def _rules_deriving(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
     """The least set of rules with an alternative of tokens that satisfy `holds` and of rules in the set."""
     missing: list[int] = []
@@ -128,19 +116,6 @@ def _rules_deriving(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
             missing[use] -= 1
             if missing[use] == 0:
                 ready.append(owner[use])
-    return frozenset(found)
-
-
-def reachable_rules(cfg: Cfg) -> frozenset[int]:
-    """The rules that are reachable from the start rule, itself included."""
-    found = {cfg.start}
-    worklist = [cfg.start]
-    while worklist:
-        for alternative in cfg.rules[worklist.pop()].alternatives:
-            for symbol in alternative:
-                if isinstance(symbol, Call) and symbol.rule not in found:
-                    found.add(symbol.rule)
-                    worklist.append(symbol.rule)
     return frozenset(found)
 
 
@@ -244,109 +219,3 @@ def strongly_connected_components(num_nodes: int, edges: Callable[[int], Iterabl
                         is_open[component[-1]] = False
                     found.append(component)
     return found
-
-
-def shortest_lengths(cfg: Cfg, budget: Budget | None = None) -> tuple[int | None, ...]:
-    """The number of bytes of a shortest string of each rule; None if it has no string. Source: Knuth 1977.
-
-    Raises:
-        GrammarError: the budget ran out.
-    """
-    return tuple(
-        None if way is None else way[0] for way in _shortest_derivations(cfg, _shortest_tokens(cfg, budget or Budget()))
-    )
-
-
-def shortest_words(cfg: Cfg, budget: Budget | None = None, max_bytes: int = 1 << 16) -> tuple[bytes | None, ...]:
-    """A string with the fewest UTF-8 bytes for each rule; None if there is none of at most `max_bytes`.
-
-    Raises:
-        GrammarError: the budget ran out.
-    """
-    budget = budget or Budget()
-    tokens = _shortest_tokens(cfg, budget)
-    alternatives = _shortest_derivations(cfg, tokens)
-    words: list[bytes | None] = [None] * len(cfg.rules)
-    order = sorted((way[2], index) for index, way in enumerate(alternatives) if way is not None and way[0] <= max_bytes)
-    for _, index in order:  # by rank: the parts of a derivation come before it
-        way = alternatives[index]
-        assert way is not None
-        parts: list[bytes] = []
-        for symbol in way[1]:
-            part = tokens[symbol.terminal] if isinstance(symbol, Token) else words[symbol.rule]
-            assert part is not None
-            parts.append(part)
-        budget.spend(num_bytes=way[0])
-        words[index] = b"".join(parts)
-    return tuple(words)
-
-
-def _shortest_derivations(cfg: Cfg, tokens: Sequence[bytes | None]) -> list[tuple[int, Alternative, int] | None]:
-    """For each rule: the least length, an alternative that attains it, and a rank above the ranks of all rules in that alternative."""
-    missing: list[int] = []
-    lengths: list[int] = []
-    owner: list[tuple[int, Alternative]] = []
-    users: dict[int, list[int]] = {}
-    queue: list[tuple[int, int]] = []
-    for index, rule in enumerate(cfg.rules):
-        for alternative in rule.alternatives:
-            words = [tokens[symbol.terminal] for symbol in alternative if isinstance(symbol, Token)]
-            if any(word is None for word in words):
-                continue
-            calls = [symbol.rule for symbol in alternative if isinstance(symbol, Call)]
-            for callee in calls:
-                users.setdefault(callee, []).append(len(owner))
-            lengths.append(sum(len(word) for word in words if word is not None))
-            missing.append(len(calls))
-            if not calls:
-                heapq.heappush(queue, (lengths[-1], len(owner)))
-            owner.append((index, alternative))
-    found: list[tuple[int, Alternative, int] | None] = [None] * len(cfg.rules)
-    rank = 0
-    while queue:
-        length, use = heapq.heappop(queue)
-        index, alternative = owner[use]
-        if found[index] is not None:
-            continue
-        found[index] = (length, alternative, rank)
-        rank += 1
-        for each in users.get(index, ()):
-            missing[each] -= 1
-            lengths[each] += length
-            if missing[each] == 0:
-                heapq.heappush(queue, (lengths[each], each))
-    return found
-
-
-def _shortest_tokens(cfg: Cfg, budget: Budget) -> list[bytes | None]:
-    return [
-        spelling(terminal.tokens[0][0]) if terminal.tokens else shortest_bytes(terminal.language, budget)
-        for terminal in cfg.terminals
-    ]
-
-
-def shortest_bytes(language: Language, budget: Budget) -> bytes | None:
-    """A string with the fewest UTF-8 bytes; None if the language is empty.
-
-    Raises:
-        GrammarError: the budget ran out.
-    """
-    if language.is_empty(budget):
-        return None
-    automaton = language.automaton(budget)
-    predecessors: dict[int, tuple[int, int]] = {}
-    seen = {automaton.start}
-    worklist = deque([automaton.start])
-    while not automaton.is_accepting(worklist[0]):
-        state = worklist.popleft()
-        budget.spend()
-        for byte, target in enumerate(automaton.row(state).tolist()):
-            if target >= 0 and target not in seen:
-                seen.add(target)
-                predecessors[target] = (state, byte)
-                worklist.append(target)
-    state, word = worklist[0], bytearray()
-    while state in predecessors:
-        state, byte = predecessors[state]
-        word.append(byte)
-    return bytes(reversed(word))

@@ -244,9 +244,10 @@ class _Reader:
                 self.at += 1
                 text = "".join(letters)
                 if name := self.tokens.name_in(text):
+                    token = "" if self.is_w3c else f"<[{self.tokens.names[name]}]> for the token, or "
                     raise self.error(
-                        f"the literal {text!r} spells the special token {name} of this vocabulary: write <[{self.tokens.names[name]}]> for "
-                        "the token, or two literals for its characters",
+                        f"the literal {text!r} spells the special token {name} of this vocabulary: write {token}two literals "
+                        "for its characters",
                         begin,
                     )
                 return Language.literal(text)

@@ -7,7 +7,7 @@ alternatives gets helper rules for them, which lark inlines in parse trees.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarB
 from rtlang_grammars.context_free.lark_errors import first_line, lark_errors, location_of
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
 from rtlang_grammars.context_free.lark_tokens import TokenSource, check_literal, take_out_tokens
+from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import SPELLING_BYTES, AnyTokens, Ranges, SpecialTokens
@@ -69,7 +70,7 @@ class Source:
     """A grammar in terms of terminals and plain rules.
 
     Attributes:
-        terminals: those that rules use or the grammar ignores, and no other.
+        terminals: those that rules use, the grammar ignores or `indentation` names as its newline, and no other.
         ignored: names of terminals that may stand between all others.
         rules: as lark compiled them, for start rule `start`.
     """
@@ -78,15 +79,22 @@ class Source:
     ignored: frozenset[str]
     rules: tuple[Rule, ...]
     start: str
+    indentation: Indentation | None = None
 
 
 def read_source(
-    text: str, *, start: str = "start", budget: Budget | None = None, tokens: SpecialTokens | None = None
+    text: str,
+    *,
+    start: str = "start",
+    budget: Budget | None = None,
+    tokens: SpecialTokens | None = None,
+    indentation: Indentation | None = None,
 ) -> Source:
     """Read a Lark grammar.
 
     Args:
         tokens: of the vocabulary; None: every token is taken for known.
+        indentation: what makes the terminals that the grammar declares.
     Raises:
         GrammarError: a syntax error or an undefined name, with lark's reason; an import of anything else than lark's grammars and the
             library; a token that the vocabulary has not, or a string that spells a special token; the grammar is too large.
@@ -94,20 +102,27 @@ def read_source(
     known = tokens or AnyTokens()
     source = _source(text, known)
     with source.errors():
-        return _read(source, start, budget or Budget(), known)
+        return _read(source, start, budget or Budget(), known, indentation)
 
 
-def _read(source: TokenSource, start: str, budget: Budget, known: SpecialTokens) -> Source:
+def _read(
+    source: TokenSource, start: str, budget: Budget, known: SpecialTokens, indentation: Indentation | None
+) -> Source:
     text = source.text
     grammar = _load(source, budget)
     templates = {name for name, parameters, *_ in grammar.rule_defs if parameters}
     if start in templates or start not in {name for name, *_ in grammar.rule_defs}:
         raise GrammarError(f"Lark grammar: start rule {start} is not defined")
     with lark_errors(text):
-        terminals, rules, ignored = grammar.compile([start], ())
+        terminals, rules, ignored = grammar.compile([start], () if indentation is None else {indentation.newline})
     budget.check()
     used = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, LarkTerminal)}
     defined = {terminal.name: terminal for terminal in terminals}
+    made: set[str] = set()
+    if indentation is not None:
+        _check_indentation(indentation, defined, ignored)
+        made = {indentation.indent, indentation.dedent}
+        used = (used - made) | {indentation.newline}
     if undeclared := sorted((used | set(ignored)) - defined.keys() - source.tokens.keys()):
         raise GrammarError(f"Lark grammar: terminal {undeclared[0]} is declared but has no pattern")
     named = {rule.origin.name for rule in rules}
@@ -125,7 +140,21 @@ def _read(source: TokenSource, start: str, budget: Budget, known: SpecialTokens)
         frozenset(ignored),
         tuple(rules),
         start,
+        indentation,
     )
+
+
+def _check_indentation(indentation: Indentation, defined: Container[str], ignored: Container[str]) -> None:
+    for field in ("newline", "indent", "dedent", "open", "close"):
+        value = getattr(indentation, field)
+        for name in (value,) if isinstance(value, str) else value:
+            if field in ("indent", "dedent"):
+                if name in defined:
+                    raise GrammarError(f"{field} = {name!r}: expected a terminal without a pattern", "indentation")
+            elif name not in defined:
+                raise GrammarError(f"{field} = {name!r}: the grammar has no such terminal", "indentation")
+            elif name in ignored or (name == indentation.newline) != (field == "newline"):
+                raise GrammarError(f"{field} = {name!r}: the terminal is ignored or has another use", "indentation")
 
 
 def _source(text: str, known: SpecialTokens) -> TokenSource:
@@ -238,7 +267,8 @@ def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> Terminal:
     if isinstance(pattern, PatternStr):
         check_literal(pattern.value, known)  # of an imported grammar; others were checked with their places
     try:
-        re.compile(pattern.to_regexp())
+        if not isinstance(pattern, PatternStr) or set(pattern.flags) - {"i"}:
+            re.compile(pattern.to_regexp())
         width = int(pattern.max_width)
     except (re.error, ValueError, RecursionError, OverflowError) as error:
         location = location_of(found.name, text, pattern.value)

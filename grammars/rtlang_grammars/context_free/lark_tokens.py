@@ -1,7 +1,7 @@
 r"""Tokens in the source of Lark grammars: `<|im_start|>`, `<[151657]>`, `<[1,10-20]>`, `<[^5]>`, `<[*]>`.
 
-lark cannot read them. So each is replaced by the name of a declared terminal, of the same length, so that lines and columns stay; errors
-and trees show it as it was written. Within strings, regular expressions and comments nothing is replaced.
+lark cannot read them. So each is replaced by the name of a declared terminal and a blank, of the same length, so that lines and columns
+stay; errors and trees show it as it was written. Within strings, regular expressions and comments nothing is replaced.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class TokenSource:
         except GrammarError as error:
             if not self.tokens:
                 raise
-            reason = re.sub("|".join(self.tokens), lambda found: self.tokens[found[0]].source, error.reason)
+            names = rf"\b(?:{'|'.join(self.tokens)})\b"
+            reason = re.sub(names, lambda found: self.tokens[found[0]].source, error.reason)
             at = self.text.rindex("\n%declare")
             last_line = self.text.count("\n", 0, at) + 1
             is_behind = error.location is not None and int(error.location.partition(":")[0]) > last_line
@@ -81,10 +82,12 @@ def take_out_tokens(text: str, known: SpecialTokens) -> TokenSource:
         return TokenSource(text)
     names: dict[str, str] = {}
     tokens: dict[str, TokenSet] = {}
+    used = set(re.findall(r"\w+", text))
+    free_names: dict[int, Iterator[str]] = {}
     pieces, at = [], 0
     for match in _PART.finditer(text):
         if match.lastgroup == "string":
-            _check_string(match[0], known, location_of(text, match.start()))
+            _check_string(match, known)
         if match.lastgroup != "token":
             continue
         written = match[0]
@@ -95,14 +98,15 @@ def take_out_tokens(text: str, known: SpecialTokens) -> TokenSource:
                 raise GrammarError(f"Lark grammar: {error.reason}", location_of(text, match.start())) from None
             if len(written) < 3:
                 raise GrammarError("Lark grammar: <>: expected the name of a token", location_of(text, match.start()))
-            names[written] = _free_name(len(written), text, tokens)
+            free = free_names.setdefault(len(written), _free_names(len(written) - 1, used))
+            names[written] = next(free, "")
+            if not names[written]:
+                raise GrammarError("Lark grammar: too many names of terminals and tokens")
             tokens[names[written]] = found
         name = names[written]
         if _is_word(text[match.start() - 1 : match.start()]):
             raise GrammarError(f"Lark grammar: a blank is missing before {written}", location_of(text, match.start()))
-        if _is_word(text[match.end() : match.end() + 1]):
-            raise GrammarError(f"Lark grammar: a blank is missing behind {written}", location_of(text, match.end()))
-        pieces += [text[at : match.start()], name]
+        pieces += [text[at : match.start()], name, " "]
         at = match.end()
     if not tokens:
         return TokenSource(text)
@@ -131,7 +135,8 @@ def check_literal(text: str, known: SpecialTokens, location: str | None = None) 
         )
 
 
-def _check_string(written: str, known: SpecialTokens, location: str) -> None:
+def _check_string(match: re.Match[str], known: SpecialTokens) -> None:
+    written = match[0]
     if known.name_in(written) is None and "\\" not in written:
         return
     inner = written.removesuffix("i")[1:-1]
@@ -141,17 +146,16 @@ def _check_string(written: str, known: SpecialTokens, location: str) -> None:
         )
     except (ValueError, OverflowError):
         return  # lark refuses it
-    check_literal(inner, known, location)
+    if known.name_in(inner) is not None:
+        check_literal(inner, known, location_of(match.string, match.start()))
 
 
-def _free_name(length: int, text: str, taken: dict[str, TokenSet]) -> str:
-    """A name for a terminal of some characters that the source has not."""
-    size = 2 if length == 3 else 3
-    for letters in itertools.product(_LETTERS, repeat=size):
-        name = "T" + "".join(letters) + "_" * (length - size - 1)
-        if name not in text and name not in taken:
-            return name
-    raise GrammarError("Lark grammar: too many names of terminals and tokens")
+def _free_names(length: int, used: set[str]) -> Iterator[str]:
+    """Names for terminals of some characters, at least two, that the source has not."""
+    for letters in itertools.product(_LETTERS[:26], *[_LETTERS] * (min(length, 4) - 1)):
+        name = "".join(letters).ljust(length, "_")
+        if name not in used:
+            yield name
 
 
 def _is_word(char: str) -> bool:

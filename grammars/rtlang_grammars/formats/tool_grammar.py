@@ -23,7 +23,7 @@ from rtlang_grammars.formats.description import (
     without_last_blanks,
 )
 from rtlang_grammars.formats.tools import Tool, ToolChoice, chosen_tools, read_tools
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, raw_text, repeat, sequence, tagged
 
@@ -173,7 +173,7 @@ class _Text:
                 case Slot.ID:
                     parts.append(Constraint(ConstraintKind.REGEX, self._format.id_pattern))
                 case Slot.BLANKS:
-                    parts.append(_BLANKS if self._style.whitespace is Whitespace.FREE else "")
+                    parts.append(_BLANKS if self._style.free_blanks else "")
                 case str():
                     parts.append(atom)
         return sequence(*parts)

@@ -20,6 +20,7 @@ from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Grammar
 from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables
 from rtlang_grammars.lowering.languages.embedding import Embedding
+from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.lowering.structure_tables import StructureTables
 from rtlang_grammars.machine.automaton.json_base_states import json_base_states
 from rtlang_grammars.machine.automaton.tables import Tables
@@ -29,13 +30,14 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus, Report, ReportBuilder, ReportEntry
 from rtlang_grammars.schema.value_checks import ValueCheck, value_check
 from rtlang_grammars.spec.canonical_json import canonical
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Lexer, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.structures import AnyOf, Literal, read_structure
 from rtlang_grammars.spec.tokens import SpecialTokens
 
+_GRAMMARS = frozenset({ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF})
 _STATUS = {str(status): status for status in KeywordStatus}
 
 
@@ -57,7 +59,8 @@ class Built:
 
     def to_plain(self) -> dict[str, Any]:
         """All but the tables, as JSON data."""
-        plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None}
+        names = self.tables.has_distinct_names
+        plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None, "distinct_names": names}
         plain["token_sets"] = sorted(self.tables.token_sets)
         if self.report is not None:
             entries = [[each.pointer, each.keyword, str(each.status), each.reason] for each in self.report.entries]
@@ -102,7 +105,7 @@ class Compilation:
     def base_tables(self) -> Tables:
         """The base with which the tables of the constraint begin; shared, so do not modify it."""
         has_style = self.constraint.kind in (ConstraintKind.JSON_SCHEMA, ConstraintKind.STRUCTURE)
-        return json_base_states(self.constraint.style.whitespace if has_style else Whitespace.FREE).tables
+        return json_base_states(free_blanks=not has_style or self.constraint.style.free_blanks).tables
 
     def new_tables(self) -> Tables:
         """Fresh tables that begin with the base and have a budget of their own."""
@@ -116,6 +119,7 @@ class Compilation:
         """
         start, report = int(plain["start"]), plain.get("report")
         tables.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
+        tables.has_distinct_names = bool(plain["distinct_names"])
         if report is not None:
             dialect, entries = report
             report = Report(dialect, _StoredReport(entries, plain["is_checked"]))
@@ -141,20 +145,21 @@ class _StoredReport(ReportBuilder):
         )
 
 
-def check_constraint(constraint: Constraint, limits: Limits | None = None) -> None:
+def check_constraint(constraint: Constraint, limits: Limits | None = None) -> Report | None:
     """Check that a constraint can be compiled, which needs no vocabulary.
 
+    Returns:
+        For a JSON Schema, the status of every keyword, those that must be checked after generation included; else None.
     Raises:
         GrammarError: it cannot be compiled for any vocabulary.
     """
     budget = Budget(limits)
     budget.check_source(constraint.source)
     if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
-        from rtlang_grammars.lowering.lexed_tables import LexedTables
-
-        LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexer.LARK)
-        return
-    build(Compilation(constraint, None, limits or Limits(), True), budget)
+        is_lark = constraint.lexer is Lexer.LARK
+        LexedTables(constraint.source, budget, is_lark=is_lark, indentation=constraint.indentation)
+        return None
+    return build(Compilation(constraint, None, limits or Limits(), True), budget).report
 
 
 def build(compilation: Compilation, budget: Budget) -> Built:
@@ -240,7 +245,7 @@ def _may_name_tokens(constraint: Constraint, tokens: SpecialTokens) -> bool:
     match constraint.kind:
         case ConstraintKind.JSON_SCHEMA | ConstraintKind.REGEX:
             return False
-        case ConstraintKind.LARK | ConstraintKind.GBNF | ConstraintKind.EBNF:
+        case kind if kind in _GRAMMARS:
             return "<" in source or "\\" in source or tokens.name_in(source) is not None
     waiting = [parsed(source)]
     while waiting:
@@ -248,13 +253,8 @@ def _may_name_tokens(constraint: Constraint, tokens: SpecialTokens) -> bool:
         if isinstance(part, str) and tokens.name_in(part) is not None:
             return True
         if isinstance(part, dict):
-            inner, kind = part.get("source"), part.get("kind")
-            is_grammar = isinstance(inner, str) and kind in (
-                ConstraintKind.LARK,
-                ConstraintKind.GBNF,
-                ConstraintKind.EBNF,
-            )
-            if "token" in part or (is_grammar and ("<" in inner or "\\" in inner)):
+            inner = str(part.get("source")) if part.get("kind") in (*_GRAMMARS, ConstraintKind.CHOICE) else ""
+            if "token" in part or "<" in inner or "\\" in inner:
                 return True
             waiting += part.values()
         elif isinstance(part, list):

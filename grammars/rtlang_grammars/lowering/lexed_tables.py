@@ -6,29 +6,56 @@ stacks are alive their contexts join; such contexts are made when a text first n
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
+from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import read_source
+from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
-from rtlang_grammars.machine.lexing.completion import LexedCompletion
-from rtlang_grammars.machine.lexing.grammar import LexedGrammar
-from rtlang_grammars.machine.lexing.layout import Lexer, Parser
-from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
-from rtlang_grammars.spec.constraint import Constraint
-from rtlang_grammars.spec.constraint import Lexer as Lexing
+from rtlang_grammars.context_free.lexing.token_terminals import with_disjoint_tokens
+from rtlang_grammars.machine.lexing.layout import (
+    HOME,
+    IS_SURE,
+    KEEP,
+    MANY,
+    STEP_BITS,
+    WIN,
+    WINNER_BITS,
+    Ints,
+    Lexer,
+    Parser,
+)
+from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
+from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import SpecialTokens
 
 _MAX_CONTEXTS = 4096
 
+_ALL_KINDS = np.int64((1 << COUNT_SHIFT) - 1)
+
+_LEADS = (
+    (0xC2, 0xDF, (0x80, 0xBF), 0),
+    (0xE0, 0xE0, (0xA0, 0xBF), 1),
+    (0xE1, 0xEC, (0x80, 0xBF), 1),
+    (0xED, 0xED, (0x80, 0x9F), 1),
+    (0xEE, 0xEF, (0x80, 0xBF), 1),
+    (0xF0, 0xF0, (0x90, 0xBF), 2),
+    (0xF1, 0xF3, (0x80, 0xBF), 2),
+    (0xF4, 0xF4, (0x80, 0x8F), 2),
+)
+"""UTF-8: the first bytes of characters beyond ASCII, the second, and how many more come."""
+
 
 class LexedTables:
     """The tables of one grammar. They grow as texts are followed; the owner must serialize access.
 
     Attributes:
-        terminals: by number.
+        names: of the terminals, by number.
         source: the grammar as lark reads it.
         automaton, rules, ignored, token_sets, parser, lexer: see `machine.lexing.tables.LexedTables`.
     """
@@ -41,6 +68,7 @@ class LexedTables:
         is_lark: bool = False,
         start: str = "start",
         tokens: SpecialTokens | None = None,
+        indentation: Indentation | None = None,
     ) -> None:
         """Compile a Lark grammar.
 
@@ -49,12 +77,16 @@ class LexedTables:
         Raises:
             GrammarError: it cannot be read, held or made within the limits.
         """
-        found = read_source(source, start=start, budget=budget, tokens=tokens)
-        self.source, self.terminals = found, in_order(found.terminals, is_lark=is_lark)
-        self.token_sets = {each.tokens for each in self.terminals if each.tokens is not None}
-        self.rules = ParserTables(found.rules, start, [each.name for each in self.terminals], budget)
-        self.ignored = frozenset(i for i, each in enumerate(self.terminals) if each.name in found.ignored)
-        self.automaton = LexerAutomaton(self.terminals, budget, is_lark=is_lark, ignored=self.ignored)
+        read = read_source(source, start=start, budget=budget, tokens=tokens, indentation=indentation)
+        found = with_disjoint_tokens(read)
+        terminals = in_order(found.terminals, is_lark=is_lark)
+        self.token_sets = {each.tokens for each in terminals if each.tokens is not None}
+        self.names, self.columns = numbered(terminals, found)
+        self.source = found
+        self.rules = ParserTables(found.rules, start, self.names, budget)
+        self.ignored = frozenset(i for i, name in enumerate(self.names) if name in found.ignored)
+        self.automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns)
+        self._declared = frozenset(() if self.columns is None else (self.columns.indent, self.columns.dedent))
         self._refused: dict[frozenset[int], GrammarError] = {}
         self._order = np.array([is_lark], dtype=np.int32)
         self._budget = budget
@@ -63,17 +95,23 @@ class LexedTables:
         self._joins = np.full((8, 8), -1, dtype=np.int32)
         self._starts: list[int] = []
         self._wins: dict[frozenset[tuple[int, int]], int] = {}
-        self._pairs: dict[tuple[int, int], int] = {}
+        self._pairs: dict[tuple[int, int, bool], int] = {}
         self._enders: dict[int, int] = {}
         self._win_of: list[int] = []
-        contexts = [self._context(row | self.ignored) for row in self.rules.rows]
-        self.parser = self._parser(contexts)
+        self._win_pairs: list[int] = []
+        self._win_sizes: list[int] = []
+        self._ignorable = 0  # the classes with which ignored terminals begin, as bits
+        for terminal in self.ignored:
+            self._ignorable |= self.automaton.firsts[terminal]
+        everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
+        numbers = self._contexts([row - self._declared | everywhere for row in self.rules.rows])
+        self.parser = self._parser(np.array(numbers, dtype=np.int32)[self.rules.contexts])
         self.lexer = self._lexer()
 
     @property
     def num_terminals(self) -> int:
         """Number of terminals."""
-        return len(self.terminals)
+        return len(self.names)
 
     @property
     def num_bytes(self) -> int:
@@ -101,7 +139,7 @@ class LexedTables:
             raise self._refused[members]
         self.automaton.budget = self._budget.renewed()
         try:
-            joined = self._context(members)
+            (joined,) = self._contexts([members])
         except GrammarError as error:
             self._refused[members] = error
             raise
@@ -111,106 +149,159 @@ class LexedTables:
             self._joins = grown
         self._joins[one, other] = self._joins[other, one] = joined
         self.parser = self.parser._replace(joins=self._joins, starts=np.array(self._starts, dtype=np.int32))
-        self.lexer = self._lexer()
+        if len(self._win_of) < len(self.automaton.wins):
+            self.lexer = self._lexer()
 
-    def _context(self, terminals: frozenset[int]) -> int:
-        found = self._numbers.get(terminals)
-        if found is None:
-            if len(self._members) >= _MAX_CONTEXTS:
-                raise GrammarError(
-                    f"too ambiguous: more than {_MAX_CONTEXTS} different sets of terminals may be expected"
-                )
-            start = self.automaton.start(terminals)
-            found = self._numbers[terminals] = len(self._members)
-            self._members.append(terminals)
-            self._starts.append(start)
-        return found
+    def _contexts(self, sets: list[frozenset[int]]) -> list[int]:
+        """The numbers of contexts; makes those that are new."""
+        new = [each for each in dict.fromkeys(sets) if each not in self._numbers]
+        if len(self._members) + len(new) > _MAX_CONTEXTS:
+            raise GrammarError(f"too ambiguous: more than {_MAX_CONTEXTS} different sets of terminals may be expected")
+        self._starts += self.automaton.starts(new)
+        for each in new:
+            self._numbers[each] = len(self._members)
+            self._members.append(each)
+        return [self._numbers[each] for each in sets]
 
-    def _parser(self, contexts: list[int]) -> Parser:
+    def _parser(self, contexts: Ints) -> Parser:
         tables = self.rules
         while len(self._joins) < len(self._members):
             self._joins = np.full((2 * len(self._joins),) * 2, -1, dtype=np.int32)
-        is_ignored = np.zeros(len(self.terminals) + 1, dtype=np.uint8)
+        is_ignored = np.zeros(self.num_terminals + 1, dtype=np.uint8)
         is_ignored[sorted(self.ignored)] = 1
+        rows = [tables.rows[number] for number in tables.contexts.tolist()]
         row_at = np.zeros(tables.num_states + 1, dtype=np.int32)
-        np.cumsum([len(row) for row in tables.rows], out=row_at[1:])
-        row_terminals = [terminal for row in tables.rows for terminal in sorted(row)]
+        np.cumsum([len(row) for row in rows], out=row_at[1:])
+        row_terminals = [terminal for row in rows for terminal in sorted(row)]
         return Parser(
-            tables.shifts,
-            tables.reductions,
-            tables.rules,
-            tables.sizes,
-            tables.heads,
+            *_actions(tables),
+            np.stack([tables.sizes, tables.heads], axis=1),
             tables.gotos,
             row_at,
             np.array(row_terminals or [0], dtype=np.int32),
             is_ignored,
-            np.array(contexts, dtype=np.int32),
+            contexts,
             self._joins,
             np.array(self._starts, dtype=np.int32),
             np.array([tables.start, tables.final], dtype=np.int32),
+            self._line_columns(),
+        )
+
+    def _line_columns(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        """See `machine.lexing.layout.Parser`."""
+        if self.columns is None:
+            return np.full(1, -1, dtype=np.int32)
+        brackets = [self.columns.brackets.get(number, 0) for number in range(self.num_terminals + 1)]
+        return np.array(
+            [self.columns.newline, NUM_COLUMNS, self.columns.indent, self.columns.dedent, *brackets], dtype=np.int32
         )
 
     def _lexer(self) -> Lexer:
         """Arrays of the automaton as it is now; numbers given before stay."""
         automaton, num_classes = self.automaton, self.automaton.num_classes
-        firsts = np.zeros((len(self.terminals) + 1, num_classes), dtype=np.uint8)
-        for terminal, classes in enumerate(automaton.firsts):
-            firsts[terminal] = _bits(classes, num_classes)
         for win in automaton.wins[len(self._win_of) :]:
             if win not in self._wins:
+                found = []
                 for terminal, classes in sorted(win):
-                    self._enders.setdefault(classes, len(self._enders))
-                    self._pairs.setdefault((terminal, self._enders[classes]), len(self._pairs))
+                    enders = self._enders.setdefault(classes, len(self._enders))
+                    is_easy = bool(classes & self._ignorable) or classes == (1 << num_classes) - 1
+                    self._pairs.setdefault((terminal, enders, is_easy), len(self._pairs))
+                    found.append(self._pairs[terminal, enders, is_easy])
+                self._win_pairs += found
+                self._win_sizes.append(len(found))
                 self._wins[win] = len(self._wins)
             self._win_of.append(self._wins[win])
-        ignorable = 0
-        for terminal in self.ignored:
-            ignorable |= automaton.firsts[terminal]
-        enders = np.zeros((len(self._enders) + 1, num_classes + 1), dtype=np.uint8)
-        for classes, number in self._enders.items():
-            enders[number, :num_classes] = _bits(classes, num_classes)
-            enders[number, num_classes] = bool(classes & ignorable) or classes == (1 << num_classes) - 1
-        win_pairs = [
-            [self._pairs[terminal, self._enders[classes]] for terminal, classes in sorted(win)] for win in self._wins
-        ]
-        sizes = np.array([len(each) for each in win_pairs], dtype=np.int32)
-        states = np.zeros((len(automaton.wins), 3), dtype=np.int32)
-        states[:, 0], states[:, 1], states[:, 2] = (
-            self._win_of,
-            automaton.is_sure,
-            [max((num_bytes for _, num_bytes in each), default=0) for each in automaton.pending],
-        )
+        sizes = np.array(self._win_sizes, dtype=np.int32)
+        states = np.zeros((len(automaton.wins), 4), dtype=np.int32)
+        states[:, WIN], states[:, IS_SURE] = self._win_of, automaton.is_sure
+        states[:, HOME], exits = _loops(automaton)
+        for state, pending in enumerate(automaton.pending):
+            if pending:
+                states[state, KEEP] = max(num_bytes for _, num_bytes in pending)
+        steps = (automaton.num_behind.astype(np.int64) << WINNER_BITS | automaton.winners + 1) << STEP_BITS
         return Lexer(
             automaton.classes,
-            automaton.following,
-            automaton.winners,
-            automaton.num_behind,
+            steps | automaton.following + 1,
             states,
-            np.stack([np.cumsum(sizes) - sizes, sizes], axis=1).astype(np.int32),
-            np.array([pair for each in win_pairs for pair in each] or [0], dtype=np.int32),
-            np.array(list(self._pairs) or [(0, 0)], dtype=np.int32),
-            enders,
-            firsts,
+            exits,
+            np.stack([np.cumsum(sizes, dtype=np.int32) - sizes, sizes], axis=1),
+            np.array(self._win_pairs or [0], dtype=np.int32),
+            np.array(list(self._pairs) or [(0, 0, False)], dtype=np.int32),
+            _rows(self._enders, num_classes),
+            _rows(automaton.firsts, num_classes),
             self._order,
+            _rows(automaton.column_sets, NUM_COLUMNS + 1),
+            np.array([1 << 30 if self.columns is None else self.columns.newline], dtype=np.int32),
         )
 
 
-def _bits(classes: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    data = np.frombuffer(classes.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
-    return np.unpackbits(data, bitorder="little")[:count]
+def _actions(tables: ParserTables) -> tuple[Ints, Ints]:
+    """See `layout.Parser.actions` and `.lists`."""
+    counts = tables.reductions[:, :, 1]
+    is_shift = tables.shifts >= 0
+    rules = tables.rules[np.minimum(tables.reductions[:, :, 0], len(tables.rules) - 1)]
+    actions = np.where(is_shift, tables.shifts + 1, np.where(counts > 0, -1 - rules, 0)).astype(np.int32)
+    lists: list[int] = []
+    for state, terminal in zip(*np.nonzero(counts + is_shift > 1), strict=True):
+        at, count = tables.reductions[state, terminal].tolist()
+        found = [int(actions[state, terminal])] if is_shift[state, terminal] else []
+        found += [-1 - rule for rule in tables.rules[at : at + count].tolist()]
+        actions[state, terminal] = MANY + len(lists)
+        lists += [len(found), *found]
+    actions[tables.final, -1] = 1  # the final state has no other action before the end of the text
+    return actions, np.array(lists or [0], dtype=np.int32)
 
 
-def compile_lexed(
-    constraint: Constraint, budget: Budget, index: VocabularyIndex
-) -> tuple[LexedGrammar, LexedCompletion]:
-    """Compile a Lark grammar with a lexer for a vocabulary.
+def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
+    """For each state its home, and `layout.Lexer.exits`."""
+    count = len(automaton.following)
+    own = np.arange(count)
+    is_plain = np.array([not each for each in automaton.pending])
+    has_begun = (automaton.following[:, np.unique(automaton.classes[0x80:0xC0])] >= 0).any(axis=1)
+    is_sure = np.array(automaton.is_sure)
 
-    Raises:
-        GrammarError: it cannot be read, held or made within the limits, or no text begins what it asks for.
-    """
-    is_lark = constraint.lexer is Lexing.LARK
-    tables = LexedTables(constraint.source, budget, is_lark=is_lark, tokens=index.vocabulary.tokens)
-    grammar = LexedGrammar(index, tables)
-    budget.check()
-    return grammar, LexedCompletion(grammar)
+    def rows(states: NDArray[np.int64]) -> tuple[Ints, NDArray[np.bool_]]:
+        """Of some states the state behind each byte, and whether the states stay where they are, as far as matches go."""
+        following = np.where(is_plain[states, None], automaton.following[states], -1)[:, automaton.classes[:256]]
+        return following, (automaton.winners[states] < 0)[:, automaton.classes[:256]]
+
+    middle = np.flatnonzero(has_begun)
+    after, is_quiet = rows(middle)
+
+    def shared(first: int, last: int) -> Ints:
+        """The state behind all of a range of bytes, -1 where there is no such state or a terminal ends; one more for state -1."""
+        columns = after[:, first : last + 1]
+        is_one = (columns == columns[:, :1]).all(axis=1) & is_quiet[:, first : last + 1].all(axis=1)
+        found = np.full(count + 1, -1, dtype=np.int32)
+        found[middle] = np.where(is_one, columns[:, 0], -1)
+        return found
+
+    rest = shared(0x80, 0xBF)
+    looping = np.flatnonzero((automaton.following == own[:, None]).any(axis=1) & is_plain)
+    following, stays = rows(looping)
+    stays |= is_sure[looping, None]
+    order = [byte for members in ASCII_KINDS for byte in members]
+    begins = np.cumsum([0, *(len(members) for members in ASCII_KINDS[:-1])])
+    is_loop = np.logical_and.reduceat(((following == looping[:, None]) & stays)[:, order], begins, axis=1)
+    is_high = np.ones(len(looping), dtype=np.bool_)
+    for first, last, second, num_rests in _LEADS:
+        reached = shared(*second)[following[:, first : last + 1]]
+        for _ in range(num_rests):
+            reached = rest[reached]
+        is_high &= ((reached == looping[:, None]) & stays[:, first : last + 1]).all(axis=1)
+    kinds = is_loop @ (np.int64(1) << np.arange(len(ASCII_KINDS), dtype=np.int64))
+    exits = np.full(count + 1, _ALL_KINDS)
+    exits[looping] &= ~(kinds | is_high.astype(np.int64) << HIGH)
+    homes = np.append(np.where(is_plain & ~has_begun, own, -1), -1)
+    for _ in range(3):
+        homes[middle] = homes[rest[middle]]
+    homes = homes[:count]
+    return homes.astype(np.int32), exits[homes]
+
+
+def _rows(sets: Collection[int], num_classes: int) -> NDArray[np.uint8]:
+    """Sets of classes as rows of 0 and 1, and a last row of 0."""
+    width = (num_classes + 7) // 8
+    data = b"".join(each.to_bytes(width, "little") for each in sets) + bytes(width)
+    bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8).reshape(-1, width), axis=1, bitorder="little")
+    return np.ascontiguousarray(bits[:, :num_classes])

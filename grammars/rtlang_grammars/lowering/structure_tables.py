@@ -11,7 +11,7 @@ from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
-from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables, number_of
+from rtlang_grammars.lowering.json_shapes.json_values import MAX_NUMBER_LENGTH, ShapeTables, number_of
 from rtlang_grammars.lowering.languages.free_text import TEXT_FIRST, FreeText
 from rtlang_grammars.machine.automaton.json_base_states import BLANKS, json_base_states
 from rtlang_grammars.machine.automaton.layout import NONE
@@ -22,7 +22,7 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report, ReportEntry
 from rtlang_grammars.schema.reading.values import Json
 from rtlang_grammars.schema.shape_graph.shapes import LiteralShape, NumberShape, StringShape
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget
@@ -60,7 +60,7 @@ class StructureTables:
         """`tokens`: of the vocabulary; None: every token is taken for known."""
         self._budget, self._style, self._options = budget, style, options
         self._tokens = tokens or AnyTokens()
-        self._base = json_base_states(style.whitespace)
+        self._base = json_base_states(free_blanks=style.free_blanks)
         self.tables = Tables(budget, self._base.tables)
         self._grammar = Grammar()
         self._rules = GrammarTables(self._grammar, self.tables, budget)
@@ -303,7 +303,7 @@ class StructureTables:
         if source not in self._values:
             self._values[source] = list(self._terminals_of(leaf))
         value = begin
-        if self._style.whitespace is Whitespace.FREE:
+        if self._style.free_blanks:
             if self._blanks is None:
                 self._blanks = self._grammar.terminal(Frame(self._base.blanks, BLANKS))
             value = self._position(rule)
@@ -322,7 +322,7 @@ class StructureTables:
         build = ShapeTables(graph, self._budget, self._style, self.tables)
         for alternative in graph.shapes[graph.root].alternatives:
             if isinstance(alternative, NumberShape):
-                yield self._grammar.terminal(number_of(alternative, self._budget))
+                yield self._grammar.terminal(number_of(alternative, self._budget).bounded(1, MAX_NUMBER_LENGTH))
                 continue
             if isinstance(alternative, LiteralShape):
                 scalars = [each for each in alternative.values if not isinstance(each, list | dict)]

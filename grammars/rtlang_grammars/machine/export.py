@@ -31,6 +31,7 @@ from rtlang_grammars.machine.automaton.layout import (
     OPEN,
     PARAM,
     ROW,
+    SPELL,
     TARGET,
     UNKNOWN,
     UNKNOWN_ROW,
@@ -112,16 +113,18 @@ class Walk:
 
 
 def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton | None:
-    """The automaton of a matcher's grammar, from the start of the text; None if it is not deterministic or too large.
+    """The automaton of a matcher's grammar, from the start of the text; None if there is none.
+
+    There is none if the grammar is not deterministic, too large, or has objects with undeclared names, which have to be distinct.
 
     Builds all open rows. May take some hundred milliseconds. Devices know no spellings of special tokens: grammars with such tokens stay on
     the host.
     """
     grammar = owner_of(matcher)
-    if grammar is None or grammar.tables.token_sets:
+    if grammar is None or grammar.tables.token_sets or grammar.tables.has_distinct_names:
         return None
     try:
-        return _Export(grammar.tables, max_states).automaton(int(grammar.start[HEADS]))
+        return _Export(grammar.tables, max_states).automaton(int(grammar.start_place.configuration[HEADS]))
     except _Refusal:
         return None
     except GrammarError:  # an open row exceeds the grammar's budget
@@ -210,7 +213,7 @@ class _Export:
         X = self._snapshot.X
         at = FIRST_ACTION - value
         kind = int(X[at])
-        if kind == ALTERNATIVES:
+        if kind in (ALTERNATIVES, SPELL):
             raise _Refusal
         if kind > CALL_TO:
             target, after, top = act_alone(X, self._arena, at, register, 8)

@@ -10,10 +10,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.automaton.layout import NEED_ROW, NO_SPACE, OK
+from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK, TOUCHED
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
-from rtlang_grammars.machine.masks import Mask, Masks
+from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.native.repeated_names import (
+    IN_NAME,
+    MODE,
+    RISK,
+    WITH_NAME,
+    find_repeats,
+    follow,
+    remove,
+    start_trail,
+)
+from rtlang_grammars.machine.string_masks import clear
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex, Workspace, start_configuration
 
 Configuration = NDArray[np.int64]
@@ -38,15 +50,21 @@ class MachineGrammar:
 
     Attributes:
         index, tables: as given.
-        start: the configuration at the start of the text.
+        start_place: the place at the start of the text.
         masks: the masks computed so far.
     """
 
     def __init__(self, index: VocabularyIndex, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
         self.index, self.tables = index, tables
-        published = tables.snapshot or tables.publish()
-        self.start = start_configuration(start)
-        self.start_place = _place(self.start, published, index.workspace)
+        if tables.snapshot is None:
+            tables.publish()
+        configuration = start_configuration(start)
+        self._has_distinct_names = tables.has_distinct_names
+        if self._has_distinct_names:
+            configuration = np.concatenate((configuration, start_trail()))
+        start_place = self.advance(configuration, index.trie.data, 0, 0)
+        assert start_place is not None, "nothing was followed"
+        self.start_place = start_place
         self.masks = Masks(index, tables, max_mask_bytes)
 
     @property
@@ -70,13 +88,19 @@ class MachineGrammar:
                 data,
                 start,
                 end,
+                workspace.C,
                 workspace.out,
             )
             if code == OK:
-                length = int(walks.compact(tables.S, workspace.W, workspace.H, workspace.D, workspace.C))
-                if length >= 0:
-                    return _place(workspace.C[:length].copy(), tables, workspace)
-                code = NO_SPACE
+                item = workspace.out.item
+                after, is_complete = workspace.C[: item(1)], item(5) != 0
+                if not self._has_distinct_names:
+                    return Place(after.copy(), is_complete)
+                size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
+                if size < 0:
+                    return None
+                after[TOUCHED] = workspace.trail[RISK]
+                return Place(np.concatenate((after, workspace.trail[:size])), is_complete)
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
@@ -124,11 +148,34 @@ class MachineGrammar:
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow, end tokens among them."""
-        return self.masks.mask(configuration)
+        mask = self.masks.mask(configuration)
+        return self._without_repeats(mask, configuration) if self._has_distinct_names else mask
 
-    def write_mask(self, configuration: Configuration, row: NDArray[np.uint32]) -> None:
-        """Write the tokens that may follow, end tokens among them, uint32 [num_mask_words]."""
-        self.masks.mask(configuration).write(row)
+    def _without_repeats(self, mask: Mask, configuration: Configuration) -> Mask:
+        """The mask without the tokens that complete a name for the second time in its object."""
+        index = self.index
+        if mask.holds_names is None:
+            mask.holds_names = self._removed(mask, index.risky.within) is not mask
+        if not mask.holds_names and configuration[TOUCHED] <= WITH_NAME:
+            return mask
+        risky, workspace = index.risky, index.workspace
+        trail = configuration[configuration[LENGTH] :]
+        trie, found = index.trie, workspace.found
+        named = risky.ending if trail[MODE] == IN_NAME else risky.whole
+        count = find_repeats(trail, *named, risky.within, trie.data, trie.offsets, workspace.trail, found)
+        return self._removed(mask, found[:count]) if count else mask
+
+    def _removed(self, mask: Mask, unwanted: NDArray[np.int32]) -> Mask:
+        """The mask without some tokens; the same mask if it has none of them."""
+        kept = self.index.workspace.ids
+        count = int(remove(mask.ids, unwanted, kept))
+        base = mask.base
+        if mask.owns_base and ((base[unwanted >> 5] >> (unwanted & 31).astype(np.uint32)) & 1).any():
+            base = base.copy()
+            clear(unwanted, base)
+        if count == len(mask.ids) and base is mask.base:
+            return mask
+        return Mask(base, kept[:count].copy(), mask.level, owns_base=mask.owns_base)
 
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""
@@ -141,11 +188,3 @@ class MachineGrammar:
             return self.tables.complete(int(workspace.out[0]))
         workspace.grow()
         return tables
-
-
-def _place(configuration: Configuration, tables: Snapshot, workspace: Workspace) -> Place:
-    while True:
-        found = int(walks.completes(tables.S, configuration, workspace.W, workspace.H, workspace.Q, workspace.D))
-        if found >= 0:
-            return Place(configuration, bool(found))
-        workspace.grow()

@@ -10,7 +10,6 @@ decides all tokens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,39 +34,12 @@ from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
 from rtlang_grammars.machine.string_masks import MAX_FORBIDDEN, clear, walk_forbidden
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import REACH, VocabularyIndex
 
 Configuration = NDArray[np.int64]
 
 _MAX_SLICED_HEADS = 8
-_ENTRY_BYTES = 400
-"""Memory of a cached mask besides its tokens."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mask:
-    """Allowed tokens, end tokens among them.
-
-    Attributes:
-        base: uint32 [num_mask_words]; do not modify.
-        ids: int32, the other allowed tokens.
-        level: number of levels of frames that it depends on.
-        owns_base: the base is not shared.
-    """
-
-    base: NDArray[np.uint32]
-    ids: NDArray[np.int32]
-    level: int
-    owns_base: bool = False
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory not shared with other masks."""
-        return self.ids.nbytes + self.owns_base * self.base.nbytes + _ENTRY_BYTES
-
-    def write(self, row: NDArray[np.uint32]) -> None:
-        """Write the mask into a row, uint32 [num_mask_words]."""
-        walks.write_mask(self.base, self.ids, row)
 
 
 class Masks:
@@ -92,7 +64,9 @@ class Masks:
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow."""
-        return self._found(self._heads(configuration), configuration, lambda: self._make(configuration))
+        heads = self._heads(configuration)
+        found = self._cached.get((0, heads))  # nearly half of all masks read no frame
+        return found or self._found(heads, configuration, lambda: self._make(configuration))
 
     def _found(self, heads: bytes, configuration: Configuration, make: Callable[[], Mask]) -> Mask:
         """Look up a mask or compute it."""
@@ -124,40 +98,46 @@ class Masks:
 
     def _heads(self, configuration: Configuration) -> bytes:
         """The heads as a key. Counts far from their bounds share one key."""
-        if configuration[NUM_HEADS] == 1:
-            state, count, _ = configuration[HEADS : HEADS + 3].tolist()
-            counted = self._tables.counted.get(state)
+        item = configuration.item
+        if item(NUM_HEADS) == 1:
+            counted = self._tables.counted.get(item(HEADS))
             if counted is not None:
-                far = self._index.max_depth + 1
+                state, count, far = item(HEADS), item(HEADS + 1), self._index.max_depth + 1
                 lack, room = min(max(counted[0] - count, 0), far), min(counted[1] - count, far)
                 return np.array([state, lack, room], dtype=np.int64).tobytes()
-        return configuration[NUM_HEADS : configuration[BOUNDS]].tobytes()
+        return configuration[NUM_HEADS : item(BOUNDS)].tobytes()
 
     def _make(self, configuration: Configuration) -> Mask:
-        index, S = self._index, self._tables.published.S
-        if configuration[NUM_HEADS] == 1:
-            state, count, _ = configuration[HEADS : HEADS + 3].tolist()
-            record = S[state]
-            slice_id, room = record[SLICE], int(record[WIDTH]) - count
-            if slice_id == COUNTED_SLICE:
-                if count >= record[PARAM] and REACH <= room < index.max_depth:
-                    return self._bounded(configuration, room)
-                return self._walk(configuration, index.counted(room), index.slices[COUNTED_SLICE].others)
-            if slice_id == TWIN_SLICE and count >= self._tables.counted[state][0] and room >= REACH:
-                twin = configuration.copy()
-                twin[HEADS], twin[HEADS + 1] = record[PARAM], 0
-                simple = self._found(self._heads(twin), twin, lambda: self._make(twin))
-                return simple if room >= index.max_depth else self._shortened(simple, configuration)
-        base, nodes = self._slice(configuration, S)
-        if nodes is index.trie.nodes and configuration[NUM_HEADS] == 1:
-            state = int(configuration[HEADS])
+        index, S, item = self._index, self._tables.published.S, configuration.item
+        if item(NUM_HEADS) > 1:
+            return self._walk(configuration, *self._slice(configuration, S))
+        state, count = item(HEADS), item(HEADS + 1)
+        slice_id = S.item(state, SLICE)
+        if slice_id == 0:
+            return self._walk(configuration, index.no_tokens, index.trie.nodes)
+        if slice_id < COUNTED_SLICE:
+            found = index.slices[slice_id]
+            return self._walk(configuration, found.mask, found.inside)
+        room = S.item(state, WIDTH) - count
+        if slice_id == COUNTED_SLICE:
+            if count >= S.item(state, PARAM) and REACH <= room < index.max_depth:
+                return self._bounded(configuration, room)
+            return self._walk(configuration, index.counted(room), index.slices[COUNTED_SLICE].inside)
+        if slice_id == TWIN_SLICE and count >= self._tables.counted[state][0] and room >= REACH:
+            twin = configuration.copy()
+            twin[HEADS], twin[HEADS + 1] = S.item(state, PARAM), 0
+            simple = self._found(self._heads(twin), twin, lambda: self._make(twin))
+            return simple if room >= index.max_depth else self._shortened(simple, configuration)
+        is_quoted = self._tables.embedded[state].is_quoted(state)
+        base, nodes = self._slice(configuration, S, inside=is_quoted)
+        if nodes is index.trie.nodes:
             coarse = self._coarse_trie(state)
             if coarse is not None:
                 return self._walk_coarse(configuration, coarse)
-            if S[state, SLICE] == EMBEDDED_SLICE:
+            if slice_id == EMBEDDED_SLICE:
                 forbidden = self._forbidden(state)
                 if forbidden is not None:
-                    return self._walk_all_but(configuration, forbidden)
+                    return self._walk_all_but(configuration, forbidden, inside=is_quoted)
         return self._walk(configuration, base, nodes)
 
     def _coarse_trie(self, state: int) -> CoarseTokenTrie | None:
@@ -177,7 +157,7 @@ class Masks:
         level = max(simple.level, long.level)
         if simple.base is index.no_tokens:
             return Mask(simple.base, ids, level)
-        return Mask(simple.base & index.short_tokens, ids, level, True)
+        return Mask(simple.base & index.short_tokens, ids, level, owns_base=True)
 
     def _bounded(self, configuration: Configuration, room: int) -> Mask:
         """A mask inside a counted string where every short token fits: the short part is cached once, only the long tokens are walked."""
@@ -190,12 +170,12 @@ class Masks:
         base = index.counted(room)
         if short.base is index.no_tokens:
             return Mask(base, ids, level)
-        return Mask(short.base | base, ids, level, True)
+        return Mask(short.base | base, ids, level, owns_base=True)
 
     def _slice(
-        self, configuration: Configuration, S: NDArray[np.int32]
+        self, configuration: Configuration, S: NDArray[np.int32], *, inside: bool = False
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Tokens that are certainly allowed after one of the heads, and the trie of all other tokens."""
+        """Tokens that are certainly allowed after one of the heads, and the trie of all other tokens; inside: see `Slice`."""
         index = self._index
         for i in range(min(int(configuration[NUM_HEADS]), _MAX_SLICED_HEADS)):
             state, count, _ = configuration[HEADS + 3 * i : HEADS + 3 * i + 3].tolist()
@@ -213,7 +193,7 @@ class Masks:
                     if short is None:
                         continue
                     found = short
-            return found.mask, found.others
+            return found.mask, found.inside if inside else found.others
         return index.no_tokens, index.trie.nodes
 
     def _walk(self, configuration: Configuration, base: NDArray[np.uint32], trie: NDArray[np.int64]) -> Mask:
@@ -224,8 +204,8 @@ class Masks:
             ids = np.concatenate((ids, index.end_ids))
         if len(ids) > index.num_words:
             dense = np.empty(index.num_words, dtype=np.uint32)
-            walks.write_mask(base, ids, dense)
-            return Mask(dense, index.no_ids, level, True)
+            Mask(base, ids).write(dense.view(np.int32))
+            return Mask(dense, index.no_ids, level, owns_base=True)
         return Mask(base, ids if is_complete else ids.copy(), level)
 
     def _forbidden(self, state: int) -> NDArray[np.int32] | None:
@@ -241,15 +221,15 @@ class Masks:
             asked, at = int(out[0]), int(out[1])
             snapshot = tables.complete(asked) if code == NEED_ROW else tables.record_freedom(asked)
 
-    def _walk_all_but(self, configuration: Configuration, forbidden: NDArray[np.int32]) -> Mask:
+    def _walk_all_but(self, configuration: Configuration, forbidden: NDArray[np.int32], *, inside: bool) -> Mask:
         """A mask of all plain tokens except the forbidden ones, and of the other tokens that may follow."""
         plain = self._index.slices[EMBEDDED_SLICE]
         base = plain.mask
         if len(forbidden):
             base = base.copy()
             clear(forbidden, base)
-        mask = self._walk(configuration, base, plain.others)
-        return Mask(mask.base, mask.ids, mask.level, mask.owns_base or base is not plain.mask)
+        mask = self._walk(configuration, base, plain.inside if inside else plain.others)
+        return Mask(mask.base, mask.ids, mask.level, owns_base=mask.owns_base or base is not plain.mask)
 
     def _walk_coarse(self, configuration: Configuration, trie: CoarseTokenTrie) -> Mask:
         """A mask of the tokens of all groups that may follow, and end tokens."""
@@ -257,7 +237,7 @@ class Masks:
         level, is_complete, groups = self._followed(configuration, trie.nodes)
         end_ids = index.end_ids if is_complete else index.no_ids
         if trie.count(groups) > index.num_words:
-            return Mask(trie.mask(groups), end_ids, level, True)
+            return Mask(trie.mask(groups), end_ids, level, owns_base=True)
         ids = trie.tokens(groups)
         return Mask(index.no_tokens, np.concatenate((ids, end_ids)) if is_complete else ids, level)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 
 
@@ -45,8 +46,8 @@ class Grammar(Protocol):
     def after(self, configuration: Any, token_id: int) -> Place | None:
         """The place after a token; None where it cannot follow."""
 
-    def write_mask(self, configuration: Any, row: NDArray[np.uint32]) -> None:
-        """Write the tokens that may follow, end tokens among them, into a row of the vocabulary's mask words."""
+    def mask(self, configuration: Any) -> Mask:
+        """The tokens that may follow, end tokens among them."""
 
     def only_ends(self, configuration: Any) -> bool:
         """Whether nothing but an end token may follow."""
@@ -141,13 +142,23 @@ class MachineMatcher:
         Raises:
             ValueError: `row` has another shape, type or layout.
         """
-        num_words = self._grammar.index.num_words
-        if row.shape != (num_words,) or row.dtype != np.int32 or not row.flags.c_contiguous:
-            raise ValueError(f"row must be contiguous int32 of shape ({num_words},)")
-        if self._has_ended:
-            row.fill(0)
-        else:
-            self._grammar.write_mask(self._path[-1].configuration, row.view(np.uint32))
+        mask = self.find_mask(row)
+        if mask is not None:
+            mask.write(row)
+
+    def find_mask(self, row: NDArray[np.int32]) -> Mask | None:
+        """The mask that `fill_bitmask` writes into `row`; None: no token is allowed, and `row` was cleared.
+
+        Raises:
+            ValueError: as `fill_bitmask`.
+        """
+        grammar = self._grammar
+        if row.shape != (grammar.index.num_words,) or row.dtype != np.int32 or not row.flags.c_contiguous:
+            raise ValueError(f"row must be contiguous int32 of shape ({grammar.index.num_words},)")
+        if not self._has_ended:
+            return grammar.mask(self._path[-1].configuration)
+        row.fill(0)
+        return None
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, spelled as the model's tokenizer does; empty if there is a choice."""
@@ -217,9 +228,9 @@ class MachineMatcher:
         """For each of `token_ids` whether it may come next."""
         if self._has_ended:
             return [False] * len(token_ids)
-        mask = np.empty(self._grammar.index.num_words, dtype=np.uint32)
-        self._grammar.write_mask(self._place.configuration, mask)
-        return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
+        row = np.empty(self._grammar.index.num_words, dtype=np.int32)
+        self.fill_bitmask(row)
+        return [bool(row[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
     def _after(self, token_id: int) -> Place | None:
         return self._grammar.after(self._place.configuration, token_id)

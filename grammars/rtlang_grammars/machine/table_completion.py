@@ -7,6 +7,7 @@ computed once for each start. Objects and arrays are not searched: their states 
 from __future__ import annotations
 
 import heapq
+import random
 import threading
 from collections.abc import Iterable
 
@@ -35,6 +36,8 @@ from rtlang_grammars.machine.automaton.layout import (
     KEY_BRANCH,
     KEY_END,
     KEY_OTHER,
+    KEY_PHASE,
+    LENGTH,
     NEW_OBJECT,
     NODE_EDGE,
     NONE,
@@ -46,6 +49,7 @@ from rtlang_grammars.machine.automaton.layout import (
     PARAM,
     ROOT,
     ROW,
+    SPELL,
     TARGET,
     UNKNOWN,
 )
@@ -53,11 +57,15 @@ from rtlang_grammars.machine.automaton.object_registers import ObjectRegister
 from rtlang_grammars.machine.automaton.tables import Register
 from rtlang_grammars.machine.automaton.text_limit import MAX_BYTES, MAX_CACHED_BYTES, LongTextError
 from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
+from rtlang_grammars.machine.native.repeated_names import kept_names
 
 _MAX_PLACES = 6_000
 _MAX_BREADTH = 256
 _MAX_LOST = 64
 """Number of strings whose end may turn out too far for a direct search, which takes milliseconds; after that, none is tried."""
+_MAX_ATTEMPTS = 64
+"""Number of beginnings that are tried for a name that its object does not have."""
+_NAME_CHARS = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-"
 _MANY = 1 << 60
 _LIKED = bytes(
     dict.fromkeys(
@@ -84,6 +92,7 @@ class TableCompletion:
         self._members: ObjectRegister | None = None  # the last ones visited
         self._long: set[int] = set()  # starts whose texts are too long to be cached
         self._num_cached_bytes = 0  # bytes of the cached texts
+        self._avoid: frozenset[str] = frozenset()  # names that made up members must not have
         self._was_long = False  # the last search skipped a completion because it is too long
         self._order = np.frombuffer(_LIKED, dtype=np.uint8)
 
@@ -93,13 +102,50 @@ class TableCompletion:
         Returns:
             The text, and if there is none, whether a completion was skipped because it is too long (`text_limit`).
         """
+        heads = self._heads(configuration)
+        with self._lock:
+            found = self._settled(heads, configuration)
+            if found is None or not self._tables.has_distinct_names:
+                return found, found is None and self._was_long
+            if self._reached(configuration, found) is None:
+                found = self._with_other_names(configuration, found)
+            return found, False
+
+    def _reached(self, configuration: Configuration, text: bytes) -> Configuration | None:
+        data = np.frombuffer(text, dtype=np.uint8)
+        place = self._grammar.advance(configuration, data, 0, len(data))
+        return None if place is None else place.configuration
+
+    def _with_other_names(self, configuration: Configuration, repeating: bytes) -> bytes | None:
+        """Another completion than `repeating`, which has a name twice: the name goes on where it would end."""
+        self._avoid = kept_names(configuration[configuration[LENGTH] :])
+        begin, before = b"", configuration
+        for byte in repeating:
+            reached = self._reached(before, bytes((byte,)))
+            if reached is None:
+                break
+            begin, before = begin + bytes((byte,)), reached
+        rng = random.Random(0)
+        try:
+            for attempt in range(_MAX_ATTEMPTS):
+                text, at = (begin, before) if attempt else (b"", configuration)
+                for byte in rng.choices(_NAME_CHARS, k=(attempt + 1) // 2):
+                    reached = self._reached(at, bytes((byte,)))
+                    if reached is not None:
+                        text, at = text + bytes((byte,)), reached
+                found = self._settled(self._heads(at), at)
+                if found is not None and self._reached(configuration, text + found) is not None:
+                    return text + found
+        finally:
+            self._avoid = frozenset()
+        return None
+
+    def _heads(self, configuration: Configuration) -> list[Place]:
         heads = []
         for i in range(int(configuration[NUM_HEADS])):
             state, register, node = (int(x) for x in configuration[HEADS + 3 * i : HEADS + 3 * i + 3])
             heads.append((state, self._register(configuration, state, register), node))
-        with self._lock:
-            found = self._settled(heads, configuration)
-            return found, found is None and self._was_long
+        return heads
 
     def _settled(self, heads: list[Place], configuration: Configuration | None) -> bytes | None:
         """Search, compute the texts of frames called on the way, and search again until nothing changes."""
@@ -221,7 +267,7 @@ class TableCompletion:
             if closer is not None:
                 self._lacks = False
                 try:
-                    text = closer.text(register, self._text_of)
+                    text = closer.text(register, self._text_of, self._avoid)
                 except LongTextError:  # every other completion from here is too long as well
                     self._was_long = True
                     continue
@@ -238,6 +284,13 @@ class TableCompletion:
                         reach((target, new_register, node), cost + len(begin) + len(text), place, begin + text)
                 continue
             for byte, value in self._row(state):
+                if value <= FIRST_ACTION and self._tables.words[FIRST_ACTION - value] == SPELL:
+                    if node != ROOT:
+                        char = self._tables.words[FIRST_ACTION - value + 1]
+                        for at, outer, above in self._returns(configuration, node):
+                            for target, new_register, _ in self._follow(at, outer, char, self._value(at, char)):
+                                reach((target, new_register, above), cost + 1, place, bytes((byte,)))
+                    continue
                 for target, new_register, text in self._follow(state, register, byte, value):
                     reach((target, new_register, node), cost + len(text), place, text)
         return None
@@ -324,6 +377,8 @@ class TableCompletion:
                 for reached in self._follow(state, register, byte, X[a + 2 + i])
             ]
         if kind <= CALL_TO:
+            if kind == CALL and self._tables.state(state, PARAM) == state:
+                return []  # an escape in a name, whose characters are also spelled without one
             text = self._text_of(X[a + 1])
             if text is None:
                 return []
@@ -358,7 +413,9 @@ class TableCompletion:
                 return None
             return X[leaves + 2 * leaf + 1], members.with_property(X[leaves + 2 * leaf])
         if kind == KEY_OTHER:
-            return (X[a + 2], members.with_property(None)) if members.slack > 0 else None
+            return (X[a + 2], members.with_property(None)) if members.may_have_other else None
+        if kind == KEY_PHASE:
+            return (X[a + 2 if members.missing else a + 3], register)
         if kind == CLOSE:
             return (X[a + 2], 0) if members.may_close else None
         assert kind == COMMA

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine.matcher import Completion, Grammar, Place
+from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.tokens import TOKEN_LEAD, Ranges, spelling
@@ -86,23 +87,21 @@ class TokenReadings:
         """The place after data[start:end]; None where these bytes cannot follow."""
         return _joined(self.grammar.advance(each, data, start, end) for each in configuration)
 
-    def write_mask(self, configuration: Configuration, row: NDArray[np.uint32]) -> None:
-        """Write the tokens that may follow, end tokens among them, uint32 [num_mask_words]."""
-        self.grammar.write_mask(configuration[0], row)
-        for each in configuration[1:]:
-            other = np.empty_like(row)
-            self.grammar.write_mask(each, other)
-            row |= other
+    def mask(self, configuration: Configuration) -> Mask:
+        """The tokens that may follow, end tokens among them."""
+        rows = np.empty((len(configuration), self.index.num_words), dtype=np.int32)
+        write_rows([self.grammar.mask(each) for each in configuration], rows)
+        row: NDArray[np.uint32] = np.bitwise_or.reduce(rows, axis=0).view(np.uint32)
         for each in configuration:
             if self.grammar.advance(each, _LEAD, 0, 1) is not None:
                 for group in self._groups:
                     if self.grammar.advance(each, group.example, 0, len(group.example)) is not None:
                         row |= group.mask
+        return Mask(row, self.index.no_ids, 0, owns_base=True)
 
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""
-        row = np.empty(self.index.num_words, dtype=np.uint32)
-        self.write_mask(configuration, row)
+        row = self.mask(configuration).base
         bits = np.unpackbits(row.view(np.uint8), bitorder="little")
         return int(bits.sum()) == int(bits[self.index.end_ids].sum())
 

@@ -293,6 +293,14 @@ class Language:
         budget = budget or Budget()
         return ByteAutomaton(self._code_point_automaton(budget), is_json_string=False, budget=budget)
 
+    def is_endless(self, limit: int, budget: Budget) -> bool:
+        """Whether every beginning of a string can be completed in infinitely many ways; False if that takes more than `limit` states.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        return self._code_point_automaton(budget).is_endless(limit, budget)
+
     def json_string_body(self, budget: Budget | None = None) -> ByteAutomaton:
         """The automaton over the bodies of JSON strings (without the quotes) whose value is in the language, with every escape.
 

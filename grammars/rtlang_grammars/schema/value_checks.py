@@ -15,6 +15,8 @@ from decimal import Decimal
 from typing import Any
 
 from rtlang_grammars.regular.language import Language, compile_regex
+from rtlang_grammars.regular.patterns.escapes import Dialect
+from rtlang_grammars.regular.patterns.parser import check_pattern
 from rtlang_grammars.regular.string_formats.formats import (
     LOOSE_FORMATS,
     format_language,
@@ -184,7 +186,7 @@ class _Walk:
         if language is not None:
             return language.accepts(value, self._budget)
         try:
-            compile_regex(value, dialect="ecma", mode="search", budget=self._budget)
+            check_pattern(value, Dialect.ECMA, self._budget)
         except GrammarError:
             self._budget.check()  # raises if the budget was the cause; otherwise the value is not a pattern
             return False

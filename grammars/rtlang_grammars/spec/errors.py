@@ -1,4 +1,4 @@
-"""The error raised for a constraint that cannot be compiled."""
+"""Errors: a constraint that cannot be compiled, a tokenizer whose tokens have no bytes."""
 
 from __future__ import annotations
 
@@ -14,3 +14,7 @@ class GrammarError(ValueError):
     def __init__(self, reason: str, location: str | None = None) -> None:
         super().__init__(f"{reason} (at {location})" if location else reason)
         self.reason, self.location = reason, location
+
+
+class UnsupportedTokenizerError(ValueError):
+    """The tokens of a tokenizer do not spell texts byte for byte, or the kind of tokenizer is unknown."""

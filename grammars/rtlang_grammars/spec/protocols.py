@@ -1,14 +1,8 @@
-"""Protocols of a grammar library: a backend compiles a constraint once per vocabulary, a matcher follows one sequence through it.
-
-Any class that implements these protocols can serve the runtime; no other module names a grammar library.
-"""
+"""What a compiled constraint and its matchers offer: a constraint is compiled once per vocabulary, a matcher follows one sequence."""
 
 from __future__ import annotations
 
-from threading import Event
 from typing import TYPE_CHECKING, Protocol
-
-from rtlang_grammars.spec.constraint import Constraint
 
 if TYPE_CHECKING:  # clients that only describe constraints need no numpy
     import numpy as np
@@ -35,11 +29,18 @@ class GrammarMatcher(Protocol):
     def fill_bitmask(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens: bit j % 32 of row[j // 32] set means token j is allowed.
 
-        `row` has ceil(vocab_size / 32) words and is completely overwritten. End tokens are set exactly if `is_accepting`.
+        `row` has ceil(vocab_size / 32) words and is completely overwritten. End tokens are set if `is_accepting`, and where the constraint
+        names them.
         """
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, in order; empty if there is a choice."""
+
+    def closing_bytes(self) -> bytes | None:
+        """A short text that completes this one; None if none was found. Does not change the matcher."""
+
+    def completes_bytes(self, data: bytes) -> bool:
+        """Whether the text is complete after some bytes, however tokens spell them. Does not change the matcher."""
 
     def fork(self) -> GrammarMatcher:
         """An independent matcher in the same state."""
@@ -63,16 +64,3 @@ class CompiledGrammar(Protocol):
 
     def matcher(self) -> GrammarMatcher:
         """A new matcher at the start of the text."""
-
-
-class GrammarBackend(Protocol):
-    """Compiles constraints for one vocabulary."""
-
-    def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> CompiledGrammar:
-        """Compile a constraint.
-
-        Args:
-            is_unwanted: may be set from any thread to stop the compile, if the backend supports that.
-        Raises:
-            GrammarError: the constraint is malformed, too large or not supported by this backend; or the compile was stopped.
-        """

@@ -227,6 +227,11 @@ class AnyTokens(SpecialTokens):
     def __init__(self) -> None:
         super().__init__(())
 
+    @property
+    def _pattern(self) -> None:
+        """No text spells a token that is not known."""
+        return None
+
     def resolve(self, tokens: TokenSet) -> Ranges:
         """As many ids as there are names, besides those given."""
         if tokens.is_negated:

@@ -1,6 +1,6 @@
 """A model's vocabulary: the bytes of every token, and the tokens that are not text.
 
-Plain data without a tokenizer library, so that one description serves every backend and every kind of tokenizer (byte-level, SentencePiece
+Plain data that needs no tokenizer library: one description serves every backend and every kind of tokenizer (byte-level, SentencePiece
 with byte fallback, unigram). Ids from `len(token_bytes)` up to `vocab_size` are padding of the model's output layer and never allowed.
 """
 
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-from rtlang_grammars.spec.tokens import TOKEN_LEAD, SpecialTokens, spelling
+from rtlang_grammars.spec.tokenizer_readers import read_tokenizer
+from rtlang_grammars.spec.tokens import TOKEN_LEAD, SpecialTokens, segments_of, spelling
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +49,31 @@ class Vocabulary:
         object.__setattr__(self, "silent_ids", self.eos_token_ids | self.special_token_ids)
         object.__setattr__(self, "tokens", SpecialTokens(self.token_bytes, self.silent_ids, self.eos_token_ids))
 
+    @classmethod
+    def from_tokenizer(
+        cls, tokenizer: Any, *, eos_token_ids: Iterable[int] | None = None, vocab_size: int | None = None
+    ) -> Vocabulary:
+        """The vocabulary of a tokenizer of `tokenizers`, `transformers`, `tiktoken`, `sentencepiece` or `mistral-common`.
+
+        Args:
+            eos_token_ids: tokens that end a text; None: those that the tokenizer names. `tokenizers` names none.
+            vocab_size: width of the model's logits; None: the size of the tokenizer.
+        Raises:
+            UnsupportedTokenizerError: the kind of tokenizer is unknown, or its tokens do not spell texts byte for byte, as with WordPiece.
+            ValueError: the tokenizer does not name its end tokens, or an id lies outside the vocabulary.
+        """
+        content = read_tokenizer(tokenizer)
+        ends = content.end_ids if eos_token_ids is None else frozenset(eos_token_ids)
+        if ends is None:
+            raise ValueError(
+                "eos_token_ids = None: the tokenizer does not name its end tokens, so their ids are needed"
+            )
+        width = max(1, len(content.token_bytes)) if vocab_size is None else vocab_size
+        if eos_token_ids is None:  # logits may be narrower than the tokenizer
+            ends = frozenset(token_id for token_id in ends if token_id < width)
+        special = ends | frozenset(token_id for token_id in content.special_ids if token_id < width)
+        return cls(content.token_bytes[:width], ends, special, width, content.json)
+
     @property
     def num_mask_words(self) -> int:
         """Words of one bitmask row: ceil(vocab_size / 32)."""
@@ -70,6 +97,11 @@ class Vocabulary:
     def shown(self, token_ids: Iterable[int]) -> bytes:
         """The text of a sequence of tokens, with special tokens under their names."""
         return b"".join(self.token_bytes[token_id] for token_id in token_ids if token_id < len(self.token_bytes))
+
+    def readable(self, data: bytes) -> str:
+        """A text of the machine for people: tokens under their names."""
+        parts = (self.shown([each]) if isinstance(each, int) else each for each in segments_of(data))
+        return b"".join(parts).decode("utf-8", "replace")
 
     def ids_by_bytes(self) -> dict[bytes, int]:
         """The lowest id that spells each byte string. Special and empty tokens are left out, and those with a byte that UTF-8 has not."""

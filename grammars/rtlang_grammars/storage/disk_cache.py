@@ -119,6 +119,11 @@ class DiskCache:
         except queue.Full:
             self.counts.dropped += 1
 
+    def put(self, key: bytes, plain: dict[str, Any], arrays: Sequence[NDArray[np.int32]]) -> None:
+        """Store an entry before returning."""
+        if self._is_usable:
+            self._make_and_write(key, lambda: (plain, arrays))
+
     def flush(self) -> None:
         """Wait until all offered entries are written or given up."""
         self._reset_after_fork()

@@ -12,16 +12,23 @@ import functools
 import hashlib
 import sys
 import unicodedata
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import TypeVar
 
 from rtlang_grammars.lowering.compilation import Built, Compilation
+from rtlang_grammars.machine.lexing.tables import LexedTables
 from rtlang_grammars.storage.disk_cache import KEY_BYTES, MAX_BYTES, CacheCounts, DiskCache, Entry
+from rtlang_grammars.storage.lexed_entry import StoredTables
+from rtlang_grammars.storage.lexed_entry import dump as dump_lexed
 from rtlang_grammars.storage.serialize import complete_rows, dump, load
 
 MIN_SECONDS = 0.002
 """Minimum CPU time of a compile whose result is written to a file."""
 _MAX_UNFIT = 10_000
+
+_Restored = TypeVar("_Restored")
 
 
 class GrammarStore:
@@ -43,15 +50,27 @@ class GrammarStore:
 
     def find(self, compilation: Compilation) -> Built | None:
         """Look up a compiled grammar; None if there is none."""
+        return self._found(compilation, lambda entry: _built(entry, compilation))
+
+    def find_lexed(self, compilation: Compilation, compiled: Callable[[], LexedTables]) -> LexedTables | None:
+        """Look up a compiled grammar with a lexer; None if there is none. `compiled`: see `StoredTables`."""
+        return self._found(compilation, lambda entry: StoredTables(*entry, compiled))
+
+    def _found(self, compilation: Compilation, restored: Callable[[Entry], _Restored]) -> _Restored | None:
         key = _key(compilation)
         entry = self._cache.get(key)
         if entry is None:
             return None
         try:
-            return _built(entry, compilation)
-        except Exception as error:  # an intact file that `_entry` did not write
+            return restored(entry)
+        except Exception as error:  # an intact file that this class did not write
             self._cache.reject(key, f"{type(error).__name__}: {error}")
             return None
+
+    def put_lexed(self, compilation: Compilation, tables: LexedTables) -> None:
+        """Store a compiled grammar with a lexer, on a thread of the cache."""
+        entry = dump_lexed(tables)
+        self._cache.offer(_key(compilation), lambda: entry)
 
     def put(self, compilation: Compilation, built: Built) -> None:
         """Store a compiled grammar, on a thread of the cache."""
@@ -80,7 +99,9 @@ def revision() -> str:
     for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".lark")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
     versions = [sys.version, sys.byteorder, unicodedata.unidata_version]
-    versions += [metadata.version(name) for name in ("numpy", "numba", "regex", "idna", "jsonschema-specifications")]
+    versions += [
+        metadata.version(name) for name in ("numpy", "numba", "regex", "idna", "jsonschema-specifications", "lark")
+    ]
     digest.update("\n".join(versions).encode())
     return digest.hexdigest()
 

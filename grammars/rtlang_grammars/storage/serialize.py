@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from rtlang_grammars.lowering.json_shapes.closers import (
     ObjectCloser,
     names_of,
 )
+from rtlang_grammars.lowering.json_shapes.joints import Joints
+from rtlang_grammars.lowering.languages.counted_embedding import TextCloser
 from rtlang_grammars.machine.automaton.layout import OBJ_MIN, STATE_WORDS
 from rtlang_grammars.machine.automaton.tables import Closer, Tables
 
@@ -105,7 +107,7 @@ def load(plain: dict[str, Any], arrays: Sequence[Array], tables: Tables) -> None
     tables.closers.update({state: closers[index] for state, index in of_state.reshape(-1, 2).tolist()})
     tables.counted.update({state: (low, high) for state, low, high in counted.reshape(-1, 3).tolist()})
     known = _StoredStrings({}, [[text.encode("latin-1") for text in texts] for texts in plain["ends"]])
-    for state, *what in embedded.reshape(-1, 4).tolist():
+    for state, *what in embedded.reshape(-1, 5).tolist():
         known.by_state[state] = tuple(what)
         tables.embedded[state] = known
 
@@ -115,11 +117,14 @@ class _StoredStrings:
     """Stored answers of `tables.Embedded`.
 
     Attributes:
-        by_state: free length (-1: unbounded), coarse levels, index of the nearest ends.
+        by_state: free length (-1: unbounded), coarse levels, index of the nearest ends, whether it is quoted.
     """
 
     by_state: dict[int, tuple[int, ...]]
     ends: list[list[bytes]]
+
+    def is_quoted(self, number: int) -> bool:
+        return self.by_state[number][3] != 0
 
     def free_length(self, number: int) -> int | None:
         length = self.by_state[number][0]
@@ -145,7 +150,7 @@ def _embedded(tables: Tables) -> tuple[list[list[str]], Array]:
             ends = tuple(strings.nearest_ends(state))
         time.sleep(0)
         number = numbers.setdefault(ends, len(numbers))
-        found.append((state, -1 if length is None else length, levels, number))
+        found.append((state, -1 if length is None else length, levels, number, strings.is_quoted(state)))
     texts = [[text.decode("latin-1") for text in ends] for ends in numbers]
     return texts, np.array(found, dtype=np.int32).reshape(-1)
 
@@ -168,15 +173,22 @@ def _plain(closer: Closer, tables: Tables) -> list[Any]:
     match closer:
         case CountedCloser(least):
             return ["counted", least]
-        case ArrayCloser(done, min_items, prefix, items):
-            return ["array", done, min_items, prefix, items]
-        case DistinctCloser(_, description, texts, is_first):
-            return ["distinct", description, [text.decode("latin-1") for text in texts], is_first]
-        case ObjectCloser(_, description, members, others, is_first):
+        case TextCloser(end):
+            return ["text", end.decode("latin-1")]
+        case ArrayCloser(done, min_items, prefix, items, joints):
+            return ["array", done, min_items, prefix, items, _joints(joints)]
+        case DistinctCloser(_, description, texts, is_first, joints):
+            return ["distinct", description, [text.decode("latin-1") for text in texts], is_first, _joints(joints)]
+        case ObjectCloser(_, description, members, others, is_first, joints):
             least = tables.words[description + OBJ_MIN]
             names = [(_few(each, least), starts) for each, starts in others]
-            return ["object", description, [(n.decode("latin-1"), s) for n, s in members], names, is_first]
+            named = [(n.decode("latin-1"), s) for n, s in members]
+            return ["object", description, named, names, is_first, _joints(joints)]
     raise TypeError(f"no plain form of {type(closer).__name__}")
+
+
+def _joints(joints: Joints) -> list[str]:
+    return [text.decode() for text in astuple(joints)]
 
 
 def _few(names: Names, count: int) -> list[str] | None:
@@ -190,16 +202,22 @@ def _closer(plain: list[Any], tables: Tables) -> Closer:
     match plain:
         case ["counted", int(least)]:
             return CountedCloser(least)
-        case ["array", int(done), int(min_items), prefix, items]:
-            return ArrayCloser(done, min_items, tuple(tuple(starts) for starts in prefix), tuple(items))
-        case ["distinct", int(description), texts, bool(is_first)]:
-            return DistinctCloser(tables.words, description, tuple(text.encode("latin-1") for text in texts), is_first)
-        case ["object", int(description), members, others, bool(is_first)]:
+        case ["text", str(end)]:
+            return TextCloser(end.encode("latin-1"))
+        case ["array", int(done), int(min_items), prefix, items, texts]:
+            joints = Joints(*(text.encode() for text in texts))
+            return ArrayCloser(done, min_items, tuple(tuple(starts) for starts in prefix), tuple(items), joints)
+        case ["distinct", int(description), values, bool(is_first), texts]:
+            joints = Joints(*(text.encode() for text in texts))
+            values = tuple(text.encode("latin-1") for text in values)
+            return DistinctCloser(tables.words, description, values, is_first, joints)
+        case ["object", int(description), members, others, bool(is_first), texts]:
             return ObjectCloser(
                 tables.words,
                 description,
                 tuple((name.encode("latin-1"), tuple(starts)) for name, starts in members),
                 tuple((None if names is None else tuple(names), tuple(starts)) for names, starts in others),
                 is_first,
+                Joints(*(text.encode() for text in texts)),
             )
     raise ValueError("no closer")

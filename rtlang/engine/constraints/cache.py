@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes
 from rtlang.engine.daemon_pool import Timer
-from rtlang_grammars import CompiledGrammar, CompletionPath
+from rtlang_grammars import CompletionPath
+from rtlang_grammars.api.rtlang_backend import RtlangGrammar
 
 
 @dataclass(slots=True)
@@ -25,7 +26,7 @@ class CacheEntry:
 
     size_bytes: int
     source_bytes: int
-    grammar: CompiledGrammar | None = None
+    grammar: RtlangGrammar | None = None
     path: CompletionPath | None = None
     error: ConstraintError | None = None
     is_invalid: bool = False

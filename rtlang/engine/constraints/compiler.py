@@ -27,15 +27,13 @@ from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
 from rtlang_grammars import (
     CompletionSearch,
     Constraint,
-    GrammarBackend,
-    GrammarError,
     GrammarStore,
+    RtlangBackend,
     TokenBudget,
     Vocabulary,
-    create_backend,
 )
 from rtlang_grammars.api import precompile
-from rtlang_grammars.api.rtlang_backend import RtlangGrammar
+from rtlang_grammars.machine.token_index.mask import write_rows
 from rtlang_grammars.spec.canonical_json import canonical
 
 _SEARCH_LIMIT = 4096
@@ -44,7 +42,7 @@ _ERROR_BYTES = 1024
 _MAX_OTHER_FORMS, _MAX_OTHER_BYTES = 256, 32 << 10
 """Number and maximum length of sources whose canonical forms are cached; others are canonicalized each time, off the step."""
 MAX_LATE = 4
-"""Maximum number of compilations that continue past their time limit. The rtlang backend stops soon; other libraries keep a core busy."""
+"""Maximum number of compilations that continue past their time limit. They stop soon."""
 
 NUM_SLOW = 4
 """Number of threads for slow masks, so that one very slow mask does not block the others."""
@@ -91,7 +89,7 @@ class ConstraintCompiler:
         self._prepare_pool = executor or DaemonPool(NUM_SLOW, "constraint-prepare")
         self._start_timer = timer
         self._lock, self._backend_lock = threading.Lock(), threading.Lock()
-        self._backend: GrammarBackend | None = None
+        self._backend: RtlangBackend | None = None
         self._search: CompletionSearch | None = None
         self._cache: OrderedDict[Constraint, CacheEntry] = OrderedDict()  # keyed by canonical form
         self._forms: OrderedDict[Constraint, Constraint] = OrderedDict()  # other sources -> canonical form
@@ -154,8 +152,14 @@ class ConstraintCompiler:
         started = perf_counter()
 
         def fill_part(part: int) -> None:
-            for index in range(part, len(sessions), num_parts):
-                sessions[index].fill(bitmask[index])
+            rows = slice(len(sessions) * part // num_parts, len(sessions) * (part + 1) // num_parts)
+            part_mask = bitmask[rows]
+            masks = [session.find_mask(row) for session, row in zip(sessions[rows], part_mask, strict=True)]
+            try:
+                write_rows(masks, part_mask)
+            except BaseException as error:  # the step waits for `done`, whatever happens
+                for session in sessions[rows]:
+                    session.fail(error)
             with self._lock:
                 left[0] -= 1
                 is_last = left[0] == 0
@@ -202,7 +206,7 @@ class ConstraintCompiler:
     # -- on the compile threads
 
     def _compile(self, constraint: Constraint) -> None:
-        if self._config.grammar_backend == "rtlang" and not precompile.is_ready(
+        if not precompile.is_ready(
             self._vocab_size,
             constraint,
             lambda: self._submit(self._compile_pool, lambda: self._compile(constraint)),  # lets other threads run first
@@ -271,11 +275,7 @@ class ConstraintCompiler:
             backend, search = self._make_backend()
             grammar = backend.compile(constraint, is_unwanted)
             matcher = grammar.matcher()
-            path = search.find(matcher, _SEARCH_LIMIT, is_unwanted=is_unwanted)
-            if path is None and is_unwanted.is_set():
-                raise GrammarError("the search for a completion path was cancelled")
-            if path is None and search.is_hopeless(matcher):
-                raise GrammarError("the constraint allows no complete output")
+            path = search.find(matcher, _SEARCH_LIMIT)
         except BaseException as error:  # see ConstraintSession.fill
             return form, CacheEntry(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
         return form, CacheEntry(grammar.size_bytes + source_bytes, source_bytes, grammar, path), True
@@ -301,12 +301,17 @@ class ConstraintCompiler:
             compiled.path = path
         keeper, ends = TokenBudget(search, path), search.vocabulary.eos_token_ids
         grammar = compiled.grammar
-        check, report = (grammar.value_check, grammar.report) if isinstance(grammar, RtlangGrammar) else (None, None)
         return ConstraintSession(
-            matcher, keeper, ends, compiled.invalidate, check, report, mask_times=compiled.mask_times
+            matcher,
+            keeper,
+            ends,
+            compiled.invalidate,
+            grammar.value_check,
+            grammar.report,
+            mask_times=compiled.mask_times,
         )
 
-    def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
+    def _make_backend(self) -> tuple[RtlangBackend, CompletionSearch]:
         """The backend, created on first use. Its creation may take long and does not count toward a constraint's time limit."""
         with self._backend_lock:
             if self._backend is None or self._search is None:
@@ -314,9 +319,7 @@ class ConstraintCompiler:
                 self._search = CompletionSearch(vocabulary)
                 folder, max_bytes = self._folder, self._config.grammar_cache_dir_bytes
                 store = None if folder is None else GrammarStore(folder, max_bytes)
-                self._backend = create_backend(
-                    self._config.grammar_backend, vocabulary, self._search, checks_values=True, store=store
-                )
+                self._backend = RtlangBackend.create(vocabulary, allow_checked=True, store=store)
                 with self._lock:
                     untimed = [
                         each for each in self._running if each in self._waiting and self._waiting[each].timer is None

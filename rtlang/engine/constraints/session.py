@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from rtlang.contract.errors import ConstraintError
 from rtlang_grammars import GrammarError, GrammarMatcher, Report, TokenBudget, ValueCheck
+from rtlang_grammars.machine.batch import find_mask
+from rtlang_grammars.machine.token_index.mask import Mask
 
 SLOW_FILL_S = 0.05
 """CPU time in seconds above which a mask counts as slow; later masks are then computed outside the steps."""
@@ -97,20 +99,27 @@ class ConstraintSession:
 
         Does not raise: if the matcher fails, the row is cleared and `raise_if_failed` raises.
         """
+        mask = self.find_mask(row)
+        if mask is not None:
+            mask.write(row)
+
+    def find_mask(self, row: NDArray[np.int32]) -> Mask | None:
+        """As `fill`, but without writing the mask if `write_rows` can do it: then the mask is returned."""
         if self._prepared is not None:
             row[:] = self._prepared.result()
             self._prepared = None
-            return
-        self._fill(row)
+            return None
+        return self._find_mask(row)
 
-    def _fill(self, row: NDArray[np.int32]) -> None:
-        started = thread_time()
+    def _find_mask(self, row: NDArray[np.int32]) -> Mask | None:
+        started, mask = thread_time(), None
         try:
-            self._matcher.fill_bitmask(row)
+            mask = find_mask(self._matcher, row)
         except BaseException as error:  # third-party libraries may panic, which is not an Exception
-            self._fail(error)
+            self.fail(error)
             row.fill(0)
         self._mask_times.note(thread_time() - started)
+        return mask
 
     @property
     def is_slow(self) -> bool:
@@ -134,7 +143,9 @@ class ConstraintSession:
 
         def make() -> None:
             if not self._is_closed:
-                self._fill(row)
+                found = self._find_mask(row)
+                if found is not None:
+                    found.write(row)
             prepared.set_result(row)
             wake()
 
@@ -167,7 +178,7 @@ class ConstraintSession:
             ConstraintError: the token is not allowed, or the matcher failed.
         """
         try:
-            if token_id not in self.end_token_ids or self._takes(token_id):
+            if token_id not in self.end_token_ids or self.takes(token_id):
                 token = self._keeper.advance(self._matcher, token_id, remaining)
                 if token is not None:
                     return token
@@ -176,18 +187,19 @@ class ConstraintSession:
             if not self.end_token_ids:
                 raise GrammarError("the output must end here, but the model has no end token")
             for end_token_id in self.end_token_ids:
-                if not self._takes(end_token_id) and self._matcher.accept_token(end_token_id):
+                if not self.takes(end_token_id) and self._matcher.accept_token(end_token_id):
                     break
             return None
         except BaseException as error:
-            raise self._fail(error) from error
+            raise self.fail(error) from error
 
-    def _takes(self, token_id: int) -> bool:
-        """Whether a token may follow as a part of the text; matchers without `takes` know no such tokens."""
+    def takes(self, token_id: int) -> bool:
+        """Whether an end token may follow as a part of the text; matchers without `takes` know no such tokens."""
         takes: Any = getattr(self._matcher, "takes", None)
         return takes is not None and bool(takes(token_id))
 
-    def _fail(self, error: BaseException) -> ConstraintError:
+    def fail(self, error: BaseException) -> ConstraintError:
+        """Make `raise_if_failed` raise."""
         self._error = as_constraint_error(error)
         self._on_failure()
         return self._error

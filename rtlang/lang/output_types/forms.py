@@ -13,19 +13,28 @@ from typing import Any, Literal
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.types import TEXT, OutputType, output_type
-from rtlang_grammars import GrammarError, JsonStyle, Lexer, PropertyOrder, Whitespace
+from rtlang_grammars import GrammarError, Indentation, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
 from rtlang_grammars.spec import structures
 
 
 def json_text(
-    schema: Any, *, whitespace: Literal["free", "compact"] = "free", order: Literal["any", "declared"] = "any"
+    schema: Any,
+    *,
+    whitespace: Literal["free", "compact"] = "free",
+    order: Literal["any", "declared", "declared_then_others", "required_first"] = "any",
+    separators: tuple[str, str] | None = None,
+    indent: int | str | None = None,
 ) -> OutputType:
     """JSON that matches a schema, in the given style.
 
     Args:
         schema: as for `gen`: a type or a JSON schema.
         whitespace: "free" allows one or two spaces, or a line break and up to 80 spaces, between tokens; "compact" allows none.
-        order: "any" allows properties in any order, "declared" in the order of the schema (optional ones may be omitted).
+        order: "any" allows properties in any order, "declared" in the order of the schema (optional ones may be omitted; undeclared ones
+            may come anywhere), "declared_then_others" the same with undeclared ones last. "required_first" puts the required ones before
+            the optional ones and these before undeclared ones.
+        separators, indent: as for `json.dumps`; with either of them, exactly the text of `json.dumps` with these arguments is allowed, and
+            `whitespace` must be "free".
     Raises:
         ParameterError: the schema or a style is invalid; names it.
     """
@@ -35,8 +44,23 @@ def json_text(
     found = output_type(schema=schema)
     if found.constraint is None or found.constraint.kind is not ConstraintKind.JSON_SCHEMA:
         raise ParameterError("schema", schema, "expected a type that is written as JSON")
-    style = JsonStyle(Whitespace(whitespace), PropertyOrder(order))
+    style = JsonStyle(Whitespace(whitespace), PropertyOrder(order), _layout(whitespace, separators, indent))
     return replace(found, constraint=replace(found.constraint, style=style))
+
+
+def _layout(whitespace: str, separators: object, indent: Any) -> JsonLayout | None:
+    if separators is None and indent is None:
+        return None
+    if whitespace != "free":
+        raise ParameterError("whitespace", whitespace, "expected free, as separators or indent say where blanks are")
+    if separators is not None and (not isinstance(separators, tuple | list) or len(separators) != 2):
+        raise ParameterError("separators", separators, "expected a pair: between items, and between names and values")
+    item, key = separators if isinstance(separators, tuple | list) else (None, ": ")
+    try:
+        return JsonLayout(item, key, indent)
+    except GrammarError as error:
+        field = "indent" if error.location == "indent" else "separators"
+        raise ParameterError(field, indent if field == "indent" else separators, error.reason) from None
 
 
 def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputType:
@@ -53,20 +77,31 @@ def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputTyp
     return OutputType(Constraint(kind, source), str, is_text=True)
 
 
-def lark(source: str, *, lexer: Literal["longest", "lark", "anywhere"] = "longest") -> OutputType:
+def lark(
+    source: str,
+    *,
+    lexer: Literal["longest", "lark", "anywhere"] = "longest",
+    indentation: Indentation | None = None,
+) -> OutputType:
     """Text that matches a Lark grammar (start rule `start`).
 
     Args:
         lexer: how text is divided into terminals. "longest": the longest match wins. "lark": as lark's contextual lexer, to the letter.
             "anywhere": a terminal may end wherever it matches.
+        indentation: the terminals that the indentation of lines becomes, for grammars that declare them; not with lexer="anywhere".
     Raises:
-        ParameterError: the source is not text, or the lexer is unknown.
+        ParameterError: the source is not text, the lexer is unknown, or indentation is none or has no lexer.
     """
     if not isinstance(source, str) or not source.strip():
         raise ParameterError("source", source, "expected grammar source as a non-empty string")
     if lexer not in list(Lexer):
         raise ParameterError("lexer", lexer, f"expected one of {', '.join(Lexer)}")
-    return OutputType(Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer)), str, is_text=True)
+    if indentation is not None and (not isinstance(indentation, Indentation) or lexer == "anywhere"):
+        raise ParameterError(
+            "indentation", indentation, "expected an rt.Indentation, with a lexer that is not 'anywhere'"
+        )
+    constraint = Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer), indentation=indentation)
+    return OutputType(constraint, str, is_text=True)
 
 
 def sequence(*parts: Any) -> OutputType:

@@ -22,9 +22,10 @@ import tokenizers
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.text.chat import ChatFraming
-from rtlang.model.text.token_bytes import UnsupportedDecoderError, token_bytes_of
 from rtlang_grammars import Vocabulary
 from rtlang_grammars.formats.catalogue import detect_format
+from rtlang_grammars.spec.errors import UnsupportedTokenizerError
+from rtlang_grammars.spec.token_bytes import token_bytes_of, without_dummy_space
 
 _PROBES = ("word", " a", "(", *string.ascii_letters, *string.digits)
 """Strings that must survive encoding and decoding as a continuation; checked at load time."""
@@ -113,7 +114,7 @@ class Tokenizer:
             eos_token_ids = _eos_ids(path, content, settings)
             tokenizer = cls(_Description(content, settings, eos_token_ids, _chat_template(path, settings)))
             tokenizer._load()
-        except UnsupportedDecoderError as error:
+        except UnsupportedTokenizerError as error:
             raise ModelLoadError(str(path), f"tokenizer.json: {error}") from None
         except (ModelLoadError, KeyboardInterrupt, SystemExit):
             raise
@@ -213,7 +214,7 @@ class Tokenizer:
         content = {**content, "truncation": None, "padding": None}
         content["added_tokens"] = _all_added_tokens(content, settings)
         self._start_json = json.dumps(content, ensure_ascii=False)
-        self._continuation_json = json.dumps(_without_dummy_space(content), ensure_ascii=False)
+        self._continuation_json = json.dumps(without_dummy_space(content), ensure_ascii=False)
         encoder = self._encoder(True, False)
         self.vocab_size = max(encoder.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         self.special_token_ids = frozenset(entry["id"] for entry in content["added_tokens"] if entry["special"])
@@ -236,10 +237,10 @@ class Tokenizer:
             ids = self.encode(probe, is_start=False)
             got = b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
             if not ids and not self._encoder(True, False).encode(probe, add_special_tokens=False).ids:
-                raise UnsupportedDecoderError(f"the tokenizer silently drops {probe!r}")
+                raise UnsupportedTokenizerError(f"the tokenizer silently drops {probe!r}")
             if got != probe and got.endswith(probe):
                 prefix = got.removesuffix(probe)
-                raise UnsupportedDecoderError(
+                raise UnsupportedTokenizerError(
                     f"the tokenizer prepends {prefix!r} to every string, which cannot be disabled"
                 )
 
@@ -385,25 +386,3 @@ def _chat_template(path: Path, settings: dict[str, Any]) -> str | None:
         named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
         template = named.get("default")
     return template if isinstance(template, str) else None
-
-
-def _without_dummy_space(content: dict[str, Any]) -> dict[str, Any]:
-    """The tokenizer without the steps that add a dummy prefix space."""
-    return {
-        **content,
-        "normalizer": _strip_step(content.get("normalizer"), "normalizers"),
-        "pre_tokenizer": _strip_step(content.get("pre_tokenizer"), "pretokenizers"),
-    }
-
-
-def _strip_step(step: dict[str, Any] | None, key: str) -> dict[str, Any] | None:
-    if step is None or step["type"] == "Prepend":
-        return None
-    if step["type"] == "Sequence":
-        children = [kept for child in step[key] if (kept := _strip_step(child, key)) is not None]
-        return {**step, key: children} if children else None
-    if step["type"] == "Metaspace":
-        return {**{k: v for k, v in step.items() if k != "add_prefix_space"}, "prepend_scheme": "never"}
-    if step["type"] == "ByteLevel":
-        return {**step, "add_prefix_space": False}
-    return step

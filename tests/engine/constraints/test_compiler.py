@@ -463,24 +463,6 @@ def test_a_compilation_that_nobody_waits_for_any_more_is_stopped_and_forgotten()
     compiler.close()
 
 
-def test_a_search_for_an_end_that_nobody_waits_for_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler, timers = make(Inline())
-    _, search = compiler._make_backend()
-    find = search.find
-
-    def slow(*arguments: Any, is_unwanted: threading.Event | None = None, **options: Any) -> Any:
-        if is_unwanted is not None:
-            timers.started[-1].action()
-            assert is_unwanted.is_set()
-        return find(*arguments, is_unwanted=is_unwanted, **options) if is_unwanted is None else None
-
-    with monkeypatch.context() as patch:
-        patch.setattr(search, "find", slow)
-        with pytest.raises(ConstraintError, match="within 3 s"):
-            compiler.session(WORD, 9).result(0)
-    assert compiler.session(WORD, 9).exception(0) is None  # nothing of that was kept
-
-
 def test_the_directory_on_disk_is_told_when_a_compiler_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     compiler, _ = make(Inline(), is_ready=False, grammar_cache_dir="here")

@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes, as_constraint_error
-from rtlang_grammars import CompletionSearch, Constraint, ConstraintKind, GrammarError, TokenBudget, create_backend
+from rtlang_grammars import CompletionSearch, Constraint, ConstraintKind, GrammarError, RtlangBackend, TokenBudget
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -21,7 +21,7 @@ def session_of(
 ) -> ConstraintSession:
     vocabulary = small_vocabulary(has_end=has_end)
     search = CompletionSearch(vocabulary)
-    matcher = create_backend("rtlang", vocabulary, search).compile(constraint).matcher()
+    matcher = RtlangBackend.create(vocabulary).compile(constraint).matcher()
     path = search.find(matcher, max_tokens)
     assert path is not None
     return ConstraintSession(
@@ -43,6 +43,32 @@ def test_where_only_the_end_is_left_the_session_ends() -> None:
     assert session.is_accepting
     assert not session.is_complete
     assert session.accept(ord("b"), 1) is None
+    assert session.is_complete
+
+
+def test_an_end_token_that_the_constraint_names_is_a_part_of_the_text() -> None:
+    end, stop = (VOCABULARY.tokens.names[name] for name in ("<|end|>", "<|stop|>"))
+    session = session_of(Constraint(ConstraintKind.LARK, 'start: "a" (<|end|> "b")? <|end|>'), 9)
+    assert [session.accept(token, 9) for token in (ord("a"), end, ord("b"))] == [ord("a"), end, ord("b")]
+    assert not session.is_accepting
+    assert session.accept(end, 5) == end
+    assert session.is_complete
+    assert session.accept(stop, 4) is None
+    session = session_of(Constraint(ConstraintKind.LARK, 'start: ("a" <|end|>)* "a"?'), 3)
+    assert [session.accept(token, 3 - i) for i, token in enumerate((ord("a"), end, ord("a")))] == [
+        ord("a"),
+        end,
+        ord("a"),
+    ]
+    assert session.accept(stop, 1) is None
+    assert session.is_complete
+
+
+def test_near_its_budget_a_text_with_tokens_is_steered_to_its_end() -> None:
+    tool, end = (VOCABULARY.tokens.names[name] for name in ("<|tool|>", "<|end|>"))
+    session = session_of(Constraint(ConstraintKind.LARK, "start: W <|tool|> W <|end|>\nW: /[a-z]+/"), 6)
+    accepted = [session.accept(token, 6 - i) for i, token in enumerate([*b"abcd", ord("e"), ord("f")])]
+    assert accepted == [*b"abc", tool, ord("e"), end]
     assert session.is_complete
 
 

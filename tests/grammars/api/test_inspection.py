@@ -58,6 +58,13 @@ def test_samples_of_other_constraints_fit() -> None:
     assert inspect(Constraint(ConstraintKind.REGEX, ""), VOCABULARY).samples == ("",)
 
 
+def test_special_tokens_are_shown_under_their_names() -> None:
+    seen = inspect(Constraint(ConstraintKind.LARK, 'start: <|tool|> "ab" <|end|> ("x" <|stop|>)*'), VOCABULARY)
+    assert seen.shortest == "<|tool|>ab<|end|>"
+    assert len(seen.samples) > 1
+    assert all(re.fullmatch(r"<\|tool\|>ab<\|end\|>(x<\|stop\|>)*", text) for text in seen.samples)
+
+
 def test_seeds_decide_the_samples() -> None:
     constraint = Constraint(ConstraintKind.REGEX, "[a-z ]{3,40}")
     first, second, other = (inspect(constraint, VOCABULARY, seed=seed).samples for seed in (1, 1, 2))

@@ -15,7 +15,7 @@ from typing import ClassVar
 import pytest
 
 from rtlang_grammars.api import precompile
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 
 ROOT = Path(__file__).parents[3]
 CODE = """
@@ -24,7 +24,7 @@ sys.path[:0] = [{paths}]
 from rtlang_grammars.api.precompile import precompile
 assert precompile() > 0
 from numba.core import event
-from rtlang_grammars_bench.speed import byte_level_vocabulary
+from rtlang_grammars_bench.speed import read_vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.vocabulary import Vocabulary
@@ -67,24 +67,35 @@ class Process:
     def __init__(self, command: list[str], *, env: dict[str, str], start_new_session: bool, **_: object) -> None:
         assert start_new_session
         self.command = command
-        self.is_done = threading.Event()
+        self.has_machine, self.is_done = threading.Event(), threading.Event()
+        self.stdout = self
         Process.started.append(self)
 
-    def wait(self, timeout: float) -> None:
-        assert timeout > 0
+    def readline(self) -> None:
+        assert self.has_machine.wait(60)
+
+    def wait(self) -> None:
         assert self.is_done.wait(60)
+
+    def finish(self) -> None:
+        """End, and wait until that was noticed."""
+        self.has_machine.set()
+        self.is_done.set()
+        while_watched()
+
+    def kill(self) -> None:
+        raise AssertionError("it did not take long")
 
 
 @pytest.fixture
 def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(Process, "started", [])
-    monkeypatch.setattr(precompile, "_when_done", None)
+    monkeypatch.setattr(precompile, "_waiting", None)
     monkeypatch.setattr(precompile.native_code, "is_any_missing_on_disk", lambda: True)
     monkeypatch.setattr(precompile.subprocess, "Popen", Process)
     yield
     for process in Process.started:
-        process.is_done.set()
-    while_watched()
+        process.finish()
     assert not precompile.native_code.is_interpreted()
 
 
@@ -103,7 +114,7 @@ def while_watched() -> None:
 def test_what_is_on_disk_is_seen_there(monkeypatch: pytest.MonkeyPatch) -> None:
     precompile.precompile()
     assert not precompile.native_code.is_any_missing_on_disk()
-    monkeypatch.setattr(precompile, "_when_done", None)
+    monkeypatch.setattr(precompile, "_waiting", None)
     assert not precompile.start_background_compile()
     assert precompile.is_ready(100, SMALL, never)
     assert not precompile.native_code.is_interpreted()
@@ -118,8 +129,7 @@ def test_what_is_missing_is_compiled_by_one_process_at_a_time() -> None:
         assert len(Process.started) == number
         assert Process.started[-1].command[0] == sys.executable
         assert "compile_all(('a.module',))" in Process.started[-1].command[-1]
-        Process.started[-1].is_done.set()
-        while_watched()  # the next is started where this one has failed
+        Process.started[-1].finish()  # the next is started where this one has failed
 
 
 @pytest.mark.usefixtures("nothing_on_disk")
@@ -128,8 +138,7 @@ def test_a_small_constraint_is_interpreted_until_the_code_is_there() -> None:
     for _ in range(2):
         assert precompile.is_ready(precompile.MAX_INTERPRETED_TOKENS, SMALL, never)
         assert precompile.native_code.is_interpreted()
-    Process.started[0].is_done.set()
-    while_watched()
+    Process.started[0].finish()
     assert not precompile.native_code.is_interpreted()
     assert precompile.is_ready(100, SMALL, never)
     assert not precompile.native_code.is_interpreted()
@@ -149,8 +158,7 @@ def test_what_takes_python_long_waits_for_the_code(vocab_size: int, constraint: 
         )
     assert precompile.native_code.is_interpreted()
     assert was_interpreted == []
-    Process.started[0].is_done.set()
-    while_watched()
+    Process.started[0].finish()
     assert was_interpreted == [False, False]
     assert precompile.is_ready(vocab_size, constraint, never)
 
@@ -185,15 +193,45 @@ def test_a_fork_runs_compiled_code() -> None:
     assert precompile.is_ready(100, SMALL, never)
     child = os.fork()
     if not child:
-        os._exit(int(precompile.native_code.is_interpreted() or precompile._when_done is not None))
+        os._exit(int(precompile.native_code.is_interpreted() or precompile._waiting is not None))
     assert os.waitpid(child, 0)[1] == 0
     assert precompile.native_code.is_interpreted()
 
 
-def test_other_modules_are_compiled_first_and_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("nothing_on_disk")
+def test_only_a_grammar_with_a_lexer_waits_for_the_code_of_lexers() -> None:
+    precompile.start_background_compile()
+    called: list[str] = []
+    has_machine = threading.Event()
+
+    def ready(name: str, constraint: Constraint) -> bool:
+        return precompile.is_ready(100, constraint, lambda: (called.append(name), has_machine.set())[0])
+
+    anywhere = Constraint(ConstraintKind.LARK, 'start: start start | "a"', lexer=Lexer.ANYWHERE)
+    assert not ready("large", LARGE)
+    assert not ready("anywhere", anywhere)
+    assert not ready("lexed", AMBIGUOUS)
+    Process.started[0].has_machine.set()
+    assert has_machine.wait(60)
+    while len(called) < 2:
+        threading.Event().wait(0.001)
+    assert ready("large again", LARGE)
+    assert ready("anywhere again", anywhere)
+    assert not ready("lexed again", AMBIGUOUS)
+    assert called == ["large", "anywhere"]
+    Process.started[0].finish()
+    assert called == ["large", "anywhere", "lexed", "lexed again"]
+    assert ready("lexed at last", AMBIGUOUS)
+
+
+def test_other_modules_are_compiled_first_and_may_fail(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     done: list[str] = []
-    monkeypatch.setattr(precompile, "precompile", lambda: done.append("grammars"))
+    backend = SimpleNamespace(load_lexer=lambda: done.append("lexer"))
+    monkeypatch.setattr(precompile, "_load_machine", lambda: done.append("machine") or backend)
     monkeypatch.setattr(precompile.gc, "disable", lambda: None)
     monkeypatch.setitem(sys.modules, "ahead_of_time", SimpleNamespace(compile_ahead=lambda: done.append("kernels")))
     precompile.compile_all(("no.such.module", "ahead_of_time"))
-    assert done == ["kernels", "grammars"]
+    assert done == ["kernels", "machine", "lexer"]
+    assert capfdbinary.readouterr().out == precompile._MACHINE

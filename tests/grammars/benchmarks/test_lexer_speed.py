@@ -9,7 +9,7 @@ import pytest
 import tokenizers
 
 from rtlang_grammars_bench.lexer_speed import LANGUAGES, grammar_of, programs, table
-from rtlang_grammars_bench.speed import byte_level_vocabulary
+from rtlang_grammars_bench.speed import read_vocabulary
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -33,7 +33,7 @@ def test_every_engine_accepts_every_program(tmp_path: Path) -> None:
     tokenizer.train_from_iterator([text for language in LANGUAGES for text in programs(language)], trainer)
     path = tmp_path / "tokenizer.json"
     tokenizer.save(str(path))
-    lines = table(*byte_level_vocabulary(path), num_programs=5)
+    lines = table(*read_vocabulary(path), num_programs=5)
     assert len(lines) == 2 + 3 * len(LANGUAGES)
     for line in lines[2:]:
         if "llguidance" not in line:

@@ -36,10 +36,11 @@ def test_the_command_judges_and_measures_every_backend(tmp_path: Path, capsys: p
     for name in ("rtlang", "llguidance"):
         assert f"{name}: 2 compiled, 2 invalid rejected, 2 valid accepted" in printed
     assert "times over the 2 schemas that all compiled" in printed
+    assert printed.count("masks above 1 ms") == 2
 
 
-def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={"▁日": 0}, merges=[]))
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(ValueError, match="byte-level"):
-        speed.byte_level_vocabulary(tmp_path / "tokenizer.json")
+def test_the_slowest_schemas_are_named() -> None:
+    figures = speed.Figures({0: 5, 1: 5, 2: 5}, {0: [10, 2_500_000], 1: [20, 30], 2: [9_000_000, 1_000_001]})
+    line = speed.report("rtlang", figures, {0, 1, 2}, ["a", "b", "c"]).splitlines()[-1]
+    assert line.strip() == "3 masks above 1 ms: c (2, max 9.0 ms), a (1, max 2.5 ms)"
+    assert speed.report("rtlang", figures, {1}, ["a", "b", "c"]).endswith(" 0 masks above 1 ms")

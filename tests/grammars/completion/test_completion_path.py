@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
+from rtlang_grammars.spec.tokens import spelling
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from tests.support.vocabularies import small_vocabulary
 
@@ -33,6 +34,21 @@ def test_costs_are_the_fewest_tokens_for_every_suffix() -> None:
         assert [longer.cost(i) for i in range(len(longer.data))] == [
             fewest(longer.data[i:]) for i in range(len(longer.data))
         ]
+
+
+def test_special_tokens_cost_one_token_each() -> None:
+    start, tool = (VOCABULARY.tokens.names[name] for name in ("<|start|>", "<|tool|>"))
+    data = b"ab" + spelling(start) + spelling(tool) + b"c"
+    path = CompletionPath(data, TABLE)
+    (ab, c) = (TABLE.ids[text] for text in (b"ab", b"c"))
+    assert path.token_ids() == [ab, start, tool, c]
+    assert path.cost(2) == 3
+    assert path.token_ids(7) == [tool, c]
+    assert [path.num_first_bytes(offset) for offset in (0, 2, 12)] == [2, 5, 1]
+    assert path.fits(4)
+    assert not path.fits(3)
+    assert CompletionPath(data[:-2], TABLE).cost() >= UNREACHABLE  # cut off: the bytes of a spelling are no text
+    assert CompletionPath(b"\xff", TABLE).cost() >= UNREACHABLE
 
 
 def test_bytes_that_no_token_spells_cost_more_than_any_budget() -> None:

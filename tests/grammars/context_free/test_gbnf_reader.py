@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars.spec.tokens import SpecialTokens
 from tests.support.cfg_membership import cfg_accepts
 
 REGULAR = {
@@ -136,3 +137,35 @@ def test_errors_name_the_w3c_notation(source: str, message: str) -> None:
 def test_hostile_grammars_stop_within_the_budget() -> None:
     with pytest.raises(GrammarError, match="too complex"):
         read_gbnf('root ::= "a"' + ' | "b" "c"' * 3000, budget=Budget(Limits(max_states=2000)))
+
+
+TOKENS = SpecialTokens((b"a", b"<|x|>", b"<think>", b"</think>"), (1,))
+
+
+def test_tokens_are_terminals() -> None:
+    cfg = read_gbnf('root ::= <think> !</think>* </think> <[1]> !<|x|> "a"', tokens=TOKENS)
+    assert {each.name: each.tokens for each in cfg.terminals} == {
+        "<think>": ((2, 2),),
+        "!</think>": ((0, 2),),
+        "</think>": ((3, 3),),
+        "<[1]>": ((1, 1),),
+        "!<|x|>": ((0, 0), (2, 3)),
+        '"a"': None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "location"),
+    [
+        ("root ::= <thing>", r"no token <thing>", "1:10"),
+        ("root ::= <[9]>", "no token 9", "1:10"),
+        ("root ::= !<[a]>", "expected token ids", "1:10"),
+        ("root ::= <>", "expected a token", "1:10"),
+        ("root ::= ! <think>", "unexpected '!'", "1:10"),
+        ('root ::= "b"\n  "a<|x|>"', r"spells the special token <\|x\|> .* write <\[1\]> for the token", "2:3"),
+    ],
+)
+def test_tokens_that_are_wrong_are_located(source: str, reason: str, location: str) -> None:
+    with pytest.raises(GrammarError, match=reason) as caught:
+        read_gbnf(source, tokens=TOKENS)
+    assert caught.value.location == location

@@ -17,43 +17,35 @@ from collections.abc import Callable
 import lark
 import pytest
 
-from rtlang_grammars.api.backends import create_backend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.completion.token_budget import TokenBudget
+from rtlang_grammars.context_free import lark_library
 from rtlang_grammars.context_free.cfg import Cfg, Token
-from rtlang_grammars.context_free.lark_library import LIBRARY, library_constraint, library_grammar
+from rtlang_grammars.context_free.lark_library import library_constraint, library_grammar
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import left_recursive_rules
 from rtlang_grammars.regular.string_formats.formats import format_language
-from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.protocols import CompiledGrammar, GrammarBackend
+from rtlang_grammars.spec.constraint import Lexer
+from rtlang_grammars.spec.protocols import CompiledGrammar
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.library_samples import BAD, GOOD
 from tests.support.vocabularies import random_text, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)
+LIBRARY = [name for name in lark_library.LIBRARY if library_constraint(name).lexer is Lexer.ANYWHERE]
 SEARCH = CompletionSearch(VOCABULARY)
 
-REFUSED = {"python_subset": "it tells names from keywords by a lookahead, which llguidance does not have"}
-"""Grammars that llguidance does not take."""
 
-TAKEN = [
-    (backend, name)
-    for backend in ("rtlang", "llguidance")
-    for name in LIBRARY
-    if backend == "rtlang" or name not in REFUSED
-]
+@functools.cache
+def backend() -> RtlangBackend:
+    return RtlangBackend.create(VOCABULARY)
 
 
 @functools.cache
-def backend_of(backend: str) -> GrammarBackend:
-    return create_backend(backend, VOCABULARY, SEARCH)
-
-
-@functools.cache
-def compiled(backend: str, name: str) -> CompiledGrammar:
-    return backend_of(backend).compile(library_constraint(name))
+def compiled(name: str) -> CompiledGrammar:
+    return backend().compile(library_constraint(name))
 
 
 @functools.cache
@@ -61,36 +53,30 @@ def parser(name: str) -> lark.Lark:
     return lark.Lark(library_grammar(name), parser="earley", lexer="dynamic_complete" if name != "json" else "dynamic")
 
 
-def matches(backend: str, name: str, text: str, rng: random.Random | None = None) -> bool:
-    return compiled(backend, name).matcher().accepts([*spell(VOCABULARY, text, rng), END])
+def matches(name: str, text: str, rng: random.Random | None = None) -> bool:
+    return compiled(name).matcher().accepts([*spell(VOCABULARY, text, rng), END])
 
 
-@pytest.mark.parametrize(("backend", "name", "text"), [(*taken, text) for taken in TAKEN for text in GOOD[taken[1]]])
-def test_good_texts_match_however_they_are_spelled(backend: str, name: str, text: str) -> None:
-    assert matches(backend, name, text)
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in LIBRARY for text in GOOD[name]])
+def test_good_texts_match_however_they_are_spelled(name: str, text: str) -> None:
+    assert matches(name, text)
     for seed in range(5):
-        assert matches(backend, name, text, random.Random(seed))
+        assert matches(name, text, random.Random(seed))
     parser(name).parse(text)
 
 
-@pytest.mark.parametrize(("backend", "name", "text"), [(*taken, text) for taken in TAKEN for text in BAD[taken[1]]])
-def test_bad_texts_do_not_match(backend: str, name: str, text: str) -> None:
-    assert not matches(backend, name, text)
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in LIBRARY for text in BAD[name]])
+def test_bad_texts_do_not_match(name: str, text: str) -> None:
+    assert not matches(name, text)
     with pytest.raises(lark.exceptions.LarkError):
         parser(name).parse(text)
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_a_backend_lacks_is_refused(name: str) -> None:
-    with pytest.raises(GrammarError):
-        compiled("llguidance", name)
-
-
-@pytest.mark.parametrize(("backend", "name"), TAKEN)
-def test_generated_texts_parse(backend: str, name: str) -> None:
+@pytest.mark.parametrize("name", LIBRARY)
+def test_generated_texts_parse(name: str) -> None:
     for seed in range(8):
         rng = random.Random(seed)
-        matcher = compiled(backend, name).matcher()
+        matcher = compiled(name).matcher()
         path = SEARCH.find(matcher, 40)
         assert path is not None
         text = random_text(VOCABULARY, matcher, TokenBudget(SEARCH, path), 40, rng)

@@ -13,12 +13,13 @@ import jsonschema
 import numpy as np
 import pytest
 
-from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.matcher import MachineMatcher
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.structures import any_of, repeat, sequence, tagged
+from rtlang_grammars.spec.structures import any_of, repeat, sequence, tagged, token
+from rtlang_grammars.spec.vocabulary import Vocabulary
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -53,7 +54,7 @@ AS_PATTERNS: list[tuple[Constraint, str, str]] = [
     (repeat(CHOICE), "(ab|a)*", "ab"),
     (repeat(sequence(DIGITS, "."), 1), r"([0-9]+\.)+", "01."),
     (sequence(GBNF, EBNF), "-*[a-c]a*b", "-abc"),
-    (sequence(NUMBER, DIGITS), r"[ \t]{0,2}(-?(0|[1-9][0-9]*)(\.0)?|null)[0-9]+", "01-.nul "),
+    (sequence(NUMBER, DIGITS), r"[ \t]{0,2}(-?(0|[1-9][0-9]*)(\.0{1,3})?([eE](\+?[0-9]{1,2}|-00?))?|null)[0-9]+", "01-.nul "),
     (sequence(LISTED, "2"), r'[ \t]{0,2}(1(\.0)?|12(\.0)?|"(é|\\u00[eE]9)"|false|\[1,\{"a":2\}\])2', '12.0"é[]'),
     (any_of(regex("a*"), LARK), r"a*|x|\(x?\)|\(\(x?\)\)", "ax()"),
 ]  # fmt: skip
@@ -71,7 +72,7 @@ STRUCTURES = {
 
 @functools.cache
 def backend() -> RtlangBackend:
-    made = create_backend("rtlang", VOCABULARY)
+    made = RtlangBackend.create(VOCABULARY)
     assert isinstance(made, RtlangBackend)
     return made
 
@@ -240,3 +241,35 @@ def test_overlapping_triggers_are_followed() -> None:
     constraint = tagged([("aab", "x", "."), ("ba", "y", ".")])
     for text, is_good in [("aaab", False), ("aaabx.", True), ("aabay.", False), ("bay.aabx.aa", True), ("abay.", True)]:
         assert accepts(constraint, text) == is_good, text
+
+
+def test_one_structure_serves_models_with_a_token_and_without() -> None:
+    letters = tuple(bytes([byte]) for byte in range(256))
+    constraint = tagged([("<call>", Constraint(ConstraintKind.REGEX, "[0-9]"), "</call>")], triggers=["<ca"], high=1)
+    with_tokens = Vocabulary((*letters, b"<call>", b"</call>", b""), frozenset({258}), frozenset({256, 257, 258}), 259)
+    without = Vocabulary((*letters, b"<call>", b"</call>", b""), frozenset({258}), frozenset({258}), 259)
+    for vocabulary in (with_tokens, without):
+        matcher = RtlangBackend(VocabularyIndex(vocabulary)).compile(constraint).matcher()
+        assert all(map(matcher.accept_token, (*b"hi ", 256)))
+        assert [i for i in range(259) if matcher.accepts([i])] == [*b"0123456789"]
+        assert matcher.accepts([*b"7", 257, *b" there", 258])
+        assert not matcher.accepts([*b"7 "])
+    spelled = [*b"<call>"]
+    assert RtlangBackend(VocabularyIndex(without)).compile(constraint).matcher().accepts([*spelled, *b"7</call>"])
+    matcher = RtlangBackend(VocabularyIndex(with_tokens)).compile(constraint).matcher()
+    assert matcher.accepts([*spelled, *b"x"])  # five letters are text; the token alone begins a tag
+    assert matcher.accepts([256, *b"7", 257])
+
+
+def test_tokens_that_are_wrong_in_a_structure_are_located() -> None:
+    backend = RtlangBackend(VocabularyIndex(small_vocabulary()))
+    for constraint, reason, location in (
+        (sequence("a", token("<|no|>")), "no token", "#/sequence/1"),
+        (repeat(token(4000)), "no token 4000", "#/repeat"),
+        (tagged([(token("<[1-3]>"), "a", "")]), "begins with one token", "#/tags/0/begin"),
+        (tagged([(token("<|tool|>"), "a", "")], triggers=[token("<|start|>")]), "0 of the triggers", "#/tags/0"),
+        (sequence(Constraint(ConstraintKind.LARK, "start: <|no|>")), "no token", "#/sequence/0 1:8"),
+    ):
+        with pytest.raises(GrammarError, match=reason) as caught:
+            backend.compile(constraint)
+        assert caught.value.location == location

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rtlang_grammars.api.backends import create_backend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.export import DEAD, FIRST_CALL, POP, Walk, export
+from rtlang_grammars.spec import structures
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.protocols import GrammarMatcher
 from tests.support.vocabularies import allowed_ids, small_vocabulary
@@ -33,7 +34,7 @@ PATTERNS = ["[ab]{2,4}c", "(abc|abd)*é?", r"-?\d{1,3}(\.\d+)?"]
 
 
 def matcher_of(kind: ConstraintKind, source: str) -> GrammarMatcher:
-    return create_backend("rtlang", VOCABULARY).compile(Constraint(kind, source, lexer=Lexer.ANYWHERE)).matcher()
+    return RtlangBackend.create(VOCABULARY).compile(Constraint(kind, source, lexer=Lexer.ANYWHERE)).matcher()
 
 
 def follow(matcher: GrammarMatcher, seed: int) -> int:
@@ -94,6 +95,19 @@ def test_what_is_ambiguous_or_large_stays_on_the_host() -> None:
     assert export(matcher_of(ConstraintKind.REGEX, "[ab]{2,400}"), max_states=50) is None
 
 
-def test_matchers_of_other_libraries_have_none() -> None:
-    other = create_backend("llguidance", VOCABULARY).compile(Constraint(ConstraintKind.REGEX, "ab"))
+def test_grammars_with_a_lexer_stay_on_the_host() -> None:
+    other = RtlangBackend.create(VOCABULARY).compile(Constraint(ConstraintKind.LARK, 'start: "ab"'))
     assert export(other.matcher()) is None
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        structures.sequence("a", structures.token("<|tool|>")),
+        structures.sequence("a<|tool|>"),
+        structures.tagged([("<|tool|>", "x", "")]),
+        Constraint(ConstraintKind.GBNF, "root ::= !<|tool|>"),
+    ],
+)
+def test_grammars_with_tokens_stay_on_the_host(constraint: Constraint) -> None:
+    assert export(RtlangBackend.create(VOCABULARY).compile(constraint).matcher()) is None

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtlang_grammars.api.backends import create_backend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.protocols import CompiledGrammar, GrammarBackend
+from rtlang_grammars.spec.protocols import CompiledGrammar
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
@@ -99,8 +99,8 @@ CONSTRAINTS = [
 
 
 @functools.cache
-def backend() -> GrammarBackend:
-    return create_backend("rtlang", VOCABULARY)
+def backend() -> RtlangBackend:
+    return RtlangBackend.create(VOCABULARY)
 
 
 @functools.cache

@@ -20,9 +20,10 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.lowering.compilation import Compilation
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.schema.reading.options import SchemaOptions
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Lexer, PropertyOrder, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Limits
+from rtlang_grammars.spec.structures import sequence, tagged, token
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage import disk_cache, grammar_store
 from rtlang_grammars.storage.grammar_store import GrammarStore
@@ -194,6 +195,7 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.storage.grammar_store import GrammarStore, revision
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.structures import sequence, tagged, token
 from rtlang_grammars.spec.vocabulary import Vocabulary
 letters = Vocabulary((*(bytes([byte]) for byte in range(256)), b"<end>"), frozenset({256}), frozenset({256}), 257)
 store = GrammarStore(Path(sys.argv[1]), min_seconds=0.0)
@@ -279,3 +281,51 @@ def test_reading_is_much_faster_than_compiling(index: VocabularyIndex, tmp_path:
         return min(times)
 
     assert shortest(backend(index, GrammarStore(tmp_path))) < shortest(backend(index, None)) / 2
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        sequence("a", token("<t>"), "b"),
+        sequence("a<t>b"),
+        Constraint(ConstraintKind.CHOICE, '["a<t>b"]'),
+        Constraint(ConstraintKind.GBNF, 'root ::= ("a" <t> "b")'),
+        Constraint(ConstraintKind.LARK, 'start: "a" <t> "b"', lexer=Lexer.ANYWHERE),
+        sequence(Constraint(ConstraintKind.GBNF, 'root ::= "a" <t> "b"')),
+        sequence(Constraint(ConstraintKind.CHOICE, r'["a\u003ct>b"]')),
+    ],
+)
+def test_a_grammar_that_names_a_token_is_kept_for_one_vocabulary(constraint: Constraint, tmp_path: Path) -> None:
+    for number in (256, 258, 256):
+        texts = [bytes([byte]) for byte in range(256)] + [b"<t>" if i == number else b"" for i in range(256, 260)]
+        specials = frozenset(range(256, 260))
+        index = VocabularyIndex(Vocabulary(tuple(texts), frozenset({259}), specials, 260))
+        store = GrammarStore(tmp_path, min_seconds=0.0)
+        matcher = backend(index, store).compile(constraint).matcher()
+        assert [matcher.accept_token(each) for each in (97, number, 98)] == [True] * 3
+        store.flush()
+    assert (store.counts.hits, store.counts.stored) == (1, 0)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_grammar_that_names_no_token_serves_all_vocabularies(tmp_path: Path) -> None:
+    counts = []
+    for number in (256, 257):
+        texts = (*(bytes([byte]) for byte in range(256)), *[b"<t>" if i == number else b"<u>" for i in range(256, 258)])
+        index = VocabularyIndex(Vocabulary(texts, frozenset({257}), frozenset({256, 257}), 258))
+        store = GrammarStore(tmp_path, min_seconds=0.0)
+        backend(index, store).compile(tagged([("<call>", Constraint(ConstraintKind.REGEX, "[0-9]"), "</call>")]))
+        store.flush()
+        counts.append(store.counts.hits)
+    assert counts == [0, 1]
+
+
+def test_an_ordinary_token_by_id_is_itself_from_the_disk_too(tmp_path: Path) -> None:
+    index = VocabularyIndex(Vocabulary((*(bytes([byte]) for byte in range(256)), b"ab"), frozenset(), frozenset(), 257))
+    for _ in range(2):
+        store = GrammarStore(tmp_path, min_seconds=0.0)
+        matcher = backend(index, store).compile(Constraint(ConstraintKind.GBNF, "root ::= <[256]> [a-z]")).matcher()
+        assert not matcher.accept_token(97)
+        assert matcher.accept_token(256)
+        store.flush()
+    assert store.counts.hits == 1

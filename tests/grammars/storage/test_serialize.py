@@ -67,7 +67,7 @@ def backend() -> RtlangBackend:
 
 def reloaded(grammar: RtlangGrammar, constraint: Constraint, index: VocabularyIndex) -> RtlangGrammar:
     """Through the bytes of a file."""
-    base = json_base_states(constraint.style.whitespace).tables
+    base = json_base_states(free_blanks=constraint.style.free_blanks).tables
     assert complete_rows(grammar.machine.tables, max_rows=10_000, max_seconds=60.0)
     dumped = dump(grammar.machine.tables, base)
     assert dumped is not None
@@ -77,8 +77,13 @@ def reloaded(grammar: RtlangGrammar, constraint: Constraint, index: VocabularyIn
     load(*entry, tables)
     assert not tables.makers
     table = TokenTable(VOCABULARY)
-    machine = MachineGrammar(index, tables, int(grammar.machine.start[HEADS]))
-    return RtlangGrammar(machine, TableCompletion(machine), ForcedText(VOCABULARY, index.trie.order, table), table)
+    machine = MachineGrammar(index, tables, int(grammar.machine.start_place.configuration[HEADS]))
+    return RtlangGrammar(
+        machine,
+        TableCompletion(machine),
+        ForcedText(VOCABULARY, index.trie.order[: index.trie.num_texts], table),
+        table,
+    )
 
 
 def mask(matcher: Any) -> list[int]:
@@ -131,7 +136,7 @@ def test_grammars_that_never_end_are_given_up(backend: RtlangBackend) -> None:
 def test_tables_with_another_beginning_are_not_kept(backend: RtlangBackend) -> None:
     tables = backend.compile(CONSTRAINTS[0]).machine.tables
     assert complete_rows(tables, max_seconds=60.0)
-    assert dump(tables, json_base_states(Whitespace.COMPACT).tables) is None
+    assert dump(tables, json_base_states(free_blanks=False).tables) is None
     dumped = dump(tables, json_base_states().tables)
     assert dumped is not None
     plain, arrays = dumped

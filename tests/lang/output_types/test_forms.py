@@ -13,7 +13,7 @@ import rtlang as rt
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import ConstraintKind
 from rtlang.lang.output_types.types import output_type
-from rtlang_grammars import Constraint, JsonStyle, Lexer, PropertyOrder, Whitespace
+from rtlang_grammars import Constraint, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
 
 
 class Point(BaseModel):
@@ -33,11 +33,27 @@ def test_a_style_changes_how_a_value_is_written_and_not_how_it_is_read() -> None
     assert output_type(schema=styled) is styled
 
 
+def test_separators_and_indent_are_those_of_json_dumps() -> None:
+    for arguments, layout in (
+        ({"indent": 2}, JsonLayout(",", ": ", "  ")),
+        ({"separators": (",", ":")}, JsonLayout(",", ":")),
+        ({"separators": (", ", " : "), "indent": "\t"}, JsonLayout(", ", " : ", "\t")),
+    ):
+        constraint = rt.json_text(Point, **arguments).constraint  # type: ignore[arg-type]
+        assert constraint is not None
+        assert constraint.style.layout == layout
+        assert Constraint.from_plain(constraint.to_plain()) == constraint
+
+
 @pytest.mark.parametrize(
     ("make", "field"),
     [
         (lambda: rt.json_text(Point, whitespace="wide"), "whitespace"),  # type: ignore[arg-type]
         (lambda: rt.json_text(Point, order="sorted"), "order"),  # type: ignore[arg-type]
+        (lambda: rt.json_text(Point, separators=(";", ":")), "separators"),
+        (lambda: rt.json_text(Point, separators=","), "separators"),  # type: ignore[arg-type]
+        (lambda: rt.json_text(Point, indent=-1), "indent"),
+        (lambda: rt.json_text(Point, whitespace="compact", indent=2), "whitespace"),
         (lambda: rt.json_text(int), "schema"),
         (lambda: rt.json_text("{"), "schema"),
         (lambda: rt.ebnf(" "), "source"),
@@ -53,6 +69,10 @@ def test_a_style_changes_how_a_value_is_written_and_not_how_it_is_read() -> None
         (lambda: rt.tagged([("<a>",)]), "tags"),  # type: ignore[list-item]
         (lambda: rt.sequence(Point, rt.json_text(Point, whitespace="compact")), "parts"),
         (lambda: rt.sequence(object()), "type"),
+        (lambda: rt.token(""), "parts"),
+        (lambda: rt.token("<[3-]>"), "parts"),
+        (lambda: rt.tagged({rt.sequence("a"): ("a", "b")}), "tags"),
+        (lambda: rt.tagged({"<a>": ("a", rt.lark("start: /a/"))}), "tags"),
     ],
 )
 def test_what_is_no_form_is_refused(make: Any, field: str) -> None:
@@ -90,3 +110,20 @@ def test_a_lark_grammar_names_its_lexer() -> None:
     source = 'start: "a"'
     assert rt.lark(source).constraint == Constraint(ConstraintKind.LARK, source)
     assert rt.lark(source, lexer="anywhere").constraint == Constraint(ConstraintKind.LARK, source, lexer=Lexer.ANYWHERE)
+
+
+def test_tokens_are_parts_and_ends_of_tags() -> None:
+    form = rt.tagged(
+        {rt.token("<|call|>"): (rt.sequence("x", rt.token(7)), rt.token("<[^5]>"))}, triggers=[rt.token("<|call|>")]
+    )
+    assert form.constraint is not None
+    assert json.loads(form.constraint.source) == {
+        "tags": [
+            {"begin": {"token": "<|call|>"}, "part": {"sequence": ["x", {"token": 7}]}, "end": {"token": "<[^5]>"}}
+        ],
+        "triggers": [{"token": "<|call|>"}],
+        "min": 0,
+        "max": None,
+        "text_behind": True,
+    }
+    assert Constraint.from_plain(form.constraint.to_plain()) == form.constraint

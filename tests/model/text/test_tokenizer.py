@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.text.token_bytes import byte_level_alphabet
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang_grammars.spec.token_bytes import byte_level_alphabet
 from tests.support.tokenizer_kinds import KINDS, tokenizer_json, write_tokenizer_kind
 
 
@@ -212,12 +212,15 @@ def test_empty_text_has_no_tokens(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode("", is_start=True) == tokenizer.encode("", is_start=False) == []
 
 
-def test_the_vocabulary_has_no_text_for_special_and_end_tokens(tokenizer: Tokenizer) -> None:
+def test_special_and_end_tokens_have_no_text_but_a_name_in_the_vocabulary(tokenizer: Tokenizer) -> None:
     vocabulary = tokenizer.vocabulary(tokenizer.vocab_size + 100)
     assert vocabulary.vocab_size == tokenizer.vocab_size + 100
     assert vocabulary.eos_token_ids == tokenizer.eos_token_ids
     for special in tokenizer.special_token_ids | tokenizer.eos_token_ids:
-        assert tokenizer.token_bytes(special) == vocabulary.token_bytes[special] == b""
+        assert tokenizer.token_bytes(special) == vocabulary.text_of([special]) == b""
+        assert vocabulary.token_bytes[special].decode() == tokenizer.token_name(special)
+        assert tokenizer.decoder(shows_special=True).push([special]) == tokenizer.token_name(special)
+        assert tokenizer.decoder().push([special]) == ""
     assert tokenizer.token_bytes(tokenizer.vocab_size + 5) == tokenizer.token_bytes(-1) == b""
     narrow = tokenizer.vocabulary(10)
     assert len(narrow.token_bytes) == narrow.vocab_size == 10

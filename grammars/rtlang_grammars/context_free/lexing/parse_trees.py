@@ -12,41 +12,45 @@ from typing import Any
 
 from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
+from lark.indenter import Indenter
 from lark.lexer import Lexer as LarkLexer
 
 from rtlang_grammars.context_free.lark_source import load_with_names, read_source
 from rtlang_grammars.context_free.lexing.tokenization import Lexeme, Tokenizer
-from rtlang_grammars.spec.constraint import Lexer
+from rtlang_grammars.spec.constraint import Indentation, Lexer
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import SPELLING_BYTES, AnyTokens, spelling
 
 
-def parse_tree(grammar: str, text: str, lexer: Lexer = Lexer.LONGEST) -> Tree[Any]:
+def parse_tree(
+    grammar: str, text: str, lexer: Lexer = Lexer.LONGEST, indentation: Indentation | None = None
+) -> Tree[Any]:
     """The parse tree of a text. Of an ambiguous text, the tree that lark's Earley parser prefers.
 
     Args:
         grammar: a Lark grammar with start rule `start`.
         lexer: how the text is divided into terminals; see `Lexer`.
+        indentation: how the indentation of lines becomes terminals.
     Returns:
         A `lark.Tree` with aliases, `?`, `!` and `_` names applied; its tokens know their places in the text.
     Raises:
         GrammarError: the grammar cannot be read.
         ValueError: the text does not match the grammar.
     """
-    return _parser(grammar, lexer).tree(text)
+    return _parser(grammar, lexer, indentation).tree(text)
 
 
 class _Parser:
     """The parsers of one grammar."""
 
-    def __init__(self, grammar: str, lexer: Lexer) -> None:
+    def __init__(self, grammar: str, lexer: Lexer, indentation: Indentation | None) -> None:
         budget = Budget()
         self._tokenizer: Tokenizer | None = None
-        self._grammar = grammar
+        self._grammar, self._indentation = grammar, indentation
         _, self._names = load_with_names(grammar, budget)
         self._known = AnyTokens()
         if lexer is not Lexer.ANYWHERE:
-            source = read_source(grammar, budget=budget, tokens=self._known)
+            source = read_source(grammar, budget=budget, tokens=self._known, indentation=indentation)
             self._tokenizer = Tokenizer(source, budget, is_lark=lexer is Lexer.LARK)
         self._parsers: dict[str, Lark] = {}
 
@@ -88,6 +92,7 @@ class _Parser:
                     grammar,  # type: ignore[arg-type, unused-ignore]
                     parser="lalr" if way == "lalr" else "earley",
                     lexer="dynamic_complete" if way == "dynamic_complete" else _Lexemes,
+                    postlex=None if self._indentation is None else _Indenter(self._indentation),
                 )
             found: Tree[Any] = self._parsers[way].parse(data)
         except LarkError as error:
@@ -97,6 +102,21 @@ class _Parser:
                 if isinstance(child, Token) and child.type in self._names:
                     tree.children[i] = Token.new_borrow_pos(self._names[child.type], child.value, child)
         return found
+
+
+class _Indenter(Indenter):  # type: ignore[misc, unused-ignore]
+    """lark's own, as data says."""
+
+    NL_type = INDENT_type = DEDENT_type = ""
+    OPEN_PAREN_types: list[str] = []  # noqa: RUF012
+    CLOSE_PAREN_types: list[str] = []  # noqa: RUF012
+    tab_len = 8
+
+    def __init__(self, given: Indentation) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self.NL_type, self.INDENT_type, self.DEDENT_type = given.newline, given.indent, given.dedent
+        self.OPEN_PAREN_types, self.CLOSE_PAREN_types = [*given.open], [*given.close]
+        self.tab_len = given.tab_len
 
 
 class _Lexed(str):
@@ -150,5 +170,5 @@ class _Lexemes(LarkLexer):  # type: ignore[misc, unused-ignore]
 
 
 @functools.lru_cache(maxsize=32)
-def _parser(grammar: str, lexer: Lexer) -> _Parser:
-    return _Parser(grammar, lexer)
+def _parser(grammar: str, lexer: Lexer, indentation: Indentation | None) -> _Parser:
+    return _Parser(grammar, lexer, indentation)

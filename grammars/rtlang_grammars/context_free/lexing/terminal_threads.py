@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple, TypeAlias
@@ -116,6 +117,8 @@ class Program:
         if terminal.tokens is not None:
             return self._tokens(number, terminal.tokens)
         try:
+            if terminal.text and set(terminal.flags) <= {"i"}:
+                return self._literal(number, terminal.text, re.IGNORECASE if terminal.flags else 0)
             tree = sre_parser.parse(terminal.pattern)
             if tree.getwidth()[0] == 0:
                 raise GrammarError("the pattern can match the empty string, which no lexer can find")
@@ -139,6 +142,12 @@ class Program:
         except GrammarError as error:
             self._budget.check()
             raise GrammarError(f"Lark grammar: terminal {terminal.name}: {error.reason}", error.location) from None
+
+    def _literal(self, number: int, text: str, flags: int) -> int:
+        to = self._emit(Match(number, 0))
+        for char in reversed(text):
+            to = self._characters(_any_case(code_points.single(ord(char)), flags), to)
+        return to
 
     def _tokens(self, number: int, ranges: Ranges) -> int:
         """Read one of some tokens, as spelled."""
@@ -509,7 +518,8 @@ def _num_bytes(items: Any, flags: int) -> int | None:
 _LAST_OF_LENGTH = (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)
 
 
-def _utf8(first: int, last: int) -> list[tuple[tuple[int, int], ...]]:
+@lru_cache(maxsize=1 << 12)
+def _utf8(first: int, last: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     """The encodings of a range of characters without surrogates, as sequences of byte ranges."""
     found: list[tuple[tuple[int, int], ...]] = []
     todo = [(first, last)]
@@ -530,4 +540,4 @@ def _utf8(first: int, last: int) -> list[tuple[tuple[int, int], ...]]:
                     todo.append((last & ~mask, last))
                     last = (last & ~mask) - 1
         found.append(tuple(zip(chr(first).encode(), chr(last).encode(), strict=True)))
-    return found
+    return tuple(found)

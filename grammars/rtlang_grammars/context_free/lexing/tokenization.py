@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rtlang_grammars.context_free.lark_source import Source
+from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
 from rtlang_grammars.context_free.lexing.terminal_threads import END
@@ -47,11 +48,13 @@ class Tokenizer:
             GrammarError: it cannot be held or made within the limits.
         """
         terminals = in_order(source.terminals, is_lark=is_lark)
-        self._names = [each.name for each in terminals]
+        self._names, self._columns = numbered(terminals, source)
         self._rules = ParserTables(source.rules, source.start, self._names, budget)
         self._is_lark = is_lark
         self._ignored = frozenset(i for i, each in enumerate(self._names) if each in source.ignored)
-        self._automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self._ignored)
+        self._automaton = LexerAutomaton(
+            terminals, budget, is_lark=is_lark, ignored=self._ignored, columns=self._columns
+        )
         self._starts: dict[frozenset[int], int] = {}
 
     @property
@@ -60,13 +63,14 @@ class Tokenizer:
         return self._rules.num_conflicts > 0
 
     def lexemes(self, text: bytes) -> list[Lexeme]:
-        """The terminals of a complete text, without ignored ones.
+        """The terminals of a complete text, without ignored ones; line breaks inside brackets are among them, indents and dedents are not.
 
         Raises:
             GrammarError: the text does not belong to the grammar; says where it fails.
         """
         automaton, found = self._automaton, []
         tops = [_Node(self._rules.start, [])]
+        indents, depth = [0], 0
         begin = 0
         while begin < len(text):
             state = self._start(tops)
@@ -82,18 +86,45 @@ class Tokenizer:
                 at += 1
                 if at - end > MAX_BACK:
                     last = -1
-            after = tops if last in self._ignored else self._shifted(tops, last) if last >= 0 else []
-            if not after:
+            name = self._names[last]
+            if last in self._ignored:
+                after = tops
+            elif self._columns is not None and self._columns.is_newline(last):
+                name = self._names[self._columns.newline]
+                after = tops if depth else self._next_line(tops, indents, last - self._columns.newline)
+            else:
+                after = self._shifted(tops, last) if last >= 0 else []
+                depth += 0 if self._columns is None else self._columns.brackets.get(last, 0)
+            if not after or depth < 0:
                 raise GrammarError(f"no terminal that is allowed here matches at byte {begin} of the text")
             if last not in self._ignored:
-                found.append(Lexeme(self._names[last], begin, end))
+                found.append(Lexeme(name, begin, end))
             tops, begin = after, end
+        for _ in indents[1:]:
+            assert self._columns is not None
+            tops = self._shifted(tops, self._columns.dedent)
         if not self._shifted(tops, len(self._names)):
             raise GrammarError("the text is incomplete")
         return found
 
+    def _next_line(self, tops: list[_Node], indents: list[int], column: int) -> list[_Node]:
+        """The nodes on top after a line break outside brackets; changes the columns of the enclosing lines."""
+        assert self._columns is not None
+        if column == NUM_COLUMNS:
+            return []
+        tops = self._shifted(tops, self._columns.newline)
+        if column > indents[-1]:
+            indents.append(column)
+            return self._shifted(tops, self._columns.indent)
+        while column < indents[-1]:
+            indents.pop()
+            tops = self._shifted(tops, self._columns.dedent)
+        return tops if column == indents[-1] else []
+
     def _start(self, tops: list[_Node]) -> int:
-        terminals = self._ignored.union(*(self._rules.rows[node.state] for node in tops))
+        terminals = self._ignored.union(*(self._rules.rows[self._rules.contexts[node.state]] for node in tops))
+        if self._columns is not None:
+            terminals |= {self._columns.newline}
         if terminals not in self._starts:
             self._starts[terminals] = self._automaton.start(terminals)
         return self._starts[terminals]

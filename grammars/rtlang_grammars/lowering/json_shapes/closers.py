@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from rtlang_grammars.lowering.json_shapes.joints import Joints
 from rtlang_grammars.machine.automaton.object_registers import ObjectRegister
 from rtlang_grammars.machine.automaton.tables import Register
 from rtlang_grammars.machine.automaton.text_limit import Room
@@ -39,7 +40,7 @@ class CountedCloser:
 
     least: int
 
-    def text(self, register: object, shortest: object) -> bytes | None:
+    def text(self, register: object, shortest: object, avoid: object) -> bytes | None:
         """Plain letters and the closing quote. May raise LongTextError."""
         assert isinstance(register, int)
         missing = max(0, self.least - register)
@@ -60,8 +61,9 @@ class ArrayCloser:
     min_items: int
     prefix: tuple[tuple[int, ...], ...]
     items: tuple[int, ...]
+    joints: Joints
 
-    def text(self, register: Register, shortest: Shortest) -> bytes | None:
+    def text(self, register: Register, shortest: Shortest, avoid: frozenset[str]) -> bytes | None:
         """The missing elements and the closing bracket. May raise LongTextError."""
         assert isinstance(register, int)
         done = self.done + register
@@ -70,17 +72,16 @@ class ArrayCloser:
             text = shortest_of(self.prefix[index], shortest)
             if text is None:
                 return None
-            room.take(len(text) + 1)
+            room.take(len(text) + len(self.joints.separator))
             parts.append(text)
         rest = self.min_items - max(done, len(self.prefix))
         if rest > 0:
             text = shortest_of(self.items, shortest)
             if text is None:
                 return None
-            room.take(rest * (len(text) + 1))
+            room.take(rest * (len(text) + len(self.joints.separator)))
             parts += [text] * rest
-        lead = b"," if done and parts else b""
-        return lead + b",".join(parts) + b"]"
+        return self.joints.joined(parts, b"]", is_first=not done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,15 @@ class DistinctCloser:
     description: int
     texts: tuple[bytes, ...]  # by number
     is_first: bool
+    joints: Joints
 
-    def text(self, register: Register, shortest: Shortest) -> bytes | None:
+    def text(self, register: Register, shortest: Shortest, avoid: frozenset[str]) -> bytes | None:
         """The missing elements and the closing bracket."""
         have = ObjectRegister(self.words, self.description, register)  # type: ignore[arg-type]
         left = [text for number, text in enumerate(self.texts) if not have.seen >> number & 1][: have.num_lacking]
         if len(left) < have.num_lacking:
             return None
-        return (b"," if left and not self.is_first else b"") + b",".join(left) + b"]"
+        return self.joints.joined(left, b"]", is_first=self.is_first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,9 @@ class ObjectCloser:
     ]  # by number: name with quotes and colon, start states of its values
     others: tuple[tuple[Names, tuple[int, ...]], ...]  # names, start states of their values
     is_first: bool
+    joints: Joints
 
-    def text(self, register: Register, shortest: Shortest) -> bytes | None:
+    def text(self, register: Register, shortest: Shortest, avoid: frozenset[str]) -> bytes | None:
         """The missing members and the closing brace. May raise LongTextError."""
         have = ObjectRegister(self.words, self.description, register)  # type: ignore[arg-type]
         parts, room = [], Room()
@@ -126,7 +129,7 @@ class ObjectCloser:
             if is_missing or (lacking and seen[number : number + 1] != "1"):
                 text = shortest_of(starts, shortest)
                 if text is not None:
-                    room.take(len(name) + len(text) + 1)
+                    room.take(len(name) + len(text) + len(self.joints.separator))
                     parts.append(name + text)
                     lacking -= not is_missing
                 elif is_missing:
@@ -134,25 +137,24 @@ class ObjectCloser:
         if is_lost:
             return None
         if lacking:
-            room.take(lacking * len(b'"":0,'))
-            others = list(islice(self._others(lacking, shortest), lacking))
+            room.take(lacking * (len(b'"":0,') + len(self.joints.separator)))
+            others = list(islice(self._others(lacking, shortest, avoid), lacking))
             if len(others) < lacking:
                 return None
             room.take(sum(map(len, others)))
             parts += others
-        lead = b"" if self.is_first or not parts else b","
-        return lead + b",".join(parts) + b"}"
+        return self.joints.joined(parts, b"}", is_first=self.is_first)
 
-    def _others(self, count: int, shortest: Shortest) -> Iterator[bytes]:
+    def _others(self, count: int, shortest: Shortest, avoid: frozenset[str]) -> Iterator[bytes]:
         """Members with distinct undeclared names; possibly fewer than exist."""
         declared = {name for name, _ in self.members}
         for language, starts in self.others:
             text = shortest_of(starts, shortest)
             if text is None:
                 continue
-            for name in dict.fromkeys(_some(language, count, len(declared))):
-                member = member_prefix(name)
-                if member not in declared:
+            for name in dict.fromkeys(_some(language, count + len(avoid), len(declared))):
+                member = member_prefix(name, self.joints.colon)
+                if name not in avoid and member not in declared:
                     yield member + text
 
 
@@ -180,8 +182,9 @@ def names_of(language: Language, count: int) -> Iterator[str]:
             return
 
 
-def member_prefix(name: str) -> bytes:
+def member_prefix(name: str, colon: bytes) -> bytes:
+    """A name with its quotes and what stands behind it."""
     try:
-        return _encode(name).encode() + b":"
+        return _encode(name).encode() + colon
     except UnicodeEncodeError:  # a lone surrogate, which only an escape can spell
-        return json.dumps(name).encode() + b":"
+        return json.dumps(name).encode() + colon

@@ -7,6 +7,7 @@ from itertools import product
 from rtlang_grammars.lowering.json_shapes.closers import (
     ArrayCloser,
 )
+from rtlang_grammars.lowering.json_shapes.joints import chain
 from rtlang_grammars.lowering.json_shapes.shape_builder import ShapeBuilder
 from rtlang_grammars.machine.automaton.json_base_states import add_pair
 from rtlang_grammars.machine.automaton.layout import (
@@ -38,11 +39,15 @@ def add_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
     most = _MANY if shape.max_items is None else shape.max_items
     if shape.items is None:
         most = min(most, num_fixed)
-    prefix = tuple(build.starts_of(ref) for ref in shape.prefix)
-    items = () if shape.items is None else build.starts_of(shape.items)
+    joints, inner = build.joints, build.inner
+    prefix = tuple(inner.starts_of(ref) for ref in shape.prefix)
+    items = () if shape.items is None else inner.starts_of(shape.items)
+    closing = joints.closing + b"]"
+    last = chain(tables, closing[1:], end)
+    comma_byte, gap = joints.separator[0], joints.separator[1:]
 
     def close(state: int, done: int) -> None:
-        closer = ArrayCloser(done, shape.min_items, prefix, items)
+        closer = ArrayCloser(done, shape.min_items, prefix, items, joints)
         tables.closers[state] = tables.closers[state + 1] = closer
 
     # From the last place to the first, so that each place knows its successor.
@@ -51,28 +56,33 @@ def add_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
         left, least = most - num_fixed - 1, max(0, shape.min_items - num_fixed - 1)
         behind_row, without = tables.add_row(blank_row), tables.add_row()
         behind = add_pair(tables, behind_row, without)
-        following = add_pair(tables, *build.rows_of(shape.items), param=behind)
+        following = add_pair(tables, *inner.rows_of(shape.items), param=behind)
+        later = chain(tables, gap, following)
         comma = close_value = NONE
         if shape.max_items is None:
-            comma = tables.action(COUNT, following, _MANY, least) if least else following
+            comma = tables.action(COUNT, later, _MANY, least) if least else later
         elif left > 0:
-            comma = tables.action(COUNT, following, left, left)
-        close_value = tables.action(AT_LEAST, end, least) if least or shape.max_items is not None else end
-        tables.rows[[behind_row, without], ord(",")] = comma
-        tables.rows[[behind_row, without], ord("]")] = close_value
+            comma = tables.action(COUNT, later, left, left)
+        close_value = tables.action(AT_LEAST, last, least) if least or shape.max_items is not None else last
+        tables.put((behind_row, without), comma_byte, comma)
+        tables.put((behind_row, without), closing[0], close_value)
         close(behind, num_fixed + 1)
     for index in range(min(num_fixed, most) - 1, -1, -1):
         behind_row, without = tables.add_row(blank_row), tables.add_row()
         behind = add_pair(tables, behind_row, without)
         if following is not None:
-            tables.rows[[behind_row, without], ord(",")] = following
+            tables.put((behind_row, without), comma_byte, chain(tables, gap, following))
         if index + 1 >= shape.min_items:
-            tables.rows[[behind_row, without], ord("]")] = end
+            tables.put((behind_row, without), closing[0], last)
         close(behind, index + 1)
-        following = add_pair(tables, *build.rows_of(shape.prefix[index]), param=behind)
+        following = add_pair(tables, *inner.rows_of(shape.prefix[index]), param=behind)
     ends = end if shape.min_items == 0 else NONE
     if following is None:
         first = add_pair(tables, blank_row, DEAD_ROW, ord("]"), ends)
+    elif joints.opening:
+        row = tables.add_row()
+        tables.put((row,), joints.opening[0], chain(tables, joints.opening[1:], following))
+        first = add_pair(tables, row, row, ord("]"), ends)
     else:  # not the place after a comma, where the array cannot end
         rows = (tables.state(following, ROW), tables.state(following + 1, ROW))
         first = add_pair(tables, *rows, ord("]"), ends, param=tables.state(following, PARAM))
@@ -125,6 +135,8 @@ def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> N
         if not more:
             break
         alive |= more
+    joints, closing = build.joints, build.joints.closing + b"]"
+    last = chain(tables, closing[1:], end)
     begin = (0,) * (1 + len(caps))
     behind = {place: add_pair(tables, tables.add_row(blank_row), tables.add_row()) for place in alive}
     items: dict[tuple[int, ...], int] = {}
@@ -134,7 +146,7 @@ def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> N
         values: dict[int, list[int]] = {}
         for case, reached in steps[place]:
             if reached in alive:
-                for begins, called in build.calls_of(case.shape):
+                for begins, called in build.inner.calls_of(case.shape):
                     value = tables.action(CALL_TO, called, 0, behind[reached])
                     for byte in begins:
                         values.setdefault(byte, []).append(value)
@@ -144,12 +156,17 @@ def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> N
             )
         items[place] = add_pair(tables, row, row + 1)
     for place, state in behind.items():
-        pair = [tables.state(state, ROW), tables.state(state + 1, ROW)]
+        pair = (tables.state(state, ROW), tables.state(state + 1, ROW))
         if any(reached in alive for _, reached in steps[place]):
-            tables.rows[pair, ord(",")] = items[place]
+            tables.put(pair, joints.separator[0], chain(tables, joints.separator[1:], items[place]))
         if is_end(place):
-            tables.rows[pair, ord("]")] = end
-    first = add_pair(tables, tables.state(items[begin], ROW), tables.state(items[begin] + 1, ROW))
+            tables.put(pair, closing[0], last)
+    rows = (tables.state(items[begin], ROW), tables.state(items[begin] + 1, ROW))
+    if joints.opening:
+        rows = (tables.add_row(), tables.add_row())
+        if any(reached in alive for _, reached in steps[begin]):
+            tables.put(rows, joints.opening[0], chain(tables, joints.opening[1:], items[begin]))
+    first = add_pair(tables, *rows)
     if is_end(begin):
         for state in (first, first + 1):
             tables.set_state(state, BYTE, ord("]"))

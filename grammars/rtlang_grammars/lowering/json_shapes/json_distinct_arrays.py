@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from rtlang_grammars.lowering.json_shapes.closers import (
     DistinctCloser,
 )
+from rtlang_grammars.lowering.json_shapes.joints import chain
 from rtlang_grammars.lowering.json_shapes.shape_builder import ShapeBuilder
 from rtlang_grammars.machine.automaton.json_base_states import add_pair
 from rtlang_grammars.machine.automaton.layout import (
@@ -64,13 +65,19 @@ def add_distinct_array(build: ShapeBuilder, shape: ArrayShape, texts: list[list[
     root = _trie([text for text, _ in leaves])
     for byte, value in _values(build, root, description, block).items():
         tables.rows[places, byte] = value
+    joints, closing = build.joints, build.joints.closing + b"]"
     firsts = [tables.add_row(places[0]), tables.add_row(places[1])]
+    if joints.opening:
+        tables.rows[firsts] = NONE
+        tables.put(firsts, joints.opening[0], chain(tables, joints.opening[1:], later, block=block))
     first = add_pair(tables, *firsts, block=block)
-    tables.rows[rows, ord(",")] = tables.action(COMMA, description, later)
-    tables.rows[[*rows, *firsts], ord("]")] = tables.action(CLOSE, description, end)
+    gap = chain(tables, joints.separator[1:], later, block=block)
+    tables.put(rows, joints.separator[0], tables.action(COMMA, description, gap))
+    tables.put(rows, closing[0], tables.action(CLOSE, description, chain(tables, closing[1:], end)))
+    tables.put(firsts, ord("]"), tables.action(CLOSE, description, end))
     shortest = tuple(min(each, key=len) for each in texts)
     for state, is_first in ((first, True), (behind, False)):
-        closer = DistinctCloser(tables.words, description, shortest, is_first)
+        closer = DistinctCloser(tables.words, description, shortest, is_first, joints)
         tables.closers[state] = tables.closers[state + 1] = closer
     tables.set_state(start, BYTE, ord("["))
     tables.set_state(start, TARGET, tables.action(NEW_OBJECT, description, first) if block else first)

@@ -16,6 +16,11 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")  # a lone surrogate is not a charact
 _ESCAPE = re.compile(r"\\\\|\\u[0-9a-f]{4}")  # an escaped backslash consumes its successor
 
 
+def has_half_a_character(value: str) -> bool:
+    """Whether a string contains a lone surrogate, which neither UTF-8 nor the automaton of undeclared names can spell."""
+    return bool(_SURROGATE.search(value))
+
+
 def string_spellings(value: str) -> set[bytes]:
     """The spellings of a string, with its quotes."""
     if _PLAIN.fullmatch(value):
@@ -25,7 +30,7 @@ def string_spellings(value: str) -> set[bytes]:
         _ESCAPE.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), text) for text in texts if "\\u" in text
     }
     texts |= {text.replace("/", "\\/") for text in texts if "/" in text}
-    return {text.encode() for text in texts if not _SURROGATE.search(text)}
+    return {text.encode() for text in texts if not has_half_a_character(text)}
 
 
 def spellings(value: str | float | Decimal | bool | None) -> set[bytes]:

@@ -8,29 +8,33 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from copy import copy
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.lowering.json_shapes.closers import CountedCloser
+from rtlang_grammars.lowering.json_shapes.joints import Joints
 from rtlang_grammars.lowering.json_shapes.json_arrays import add_array
 from rtlang_grammars.lowering.json_shapes.json_distinct_arrays import add_distinct_array
-from rtlang_grammars.lowering.json_shapes.json_objects import add_object
+from rtlang_grammars.lowering.json_shapes.json_objects import add_object, allows_undeclared_names, has_endless_names
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
 from rtlang_grammars.lowering.json_shapes.literal_trie import (
     LITERALS,
-    NO_AUTOMATON,
     NO_ROWS,
     NO_STATES,
     NO_WORDS,
     build_trie,
 )
 from rtlang_grammars.lowering.json_shapes.shape_builder import Calls
-from rtlang_grammars.lowering.languages.counted_embedding import MAX_COUNTED, CountedEmbedding
-from rtlang_grammars.lowering.languages.embedding import Embedding, QuotedEmbedding
+from rtlang_grammars.lowering.languages.counted_embedding import MAX_COUNTED, CountedEmbedding, NumberEmbedding
+from rtlang_grammars.lowering.languages.embedding import QuotedEmbedding
 from rtlang_grammars.machine.automaton.json_base_states import (
     COUNTED_SLICE,
+    MAX_BOUNDED_DIGITS,
+    MAX_DIGITS,
+    MAX_ZEROS,
     QUOTE,
     JsonBaseStates,
     add_body,
@@ -71,6 +75,8 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _MANY = 1 << 30
+MAX_NUMBER_LENGTH = 512
+"""Maximum length of numbers as elements of structures, where nothing counts what is repeated."""
 _MAX_FEWEST = 64
 """Largest minimum length of a counted string with a pattern; completions of longer ones are not searched for."""
 _MAX_AT_ONCE = 48
@@ -90,18 +96,33 @@ class ShapeTables:
             tables: where to build, begun with the base states of this style; by default new ones.
         """
         self.style = style or JsonStyle()
-        self.base: JsonBaseStates = json_base_states(self.style.whitespace)
+        self.base: JsonBaseStates = json_base_states(free_blanks=self.style.free_blanks)
+        self.joints = Joints.of(self.style.layout, 0)
+        self._depth, self._inner = 0, self
+        self._is_indented = self.style.layout is not None and self.style.layout.indent is not None
         self.budget = budget
         self.tables = Tables(budget, self.base.tables) if tables is None else tables
         self._shapes: list[Shape] = list(graph.shapes)
         self._root = graph.root
-        self._frames: dict[Alternative, int] = {}
+        self._strings: dict[StringShape, int] = {}
+        self._containers: dict[ArrayShape | ObjectShape, int] = {}
         self._calls: dict[int, Calls] = {}
         self._starts: dict[int, tuple[int, ...]] = {}
         self._rows: dict[int, tuple[int, int]] = {}
         self._waiting: deque[Callable[[], None]] = deque()
         self._num_open, self._is_checked = 0, False
         self._numbers: dict[NumberShape, tuple[bytes, int]] = {}
+
+    @property
+    def inner(self) -> ShapeTables:
+        """The builder of what is one level deeper: this one, unless texts depend on the depth."""
+        if self._is_indented and self._inner is self:
+            self._inner = inner = copy(self)
+            inner._inner, inner._depth = inner, self._depth + 1
+            inner.joints = Joints.of(self.style.layout, inner._depth)
+            inner._containers, inner._calls, inner._starts, inner._rows = {}, {}, {}, {}
+            inner._waiting = deque()
+        return self._inner
 
     @classmethod
     def empty(cls, budget: Budget) -> ShapeTables:
@@ -113,13 +134,22 @@ class ShapeTables:
         _, row = self.rows_of(self._root)
         start = self.tables.add_state(row, param=-1)
         self.finish()
+        open_shapes = [
+            each
+            for shape in self._shapes
+            for each in shape.alternatives
+            if isinstance(each, ObjectShape) and allows_undeclared_names(each)
+        ]
+        self.tables.has_distinct_names = bool(open_shapes) and all(
+            has_endless_names(each, self.budget) for each in open_shapes
+        )
         return start
 
     def finish(self) -> None:
         """Run all postponed builds, except for containers that are built on demand."""
         while self._waiting:
             self._waiting.popleft()()
-        if self._num_open and not self._is_checked:
+        if (self._num_open or self._is_indented) and not self._is_checked:
             # Refuse now what would be refused later: scalars in the containers that are still to be built.
             self._is_checked = True
             for shape in tuple(self._shapes):
@@ -223,30 +253,30 @@ class ShapeTables:
 
     def _container(self, shape: ArrayShape | ObjectShape) -> int:
         candidate = self.tables.num_states
-        start = self._frames.setdefault(shape, candidate)  # looked up once: hashing a large shape takes long
+        start = self._containers.setdefault(shape, candidate)  # looked up once: hashing a large shape takes long
         if start != candidate:
             return start
         is_simple = isinstance(shape, ObjectShape) or not (shape.contains or shape.distinct)
-        if is_simple and len(self._frames) > _MAX_AT_ONCE + 1:
+        if self._depth or (is_simple and len(self._containers) > _MAX_AT_ONCE):
             self._num_open += 1
             return self.tables.leave_open(lambda start: self._make_container(shape, start))
         self.tables.add_state()
-        if isinstance(shape, ArrayShape) and shape.distinct:
-            texts = [sorted(spellings(value)) for value in shape.distinct if not isinstance(value, list | dict)]
-            self.later(lambda: add_distinct_array(self, shape, texts, start))
-        elif isinstance(shape, ArrayShape):
-            self.later(lambda: add_array(self, shape, start))
-        else:
-            self.later(lambda: add_object(self, shape, start))
+        self.later(lambda: self._add_container(shape, start))
         return start
+
+    def _add_container(self, shape: ArrayShape | ObjectShape, start: int) -> None:
+        if isinstance(shape, ObjectShape):
+            add_object(self, shape, start)
+        elif shape.distinct:
+            texts = [sorted(spellings(value)) for value in shape.distinct if not isinstance(value, list | dict)]
+            add_distinct_array(self, shape, texts, start)
+        else:
+            add_array(self, shape, start)
 
     def _make_container(self, shape: ArrayShape | ObjectShape, start: int) -> None:
         """Build a container that was postponed."""
         self.budget = self.tables.budget
-        if isinstance(shape, ArrayShape):
-            add_array(self, shape, start)
-        else:
-            add_object(self, shape, start)
+        self._add_container(shape, start)
         self.finish()
         self.tables.set_state(start, ROW, DEAD_ROW)
 
@@ -259,8 +289,10 @@ class ShapeTables:
             return b"-0123456789", self.base.integer
         found = self._numbers.get(shape)
         if found is None:
-            language = number_of(shape, self.budget)
-            embedding = Embedding(self.tables, language.automaton(self.budget))
+            automaton = number_of(shape, self.budget).automaton(self.budget)
+            has_cycles = bool(shape.not_multiple_of) or (shape.multiple_of is not None and shape.multiple_of != 1)
+            most = MAX_BOUNDED_DIGITS if None not in (shape.minimum, shape.maximum) else MAX_DIGITS
+            embedding = NumberEmbedding(self.tables, automaton, most, has_cycles=has_cycles)
             found = self._numbers[shape] = (embedding.first_bytes(), embedding.start())
         return found
 
@@ -270,13 +302,13 @@ class ShapeTables:
         tables = self.tables
         if shape == StringShape():
             return self.base.string
-        start = self._frames.get(shape)
+        start = self._strings.get(shape)
         if start is None:
             if shape.language is None or shape.language.is_any_text:
                 inner = self._counted(shape.min_length, shape.max_length)
             else:
                 inner = self._patterned(shape.language, shape.min_length, shape.max_length)
-            start = self._frames[shape] = tables.add_state(byte=QUOTE, target=inner)
+            start = self._strings[shape] = tables.add_state(byte=QUOTE, target=inner)
         return start
 
     def _patterned(self, language: Language, least: int, most: int | None) -> int:
@@ -311,7 +343,7 @@ class ShapeTables:
                     rows[0, rows[0] == target] = tables.action(COUNT, target, limit, cap)
             rows[0, QUOTE] = tables.action(AT_LEAST, end, least)
 
-        inner, _ = add_body(tables, self.base.bodies["all"], edit, slice_id=COUNTED_SLICE)
+        inner, _ = add_body(tables, self.base.body, edit, slice_id=COUNTED_SLICE)
         tables.set_state(inner, PARAM, least)
         tables.set_state(inner, WIDTH, limit)
         tables.counted[inner] = (least, limit)
@@ -340,23 +372,21 @@ class ShapeTables:
 
     def add_trie(self, texts: list[bytes]) -> int:
         """Add a trie of sorted, distinct texts; returns its start state."""
-        return self.add_trie_of(texts, LITERALS, np.zeros(7, dtype=np.int64), NO_AUTOMATON)
+        return self.add_trie_of(texts, LITERALS, np.zeros(7, dtype=np.int64))
 
-    def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64], general: NDArray[np.int32]) -> int:
+    def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64]) -> int:
         """Add a trie (see `literal_trie.build_trie`) and fill in the rest of `plan`; returns its start state."""
         data = np.frombuffer(b"".join(texts), dtype=np.uint8)
         offsets = np.array([0, *accumulate(map(len, texts))], dtype=np.int64)
         tables = self.tables
-        stack = np.empty((len(offsets), 5), dtype=np.int64)
-        num_states, num_rows, num_words = build_trie(
-            data, offsets, mode, plan, general, NO_STATES, NO_ROWS, NO_WORDS, stack
-        )
+        stack = np.empty((len(offsets), 4), dtype=np.int64)
+        num_states, num_rows, num_words = build_trie(data, offsets, mode, plan, NO_STATES, NO_ROWS, NO_WORDS, stack)
         self.budget.spend(num_bytes=4 * STATE_WORDS * num_states)  # built in one go, so that only the memory is charged
         plan[0], plan[2] = tables.num_states, len(tables.words)
         plan[1] = tables.add_rows(num_rows)
         states = np.zeros((num_states, STATE_WORDS), dtype=np.int32)
         words = np.zeros(num_words, dtype=np.int32)
-        build_trie(data, offsets, mode, plan, general, states, tables.rows, words, stack)
+        build_trie(data, offsets, mode, plan, states, tables.rows, words, stack)
         tables.words.frombytes(words.tobytes())
         return tables.add_states(states)
 
@@ -378,9 +408,11 @@ def _is_apart(calls: Calls) -> bool:
 
 
 def number_of(shape: NumberShape, budget: Budget) -> Language:
-    """The texts of the numbers of a shape. Unbounded integers have no exponents, as in `JsonBaseStates.integer`."""
+    """The texts of the numbers of a shape; those of integers without bounds are as in `JsonBaseStates.integer`."""
     if shape == NumberShape(multiple_of=shape.multiple_of) and shape.multiple_of == 1:
-        return compile_regex(r"-?(0|[1-9][0-9]*)(\.0)?", dialect="ecma", budget=budget)
+        exponent = r"[eE](\+?([0-2][0-9]{0,2}|3(0[0-8]?|[1-9])?|[4-9][0-9]?)|-00?)"
+        whole, zeros = rf"(0|[1-9][0-9]{{0,{MAX_DIGITS}}})", rf"(\.0{{1,{MAX_ZEROS}}})?"
+        return compile_regex(rf"-?{whole}{zeros}({exponent})?", dialect="ecma", budget=budget)
     return number_language(
         shape.minimum,
         shape.maximum,

@@ -1,8 +1,7 @@
 """Tries of literal texts and of an object's keys, written as states by compiled code.
 
-A chain of bytes takes one state per byte and no row. A trie may lie *over* a general automaton (of all other keys): each node then also has
-a state of that automaton and takes its row for all bytes that leave the trie. Where the automaton cannot follow (in a name with escapes
-that other names must not use), the trie stands alone.
+A chain of bytes takes one state per byte and no row. A trie may lie *over* an automaton of all other keys: bytes that leave the trie are
+read as after any other key of as many characters, and PARAM of each node is the node, to which the frame of an escape returns.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
@@ -29,38 +28,35 @@ from rtlang_grammars.machine.automaton.layout import (
 from rtlang_grammars.machine.native.native_code import compiled
 
 LITERALS, CLOSED_KEYS, OPEN_KEYS = 0, 1, 2
-NO_AUTOMATON = np.zeros((1, 256), dtype=np.int32)
-"""The general automaton of tries without one."""
 NO_STATES, NO_ROWS, NO_WORDS = (np.zeros(shape, dtype=np.int32) for shape in ((0, STATE_WORDS), (0, 256), 0))
 """Arguments of a call that only counts states, rows and words."""
 _QUOTE = 0x22
 
 
 @compiled()
-def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: no cover
+def build_trie(data, offsets, mode, plan, S, T, X, stack):  # pragma: no cover
     """Write the states, rows and actions of a trie; with empty S only count them.
 
     Args:
         data, offsets: uint8 and int64 [n + 1]: the texts, sorted and distinct.
         mode: LITERALS (a text ends its frame), CLOSED_KEYS, OPEN_KEYS (a quote ends a name).
-        plan: int64: first state, first row, first word of X, the object's description in X, its block, the slice of the general
-            automaton's start, first row of the general automaton.
-        general: int32 [states, 256], the general automaton with states counted from 0, -1 for none (OPEN_KEYS).
+        plan: int64: first state, first row, first word of X, the object's description in X, its block, and for OPEN_KEYS the slice of the
+            nodes and their row for bytes that leave the trie.
         S, X: the new parts only, from the first state and the first word on. T: all rows, [rows, 256].
-        stack: int64 [n + 1, 5], pending nodes: low, high (of the texts), depth, state of the general automaton, state. Pending nodes share
-            no text, so there are at most as many as texts.
+        stack: int64 [n + 1, 4], pending nodes: low, high (of the texts), depth, state. Pending nodes share no text, so there are at most as
+            many as texts.
     Returns:
         Numbers of states, of rows and of words of X.
     """
     writes = S.shape[0] > 0
     first_state, first_row, first_word = plan[0], plan[1], plan[2]
-    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 4] = 0, offsets.shape[0] - 1, 0, 0
-    stack[0, 3] = 0 if mode == OPEN_KEYS else -1
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, offsets.shape[0] - 1, 0, 0
+    outside = plan[6] if mode == OPEN_KEYS else np.int64(DEAD_ROW)
     size = 1
     states, rows, words = 1, 0, 0
     while size > 0:
         size -= 1
-        low, high, depth, at, state = stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 3], stack[size, 4]
+        low, high, depth, state = stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 3]
         is_end = offsets[low + 1] - offsets[low] == depth
         first = low + 1 if is_end else low
         num_marked = 1 if is_end and mode != LITERALS else 0
@@ -68,9 +64,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: n
         while i < high:
             i = _group(data, offsets, i, high, depth)
             num_marked += 1
-        row = np.int64(DEAD_ROW)
-        if mode == OPEN_KEYS and at >= 0:
-            row = plan[6] + at
+        row = outside
         has_row = num_marked > 1
         if has_row:
             if writes:
@@ -82,7 +76,8 @@ def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: n
             S[state, ROW], S[state, BYTE], S[state, TARGET], S[state, PARAM] = row, 256, NONE, -1
             S[state, ACC] = ENDS if is_end and mode == LITERALS else 0
             S[state, BLOCK] = plan[4]
-            S[state, SLICE] = plan[5] if mode == OPEN_KEYS and at == 0 else 0
+            if mode == OPEN_KEYS:
+                S[state, PARAM], S[state, SLICE] = first_state + state, plan[5]
         if is_end and mode != LITERALS:
             if writes:
                 X[words], X[words + 1], X[words + 2] = KEY_END, plan[3], low
@@ -93,11 +88,8 @@ def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: n
             end = _group(data, offsets, i, high, depth)
             byte = data[offsets[i] + depth]
             target = first_state + states
-            following = np.int64(general[at, byte]) if mode == OPEN_KEYS and at >= 0 else np.int64(-1)
             # If only names of the trie can follow, one of them must still be allowed. (Checked only at the first byte of a chain.)
-            is_checked = (
-                mode != LITERALS and following < 0 and (end - i < high - low or (mode == OPEN_KEYS and at >= 0))
-            )
+            is_checked = mode == CLOSED_KEYS and end - i < high - low
             if writes:
                 entry = target
                 if is_checked:
@@ -112,8 +104,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: n
                 _set(S, T, state, row, has_row, np.int64(byte), entry)
             if is_checked:
                 words += 5
-            stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 4] = i, end, depth + 1, states
-            stack[size, 3] = following
+            stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 3] = i, end, depth + 1, states
             size += 1
             states += 1
             i = end

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.lowering.json_shapes.joints import Joints
 from rtlang_grammars.machine.automaton.json_base_states import JsonBaseStates
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.schema.shape_graph.shapes import Alternative
@@ -29,12 +30,19 @@ class ShapeBuilder(Protocol):
         base: the JSON states with which they begin.
         budget: the limits of the compile.
         style: how values are written.
+        joints: the punctuation of the containers that it builds.
+        inner: the builder of what they contain.
     """
 
     tables: Tables
     base: JsonBaseStates
     budget: Budget
     style: JsonStyle
+    joints: Joints
+
+    @property
+    def inner(self) -> ShapeBuilder:
+        """See the class."""
 
     def rows_of(self, ref: int) -> tuple[int, int]:
         """Two rows of a place where a value of shape `ref` begins: with blanks before it, and without. Their calls return to PARAM."""
@@ -48,5 +56,5 @@ class ShapeBuilder(Protocol):
     def starts_of(self, ref: int) -> tuple[int, ...]:
         """Start states of the frames of shape `ref`."""
 
-    def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64], general: NDArray[np.int32]) -> int:
+    def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64]) -> int:
         """Add a trie of texts (see `literal_trie.build_trie`) and fill in the rest of `plan`; returns its start state."""

@@ -1,14 +1,19 @@
-"""Embeds strings of a regular language whose code points are also counted. The register holds the count, not the states."""
+"""Embeds strings and numbers of a regular language whose characters are also counted. The register holds the count, not the states."""
 
 from __future__ import annotations
 
-from rtlang_grammars.lowering.languages.embedding import ByteAutomaton, QuotedEmbedding, continuation_state
+from dataclasses import dataclass
+
+import numpy as np
+
+from rtlang_grammars.lowering.languages.embedding import ByteAutomaton, Embedding, QuotedEmbedding, continuation_state
 from rtlang_grammars.machine.automaton.json_base_states import QUOTE, TWIN_SLICE
 from rtlang_grammars.machine.automaton.layout import AT_LEAST, AT_MOST, COUNT, NONE, PARAM, ROW, SLICE, WIDTH
-from rtlang_grammars.machine.automaton.tables import Tables
+from rtlang_grammars.machine.automaton.tables import Register, Tables
 
 MAX_COUNTED = 1000
 """Maximum number of states of a counted language; the distance to the end is computed for each of them."""
+_MAX_NUMBER_STATES = 1 << 20  # more than the limits of a compile allow
 
 
 class CountedEmbedding:
@@ -50,6 +55,10 @@ class CountedEmbedding:
                 tables.counted[found] = (max(1, self._least), self._far)
                 tables.embedded[found] = self
         return found
+
+    def is_quoted(self, number: int) -> bool:
+        """See `tables.Embedded`."""
+        return True
 
     def free_length(self, number: int) -> int | None:
         """See `tables.Embedded`: unknown without the count."""
@@ -99,3 +108,67 @@ class CountedEmbedding:
         if automaton.is_accepting(local):
             tables.rows[place, QUOTE] = tables.action(AT_LEAST, self._end, self._least)
         tables.set_state(number, ROW, place)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCloser:
+    """Completes a frame from one state, whatever its register holds."""
+
+    end: bytes
+
+    def text(self, register: Register, shortest: object, avoid: object) -> bytes:
+        """The rest of the frame."""
+        return self.end
+
+
+class NumberEmbedding(Embedding):
+    """Numbers of a regular language, of which only finitely many texts are left: the register counts what could be repeated forever.
+
+    Where the end is near, only bytes that lead nearer to it are allowed, so every beginning can be completed.
+    """
+
+    def __init__(self, tables: Tables, automaton: ByteAutomaton, most: int, *, has_cycles: bool) -> None:
+        """Start empty.
+
+        Args:
+            most: how many bytes may be repeated.
+            has_cycles: the automaton may return to a state by way of others; if not, only bytes that stay in a state are counted.
+        """
+        super().__init__(tables, automaton)
+        self._most = most
+        self._missing = automaton.remaining_lengths(_MAX_NUMBER_STATES) or {} if has_cycles else {}
+        self._nearest: dict[int, bytes] = {}
+
+    def state(self, local: int) -> int:
+        """See `Embedding.state`."""
+        is_new = local not in self._states
+        found = super().state(local)
+        if is_new and self._missing:
+            self._tables.closers[found] = TextCloser(self._nearest_end(local))
+        return found
+
+    def _nearest_end(self, local: int) -> bytes:
+        """The shortest text from a state to the end of the number."""
+        found = self._nearest.get(local)
+        if found is None:
+            found = b""
+            if self._missing[local]:
+                row = self._automaton.row(local)
+                near = [byte for byte in np.flatnonzero(row >= 0).tolist() if self._is_nearer(local, int(row[byte]))]
+                found = bytes(near[:1]) + self._nearest_end(int(row[near[0]]))
+            self._nearest[local] = found
+        return found
+
+    def _is_nearer(self, local: int, target: int) -> bool:
+        return self._missing[target] < self._missing[local]
+
+    def _make_row(self, number: int) -> None:
+        tables, local = self._tables, self._locals[number]
+        targets, index = self._automaton.compressed_row(local)
+        values = []
+        for target in targets:
+            value = self.state(target)
+            if value >= 0 and (target == local or (self._missing and not self._is_nearer(local, target))):
+                value = tables.action(COUNT, value, self._most, self._most)
+            values.append(value)
+        tables.set_state(number, ROW, tables.add_row_of(values, index))

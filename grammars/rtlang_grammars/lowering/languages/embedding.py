@@ -73,8 +73,7 @@ def add_continuations(tables: Tables, target: int, block: int = 0) -> int:
     row = tables.add_rows(count)
     values = np.array([NONE, target, *range(first, first + count)], dtype=np.int32)
     values.take(by_byte, out=tables.rows[row : row + count], mode="clip")
-    for number in range(row, row + count):
-        tables.add_state(number, block=block)
+    tables.add_states_of(row, count, block)
     return first
 
 
@@ -129,6 +128,10 @@ class Embedding:
             if is_sliced:
                 self._tables.embedded[found] = self
         return found
+
+    def is_quoted(self, number: int) -> bool:
+        """See `tables.Embedded`."""
+        return False
 
     def free_length(self, number: int) -> int | None:
         """See `tables.Embedded`."""
@@ -187,9 +190,8 @@ class _Crossing:
     @classmethod
     def of(cls, indices: list[NDArray[np.uint8]]) -> _Crossing:
         numbers: dict[tuple[int, ...], int] = {}
-        by_byte = [
-            numbers.setdefault(ways, len(numbers)) for ways in zip(*(index.tolist() for index in indices), strict=True)
-        ]
+        number = numbers.setdefault
+        by_byte = [number(ways, len(numbers)) for ways in zip(*[index.tolist() for index in indices], strict=True)]
         return cls(indices, list(numbers), np.array(by_byte, dtype=np.intp))
 
 
@@ -227,6 +229,10 @@ class QuotedEmbedding:
     def start(self) -> int:
         """The state after the opening quote."""
         return self.state(tuple(automaton.start for automaton in self._automata))
+
+    def is_quoted(self, number: int) -> bool:
+        """See `tables.Embedded`."""
+        return True
 
     def free_length(self, number: int) -> int | None:
         """See `tables.Embedded`."""
@@ -268,16 +274,24 @@ class QuotedEmbedding:
         """The machine's number of a state."""
         found = self._states.get(local)
         if found is None:
-            tables = self._tables
-            place = next(i for i, at in enumerate(local) if at >= 0)
-            is_between = self._automata[place].is_between_characters(local[place])
-            if not is_between and self._add_continuations(local):
+            alive = [i for i, at in enumerate(local) if at >= 0]
+            if len(alive) == 1:
+                found = self._state_alone(alive[0], local[alive[0]])
+            elif self._automata[alive[0]].is_between_characters(local[alive[0]]):
+                found = self._open(local, is_between=True)
+            elif self._add_continuations(local):
                 return self._states[local]
-            slice_id = EMBEDDED_SLICE if is_between else 0
-            found = self._states[local] = tables.leave_open(self._maker, block=self._block, slice_id=slice_id)
-            self._locals[found] = local
-            if is_between:
-                tables.embedded[found] = self
+            else:
+                found = self._open(local, is_between=False)
+            self._states[local] = found
+        return found
+
+    def _open(self, local: _Local, *, is_between: bool) -> int:
+        slice_id = EMBEDDED_SLICE if is_between else 0
+        found = self._tables.leave_open(self._maker, block=self._block, slice_id=slice_id)
+        self._locals[found] = local
+        if is_between:
+            self._tables.embedded[found] = self
         return found
 
     def _add_continuations(self, local: _Local) -> bool:
@@ -295,8 +309,20 @@ class QuotedEmbedding:
 
     def _state_alone(self, place: int, at: int) -> int:
         """The machine's number of a state from which only one automaton continues."""
+        alone, automaton = self._alone[place], self._automata[place]
+        found = alone.get(at)
+        if found is not None:
+            return found
+        is_between = automaton.is_between_characters(at)
+        ends = None if is_between else automaton.continuation(at)
+        if ends is not None:
+            end, begin = ends
+            first = add_continuations(self._tables, self._state_alone(place, end), self._block)
+            count = len(continuations().states)
+            alone.update(zip(range(begin, begin + count), range(first, first + count), strict=True))
+            return alone[at]
         dead = (_DEAD,) * len(self._automata)
-        found = self._alone[place][at] = self.state((*dead[:place], at, *dead[place + 1 :]))
+        found = alone[at] = self._open((*dead[:place], at, *dead[place + 1 :]), is_between=is_between)
         return found
 
     def _ways(self, local: _Local, alive: list[int]) -> tuple[list[_Local], NDArray[np.integer[Any]]]:

@@ -1,4 +1,4 @@
-"""The states with which every grammar begins: JSON strings, numbers, literals, blanks and the value of any kind.
+"""The states with which every grammar begins: JSON strings, numbers, literals and blanks.
 
 Built once and copied into the tables of each grammar, so that these states have the same numbers everywhere, and the tokens of a vocabulary
 that fit inside a JSON string are computed once for all grammars.
@@ -14,33 +14,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine.automaton.layout import (
-    CALL,
     CALL_NEXT,
-    CALL_TO,
     COUNT,
-    DEAD_ROW,
     ENDS,
     NONE,
     OPEN,
-    PARAM,
     ROW,
     SLICE,
+    SPELL,
     STATE_WORDS,
 )
 from rtlang_grammars.machine.automaton.tables import NO_BYTE, Tables
-from rtlang_grammars.spec.constraint import Whitespace
+from rtlang_grammars.spec.constraint import MAX_INDENT
 from rtlang_grammars.spec.limits import Budget
 
 QUOTE, BACKSLASH = 0x22, 0x5C
 BLANKS = b" \t\n\r"
-MAX_INDENT = 80
-"""Maximum number of blanks after a line break; elsewhere one or two are allowed."""
 
-STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4, 5, 6
+MAX_DIGITS = 64
+"""Maximum number of digits of a number, in addition to those that every number has and those that its bounds need."""
+MAX_BOUNDED_DIGITS = 20
+"""The same for numbers with a lower and an upper bound: as many digits as a double needs, and three more."""
+MAX_ZEROS = 3
+"""Maximum number of zeros as the fraction of an integer."""
+
+STRING_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4
 """SLICE of a state, by the kind of string that it is inside:
 
-- STRING_SLICE: a free JSON string;
-- NAME_SLICE, SHORT_NAME_SLICE: an undeclared name, with and without \\u escapes;
+- STRING_SLICE: a free JSON string, or a name that may be undeclared;
 - COUNTED_SLICE: a string whose code points are counted; PARAM is the minimum, WIDTH the maximum;
 - EMBEDDED_SLICE: a string with a pattern;
 - TWIN_SLICE: a string with a pattern whose code points are also counted; PARAM is the same state without the count, WIDTH the count up to
@@ -49,16 +50,13 @@ STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_
 
 _PLAIN = [b for b in range(0x20, 0x80) if b not in (QUOTE, BACKSLASH)]
 _HEX = b"0123456789abcdefABCDEF"
+_DEL = 0x7F
 
 
-def string_body(escapes: str = "all") -> NDArray[np.int32]:
-    """The inside of a JSON string as an automaton, int32 [states, 256]. State 0 is between characters; the quote leads nowhere.
-
-    Args:
-        escapes: "all"; "name": neither \\/ nor \\u for printable ASCII; "short": no \\u and no \\/ at all.
-    """
-    table = np.full((24, 256), NONE, dtype=np.int32)
-    inner, c1, c2, e0, ed, c3, f0, f4, escape, u, h3, h2, h1, d1, s2, s1, slash, su, sd, sx, z1, z2 = range(22)
+def string_body() -> NDArray[np.int32]:
+    """The inside of a JSON string as an automaton, int32 [states, 256]. State 0 is between characters; the quote leads nowhere."""
+    table = np.full((20, 256), NONE, dtype=np.int32)
+    inner, c1, c2, e0, ed, c3, f0, f4, escape, u, h3, h2, h1, d1, s2, s1, slash, su, sd, sx = range(20)
 
     def put(state: int, chars: bytes | range, target: int) -> None:
         table[state, list(chars)] = target
@@ -79,9 +77,7 @@ def string_body(escapes: str = "all") -> NDArray[np.int32]:
     put(f0, range(0x90, 0xC0), c2)
     put(f4, range(0x80, 0x90), c2)
     put(inner, b"\\", escape)
-    put(escape, b'"\\bfnrt' + (b"/" if escapes == "all" else b""), inner)
-    if escapes == "short":
-        return table[: escape + 1]
+    put(escape, b'"\\/bfnrt', inner)
     put(escape, b"u", u)
     put(u, _HEX, h3)
     put(u, b"dD", d1)
@@ -96,19 +92,13 @@ def string_body(escapes: str = "all") -> NDArray[np.int32]:
     put(su, b"u", sd)
     put(sd, b"dD", sx)
     put(sx, b"cdefCDEF", h2)
-    if escapes == "all":
-        return table[: sx + 1]
-    put(u, b"0", z1)
-    put(z1, _HEX, h2)
-    put(z1, b"0", z2)
-    put(z2, b"0189abcdefABCDEF", h1)
-    return table[: z2 + 1]
+    return table
 
 
 @functools.cache
 def plain_body() -> NDArray[np.int32]:
     """The inside of a JSON string, in the form of `string_body`, but without escapes, U+2028 and U+2029, which patterns often exclude."""
-    body = string_body("short")[:-1]
+    body = string_body()[:8]
     inner, c1 = 0, 1
     count = len(body)
     table = np.full((count + 2, 256), NONE, dtype=np.int32)
@@ -133,8 +123,8 @@ class JsonBaseStates:
         string: any JSON string; string_inner: after its quote.
         number: any JSON number; integer: one without an exponent and with no fraction except .0.
         words: null, true, false.
-        any_rows: rows of a state where any JSON value begins: with blanks before it, and without.
-        bodies: `string_body` of "all", "name" and "short".
+        escape: start of the frame that reads an escape in a name that may be a declared one; see `_add_escape`.
+        body: `string_body`.
     """
 
     tables: Tables
@@ -146,8 +136,8 @@ class JsonBaseStates:
     number: int
     integer: int
     words: dict[str, int]
-    any_rows: tuple[int, int]
-    bodies: dict[str, NDArray[np.int32]]
+    escape: int
+    body: NDArray[np.int32]
 
 
 def add_body(
@@ -178,33 +168,19 @@ def add_body(
     return first, row
 
 
-def value_rows(tables: Tables, calls: list[tuple[bytes, int]], blank_row: int) -> tuple[int, int]:
-    """Two rows of a state where one of several values begins: with blanks before it, and without. `calls`: first bytes, start state.
-
-    The frames return to PARAM. The state without blanks must follow the state with blanks. First bytes must be disjoint.
-    """
-    rows = tables.add_rows(2)
-    tables.rows[rows] = tables.rows[blank_row]
-    tables.rows[rows + 1] = NONE
-    for first, start in calls:
-        call = tables.action(CALL, start, 0)
-        tables.rows[rows : rows + 2, list(first)] = call
-    return rows, rows + 1
-
-
-def json_base_states(whitespace: Whitespace = Whitespace.FREE) -> JsonBaseStates:
-    """The shared states of a whitespace style; built once per process."""
-    return _json_base_states(whitespace)
+def json_base_states(*, free_blanks: bool = True) -> JsonBaseStates:
+    """The shared states with or without free blanks; built once per process."""
+    return _json_base_states(free_blanks)
 
 
 @functools.cache
-def _json_base_states(whitespace: Whitespace) -> JsonBaseStates:
+def _json_base_states(free_blanks: bool) -> JsonBaseStates:
     tables = Tables(Budget())
     end = tables.add_state(acc=ENDS)
     blanks = _add_blanks(tables, end)
     blank_row = tables.add_row()
     call_blanks = tables.action(CALL_NEXT, blanks, 0)
-    if whitespace is Whitespace.FREE:
+    if free_blanks:
         tables.rows[blank_row, list(BLANKS)] = call_blanks
 
     body = string_body()
@@ -217,24 +193,8 @@ def _json_base_states(whitespace: Whitespace) -> JsonBaseStates:
     number, integer = _add_number(tables, is_integer=False), _add_number(tables, is_integer=True)
     words = {word: _add_word(tables, word.encode(), end) for word in ("null", "true", "false")}
 
-    # Any value: an array and an object, whose states are added first because they contain any value themselves.
-    array, object_ = tables.add_state(), tables.add_state()
-    calls = [
-        (b"{", object_),
-        (b"[", array),
-        (b'"', string),
-        (b"-0123456789", number),
-        (b"n", words["null"]),
-        (b"t", words["true"]),
-        (b"f", words["false"]),
-    ]
-    any_rows = value_rows(tables, calls, blank_row)
-    _fill_any_array(tables, array, any_rows, blank_row, end)
-    _fill_any_object(tables, object_, any_rows, blank_row, string_inner, end)
-    bodies = {"all": body, "name": string_body("name"), "short": string_body("short")}
-    return JsonBaseStates(
-        tables, end, blanks, blank_row, string, string_inner, number, integer, words, any_rows, bodies
-    )
+    escape = _add_escape(tables)
+    return JsonBaseStates(tables, end, blanks, blank_row, string, string_inner, number, integer, words, escape, body)
 
 
 def add_pair(
@@ -266,36 +226,79 @@ def _add_blanks(tables: Tables, end: int) -> int:
     return start
 
 
+def _add_escape(tables: Tables) -> int:
+    """Add a frame for an escape in a name. It returns to the place of the name before the escape.
+
+    The frame ends with the last byte of the escape, in whose place the name reads the character itself if it is printable ASCII but no
+    quote and no backslash, else DEL, which stands for all characters that no declared name contains (see `json_objects`).
+    """
+    inner, escape, u = 0, 8, 9
+    body = string_body()[escape:]  # the same escapes, but for the characters that are told apart
+    zero, low_half, digits = len(body), len(body) + 1, len(body) + 2
+    table = np.full((digits + 6, 256), NONE, dtype=np.int32)
+    table[: len(body)] = np.where(body > inner, body - escape, NONE)
+    other = tables.action(SPELL, _DEL)
+    first = tables.num_states
+
+    def edit(rows: NDArray[np.int32], _: int) -> None:
+        rows[: len(body)][body == inner] = other
+        rows[0, ord("/")] = tables.action(SPELL, ord("/"))
+        rows[u - escape, ord("0")] = first + zero
+        rows[zero, list(_HEX)] = first + 3  # two more digits
+        rows[zero, ord("0")] = first + low_half
+        rows[low_half, list(_HEX)] = first + 4  # one more digit
+        for high in range(2, 8):
+            rows[low_half, ord(str(high))] = first + digits + high - 2
+            for digit in _HEX:
+                char = 16 * high + int(chr(digit), 16)
+                is_plain = char in _PLAIN and char != _DEL
+                rows[digits + high - 2, digit] = tables.action(SPELL, char) if is_plain else other
+
+    add_body(tables, table, edit)
+    return tables.add_state(byte=BACKSLASH, target=first)
+
+
 def _add_number(tables: Tables, *, is_integer: bool) -> int:
+    """Add a frame for a number with at most MAX_DIGITS digits behind the first ones of its whole part and its fraction, counted together.
+
+    An integer has at most MAX_ZEROS zeros as its fraction, and its exponent is not negative.
+    """
     digits = list(b"0123456789")
-    start, minus, zero, whole = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS))
+    start, minus, zero, whole, point = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS, 0))
 
     def row(state: int) -> NDArray[np.int32]:
         found: NDArray[np.int32] = tables.rows[tables.state(state, ROW)]
         return found
 
+    def counted(state: int) -> int:
+        return tables.action(COUNT, state, MAX_DIGITS, MAX_DIGITS)
+
     for state in (start, minus):
         row(state)[digits] = whole
         row(state)[ord("0")] = zero
     row(start)[ord("-")] = minus
-    row(whole)[digits] = whole
-    if is_integer:  # 1.0 is an integer in JSON Schema
-        point, fraction = tables.add_state(tables.add_row()), tables.add_state(acc=ENDS)
-        for state in (zero, whole):
-            row(state)[ord(".")] = point
-        row(point)[ord("0")] = fraction
-        return start
-    point, fraction, exponent, plus, less = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, ENDS, 0, 0, 0))
+    row(whole)[digits] = counted(whole)
+    row(zero)[ord(".")] = row(whole)[ord(".")] = point
+    ends = [zero, whole]
+    if is_integer:  # 1.0 and 1e3 are integers in JSON Schema
+        before = point
+        for _ in range(MAX_ZEROS):
+            ends.append(tables.add_state(tables.add_row(), acc=ENDS))
+            row(before)[ord("0")] = ends[-1]
+            before = ends[-1]
+    else:
+        ends.append(tables.add_state(tables.add_row(), acc=ENDS))
+        row(point)[digits] = ends[-1]
+        row(ends[-1])[digits] = counted(ends[-1])
+    exponent, plus, less = (tables.add_state(tables.add_row()) for _ in range(3))
     # Digits of the exponent, from -324 to 308, so that programs can read the number.
     low, three, less_three, high, one_more, thirty, less_thirty_two = (
         tables.add_state(tables.add_row(), acc=ENDS) for _ in range(7)
     )
     no_more = tables.add_state(acc=ENDS)
-    for state in (zero, whole):
-        row(state)[ord(".")] = point
-    for state in (zero, whole, fraction):
+    for state in ends:
         row(state)[list(b"eE")] = exponent
-    for state, target in ((point, fraction), (fraction, fraction), (low, one_more), (one_more, no_more)):
+    for state, target in ((low, one_more), (one_more, no_more)):
         row(state)[digits] = target
     for state in (exponent, plus, less):
         row(state)[digits[:3]], row(state)[digits[4:]] = low, high
@@ -305,6 +308,10 @@ def _add_number(tables: Tables, *, is_integer: bool) -> int:
     row(three)[digits[0]], row(less_three)[digits[:2]], row(less_three)[digits[2]] = thirty, one_more, less_thirty_two
     row(thirty)[digits[:9]] = row(less_thirty_two)[digits[:5]] = no_more
     row(exponent)[list(b"+-")] = plus, less
+    if is_integer:
+        less_zero, less_zeros = (tables.add_state(tables.add_row(), acc=ENDS) for _ in range(2))
+        row(less)[:] = NONE
+        row(less)[ord("0")], row(less_zero)[ord("0")] = less_zero, less_zeros
     return start
 
 
@@ -313,40 +320,3 @@ def _add_word(tables: Tables, word: bytes, end: int) -> int:
     for i, byte in enumerate(word):
         tables.add_state(byte=byte, target=end if i == len(word) - 1 else first + i + 1)
     return first
-
-
-def _fill_any_array(tables: Tables, array: int, any_rows: tuple[int, int], blank_row: int, end: int) -> None:
-    behind_row = tables.add_row(blank_row)
-    without = tables.add_row()
-    behind = add_pair(tables, behind_row, without)
-    first = add_pair(tables, *any_rows, ord("]"), end, param=behind)
-    later = add_pair(tables, *any_rows, param=behind)
-    for row in (behind_row, without):
-        tables.rows[row, ord(",")] = later
-        tables.rows[row, ord("]")] = end
-    tables.set_state(array, 1, ord("["))
-    tables.set_state(array, 2, first)
-
-
-def _fill_any_object(
-    tables: Tables, object_: int, any_rows: tuple[int, int], blank_row: int, string_inner: int, end: int
-) -> None:
-    behind_row, first_row = tables.add_row(blank_row), tables.add_row(blank_row)
-    without, first_without = tables.add_row(), tables.add_row()
-    behind = add_pair(tables, behind_row, without)
-    value = add_pair(tables, *any_rows, param=behind)
-    colon = add_pair(tables, blank_row, DEAD_ROW, ord(":"), value)
-    # The name is a frame: it returns to the colon.
-    quoted = tables.add_state(byte=QUOTE, target=string_inner)
-    name = tables.action(CALL_TO, quoted, 0, colon)
-    first = add_pair(tables, first_row, first_without)
-    later = add_pair(tables, blank_row, DEAD_ROW, QUOTE, name)
-    for row in (first_row, first_without):
-        tables.rows[row, QUOTE] = name
-        tables.rows[row, ord("}")] = end
-    for row in (behind_row, without):
-        tables.rows[row, ord(",")] = later
-        tables.rows[row, ord("}")] = end
-    tables.set_state(object_, 1, ord("{"))
-    tables.set_state(object_, 2, first)
-    assert tables.state(value, PARAM) == behind

@@ -47,6 +47,8 @@ CLOSE = 9  # object, target: if the object may end; resets the register
 COMMA = 10  # object, target: if one more property is allowed
 AT_MOST = 12  # target, max: allowed if register <= max
 NEW_OBJECT = 11  # object, target: begin with no names seen, in a block of words
+SPELL = 13  # byte: the frame ends, and its return state reads this byte instead of the current one
+KEY_PHASE = 14  # object, target while a required name is missing, target otherwise
 
 # Words of an object's description in X.
 (
@@ -59,14 +61,16 @@ NEW_OBJECT = 11  # object, target: begin with no names seen, in a block of words
     OBJ_REQUIRED,  # offset in X of words of 30 bits; behind them as many words with the names that count as seen from the start
     OBJ_LEAVES,  # offset of (name, state after the name) pairs in X
     OBJ_NUM_LEAVES,
-    OBJ_IS_ORDERED,  # names come in the order of their numbers
+    OBJ_ORDER,  # IN_ANY_ORDER, IN_ORDER or OTHERS_LAST
 ) = range(10)
+IN_ANY_ORDER, IN_ORDER, OTHERS_LAST = range(3)
+"""OBJ_ORDER: any order; declared names in the order of their numbers; the same, and undeclared names only behind them."""
 BITS = 30
 MAX_PACKED_NAMES = 60
 
 # Header of a configuration.
 LENGTH = 0  # total words
-TOUCHED = 1  # written by walks: the deepest level of frames that they read
+TOUCHED = 1  # written by walks: the deepest level of frames that they read; before a walk, RISK of `repeated_names`
 NUM_LEVELS = 2
 BOUNDS = 3  # where each level ends; level 0 holds the heads
 MAX_LEVELS = 20

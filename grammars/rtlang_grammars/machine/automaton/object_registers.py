@@ -12,16 +12,18 @@ from functools import cached_property
 
 from rtlang_grammars.machine.automaton.layout import (
     BITS,
+    IN_ANY_ORDER,
     OBJ_CAP,
     OBJ_IS_OPEN,
-    OBJ_IS_ORDERED,
     OBJ_LEAVES,
     OBJ_MAX,
     OBJ_MIN,
     OBJ_NAMES,
     OBJ_NUM_LEAVES,
+    OBJ_ORDER,
     OBJ_REQUIRED,
     OBJ_WORDS,
+    OTHERS_LAST,
 )
 from rtlang_grammars.machine.automaton.tables import Register
 
@@ -82,7 +84,7 @@ class ObjectRegister:
 
     def _is_in_order(self, name: int) -> bool:
         X, o = self._X, self._o
-        if not X[o + OBJ_IS_ORDERED]:
+        if X[o + OBJ_ORDER] == IN_ANY_ORDER:
             return True
         if self.missing & ((1 << name) - 1):
             return False
@@ -102,6 +104,11 @@ class ObjectRegister:
         return max(0, self._X[self._o + OBJ_MIN] - self.count - self.missing.bit_count())
 
     @property
+    def may_have_other(self) -> bool:
+        """Whether one more undeclared property is allowed."""
+        return self.slack > 0 and not (self._X[self._o + OBJ_ORDER] == OTHERS_LAST and self.missing)
+
+    @property
     def may_close(self) -> bool:
         """Whether the object may end here."""
         is_enough = self._X[self._o + OBJ_WORDS] == 0 or self.count >= self._X[self._o + OBJ_MIN]
@@ -109,12 +116,16 @@ class ObjectRegister:
 
     def with_property(self, name: int | None) -> Register:
         """The register after one more property."""
-        is_ordered = bool(self._X[self._o + OBJ_IS_ORDERED])
+        order = self._X[self._o + OBJ_ORDER]
+        is_ordered = order != IN_ANY_ORDER
+        is_last = name is None and order == OTHERS_LAST
         if isinstance(self.register, int):
             if name is None:
-                return self.register
+                return (1 << self._X[self._o + OBJ_NAMES]) - 1 if is_last else self.register
             return self.register | 1 << name | (is_ordered * ((1 << name) - 1))
         words = [min(self.count + 1, self._X[self._o + OBJ_CAP]), *self.register[1:]]
+        if is_last:
+            words[1:] = [_FULL] * (len(words) - 1)
         if name is not None:
             word, bit = 1 + name // BITS, 1 << name % BITS
             words[word] |= bit

@@ -40,17 +40,21 @@ RowMaker = Callable[[int], None]
 class Closer(Protocol):
     """Completes a frame from one of its states."""
 
-    def text(self, register: Register, shortest: Callable[[int], bytes | None]) -> bytes | None:
+    def text(self, register: Register, shortest: Callable[[int], bytes | None], avoid: frozenset[str]) -> bytes | None:
         """A short text that ends the frame; None if none is known.
 
         Args:
             register: of the frame.
             shortest: maps a start state to a short text of its frame.
+            avoid: names that made up members must not have.
         """
 
 
 class Embedded(Protocol):
     """Answers what may follow in the states of strings with a pattern."""
+
+    def is_quoted(self, number: int) -> bool:
+        """Whether a state is inside a JSON string, where no control character may follow."""
 
     def free_length(self, number: int) -> int | None:
         """Number of arbitrary plain characters that may follow a state between characters; None: unbounded."""
@@ -96,6 +100,7 @@ class Tables:
         counted: by state that counts code points, the minimum and maximum on which masks depend.
         embedded: by state inside strings with patterns, between characters; query it under the lock.
         token_sets: the sets of tokens that its states take.
+        has_distinct_names: all text is JSON, and a name must not come twice in one object (see `repeated_names`).
     """
 
     def __init__(self, budget: Budget, base: Tables | None = None) -> None:
@@ -111,6 +116,7 @@ class Tables:
         self.counted: dict[int, tuple[int, int]] = {}
         self.embedded: dict[int, Embedded] = {}
         self.token_sets: set[Ranges] = set()
+        self.has_distinct_names = False
         if base is None:
             self.states, self.words = array("i"), array("i")
             self._rows = np.empty((64, 256), dtype=np.int32)
@@ -160,6 +166,12 @@ class Tables:
         number = len(self.states) // STATE_WORDS
         self.states.frombytes(states.tobytes())
         return number
+
+    def add_states_of(self, row: int, count: int, block: int) -> None:
+        """Add a state for each of `count` rows from `row` on."""
+        rest = (NO_BYTE, NONE, -1, OPEN, block, 0, 0)
+        for number in range(row, row + count):
+            self.states.extend((number, *rest))
 
     def set_state(self, number: int, column: int, content: int) -> None:
         """Set one column of a state."""
@@ -227,12 +239,12 @@ class Tables:
         """Create the arrays for compiled code, with room to grow. Afterwards only `complete` adds rows."""
         size, num_words, num_rows = self.num_states, len(self.words), self.num_rows
         grows = bool(self.makers)  # unwritten room takes no memory, and copying everything takes long
-        S = np.empty((size + grows * max(1024, size) + 1, STATE_WORDS), dtype=np.int32)
+        S = np.empty((size + grows * max(8192, size) + 1, STATE_WORDS), dtype=np.int32)
         S[:size] = np.frombuffer(self.states, dtype=np.int32).reshape(size, STATE_WORDS)
-        rows = np.empty((num_rows + grows * max(512, num_rows), 256), dtype=np.int32)
+        rows = np.empty((num_rows + grows * max(2048, num_rows), 256), dtype=np.int32)
         rows[:num_rows] = self.rows
         self._rows = rows
-        X = np.empty(num_words + grows * max(1024, num_words) + 1, dtype=np.int32)
+        X = np.empty(num_words + grows * max(8192, num_words) + 1, dtype=np.int32)
         X[:num_words] = np.frombuffer(self.words, dtype=np.int32)
         self.snapshot = Snapshot(S, rows.reshape(-1), X)
         return self.snapshot

@@ -10,9 +10,14 @@ import heapq
 from itertools import count
 from typing import NamedTuple
 
-from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
+import numpy as np
 
-_MAX_EXPANSIONS = 3000
+from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
+from rtlang_grammars.machine.lexing.tables import Automaton
+
+_SEARCHES = ((400, 1, False), (3000, 4, False), (1000, 4, True))
+"""One after the other: how many texts are tried; how many times what is left counts, which finds longer texts sooner; and whether terminals
+may end where they could go on, which is true if what follows does not fit."""
 _MAX_CACHED = 1 << 14
 _MAX_ENDINGS = 3
 _FAR = 1 << 40
@@ -25,11 +30,13 @@ class _Ending(NamedTuple):
         text: the bytes to its end.
         enders: the classes before which it surely ends there, as bits.
         ahead: bytes behind the end that its look-ahead asks for; with them, `enders` says nothing.
+        is_unsure: the terminal may go on there.
     """
 
     text: bytes
     enders: int
     ahead: bytes
+    is_unsure: bool = False
 
 
 class LexedCompletion:
@@ -37,26 +44,36 @@ class LexedCompletion:
 
     def __init__(self, grammar: LexedGrammar) -> None:
         self._grammar = grammar
-        self._automaton = grammar.tables.automaton
         self._stack_costs: dict[int, int] = {}
         self._node_costs: dict[int, int] = {}
         self._costs: dict[tuple[int, int], int] = {}
-        self._endings: dict[tuple[int, int], dict[int, list[_Ending]]] = {}
+        self._endings: dict[tuple[int, int, bool], dict[int, list[_Ending]]] = {}
         self._found: dict[Configuration, bytes | None] = {}
-        self._set_costs()
+        columns = grammar.tables.parser.columns.tolist()
+        self._newlines = range(columns[0], columns[0] + columns[1] + 1) if columns[0] >= 0 else range(0)
+        self._declared = columns[2:4]
+        self._kernels: list[list[tuple[int, int, int]]] = []  # see `_set_costs`
+
+    @property
+    def _automaton(self) -> Automaton:
+        return self._grammar.tables.automaton  # another one once stored tables are compiled after all
 
     def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
         """A short text that completes the text so far, None where none was found; False, since none is ever too long."""
         if configuration in self._found:
             return self._found[configuration], False
         with self._grammar.lock:
-            found = b"" if self._grammar.is_complete(configuration) else self._search(configuration)
+            found = b"" if self._grammar.is_complete(configuration) else None
+            for search in _SEARCHES:
+                found = self._search(configuration, *search) if found is None else found
         if len(self._found) > _MAX_CACHED:
             self._found.clear()
         self._found[configuration] = found
         return found, False
 
-    def _search(self, start: Configuration) -> bytes | None:
+    def _search(self, start: Configuration, num_tries: int, greed: int, may_go_on: bool) -> bytes | None:
+        if not self._kernels:
+            self._set_costs()
         grammar, automaton = self._grammar, self._automaton
         everything = (1 << automaton.num_classes) - 1
         end = 1 << automaton.end_class
@@ -68,7 +85,7 @@ class LexedCompletion:
             key = (stacks, state, first, num_looked)  # a text may be as short and break its look-ahead
             if best.get(key, _FAR) > len(text):
                 best[key] = len(text)
-                estimate = len(text) + self._rest(stacks)
+                estimate = len(text) + greed * self._rest(stacks)
                 heapq.heappush(queue, (estimate, next(order), text, *key))
 
         push(b"", start.stacks, start.state, everything)
@@ -84,7 +101,7 @@ class LexedCompletion:
                 reached = grammar.run(grammar.fresh(stacks), start.tail[len(start.tail) - num_bytes :])
                 if reached is not None:
                     push(b"", reached.stacks, reached.state, everything)
-        for _ in range(_MAX_EXPANSIONS):
+        for _ in range(num_tries):
             if not queue:
                 return None
             _, _, text, stacks, state, first, num_looked = heapq.heappop(queue)
@@ -92,13 +109,18 @@ class LexedCompletion:
                 continue
             if automaton.is_start[state] and first & end and grammar.can_end(stacks) and self._completes(start, text):
                 return text
-            for terminal, endings in self._ends(state, first).items():
+            deeper, is_deeper = range(self._newlines.start + grammar.column(stacks) + 1, self._newlines.stop), False
+            for terminal, endings in self._ends(state, first, may_go_on).items():
+                if is_deeper and terminal in deeper:
+                    continue  # one indent is as good as another
                 after = grammar.shift(stacks, terminal)
                 if after < 0:
                     continue
+                is_deeper |= terminal in deeper
                 for ending in endings:
                     if not ending.ahead:
-                        push(text + ending.text, after, grammar.fresh(after).state, ending.enders, num_looked)
+                        state_after = grammar.fresh(after).state
+                        push(text + ending.text, after, state_after, ending.enders, num_looked + ending.is_unsure)
                     elif (reached := grammar.run(grammar.fresh(after), ending.ahead)) is not None:
                         push(
                             text + ending.text + ending.ahead, reached.stacks, reached.state, everything, num_looked + 1
@@ -109,12 +131,12 @@ class LexedCompletion:
         reached = self._grammar.run(start, text)
         return reached is not None and self._grammar.is_complete(reached)
 
-    def _ends(self, state: int, first: int) -> dict[int, list[_Ending]]:
+    def _ends(self, state: int, first: int, may_go_on: bool = False) -> dict[int, list[_Ending]]:
         """For each terminal, the shortest texts from a state to its end, one for each set of classes it ends before.
 
         first: the classes that the next byte may have, as bits.
         """
-        found = self._endings.get((state, first))
+        found = self._endings.get((state, first, may_go_on))
         if found is not None:
             return found
         automaton = self._automaton
@@ -125,6 +147,7 @@ class LexedCompletion:
             following: list[tuple[int, bytes, int]] = []
             for at, text, allowed in layer:
                 ends: dict[int, int] = {}
+                unsure: dict[int, int] = {}
                 winners = automaton.winners[at].tolist()
                 self._add_looked_ahead(found, at, text, allowed)
                 for symbol_class, target in enumerate(automaton.following[at].tolist()):
@@ -135,6 +158,8 @@ class LexedCompletion:
                         if winner >= 0 and not automaton.num_behind[at, symbol_class]:
                             ends[winner] = ends.get(winner, 0) | 1 << symbol_class
                         continue
+                    if may_go_on and winner >= 0 and not automaton.num_behind[at, symbol_class]:
+                        unsure[winner] = unsure.get(winner, 0) | 1 << symbol_class
                     for terminal, num_bytes in automaton.pending[target]:
                         if num_bytes == 1:  # a look-ahead begins; whether it holds is checked at the end
                             ends[terminal] = ends.get(terminal, 0) | 1 << symbol_class
@@ -143,6 +168,10 @@ class LexedCompletion:
                         following.append(
                             (target, text + automaton.first_bytes[symbol_class], (1 << automaton.num_classes) - 1)
                         )
+                for terminal, enders in unsure.items():
+                    known = found.setdefault(terminal, [])
+                    if not any(each.is_unsure for each in known):
+                        known.append(_Ending(text, enders, b"", True))
                 for terminal, enders in ends.items():
                     known = found.setdefault(terminal, [])
                     if len(known) < _MAX_ENDINGS and all(enders & ~each.enders for each in known):
@@ -150,7 +179,7 @@ class LexedCompletion:
             layer = following
         if len(self._endings) > _MAX_CACHED:
             self._endings.clear()
-        self._endings[state, first] = found
+        self._endings[state, first, may_go_on] = found
         return found
 
     def _add_looked_ahead(self, found: dict[int, list[_Ending]], at: int, text: bytes, allowed: int) -> None:
@@ -202,30 +231,46 @@ class LexedCompletion:
 
     def _cost(self, state: int, below: int) -> int:
         """The cheapest way to finish from a state on a node."""
-        key = (state, below)
-        if key in self._costs:
-            return self._costs[key]
-        self._costs[key] = _FAR  # no way through itself is the cheapest
+        if (state, below) in self._costs:
+            return self._costs[state, below]
         gotos = self._grammar.tables.rules.gotos
-        cheapest = _FAR
-        for rest, length, head in self._kernels[state]:
-            if head < 0:
-                cheapest = min(cheapest, rest)
+        on_node = -1 if below < 0 else self._grammar.stack_node(below)[0]
+        costs: dict[int, int] = {}  # of the states that follow one another on this node
+        steps: list[tuple[int, int, int]] = []
+        todo = [state]
+        while todo:
+            at = todo.pop()
+            if at in costs:
                 continue
-            under = {below} if below >= 0 else set()
-            for _ in range(length - 1):
-                under = {each for node in under for each in self._grammar.stack_node(node)[1]}
-            for node in under:
-                goto = int(gotos[self._grammar.stack_node(node)[0], head])
-                if goto >= 0:
-                    cheapest = min(cheapest, rest + self._cost(goto, node))
-        self._costs[key] = min(cheapest, _FAR)
-        return self._costs[key]
+            costs[at] = self._costs.get((at, below), _FAR)
+            for rest, length, head in self._kernels[at] if costs[at] == _FAR else ():
+                if head < 0:
+                    costs[at] = min(costs[at], rest)
+                elif length == 1 and below >= 0:
+                    if (goto := int(gotos[on_node, head])) >= 0:
+                        steps.append((at, goto, rest))
+                        todo.append(goto)
+                else:
+                    under = {below} if below >= 0 else set()
+                    for _ in range(length - 1):
+                        under = {each for node in under for each in self._grammar.stack_node(node)[1]}
+                    for node in under:
+                        if (goto := int(gotos[self._grammar.stack_node(node)[0], head])) >= 0:
+                            costs[at] = min(costs[at], rest + self._cost(goto, node))
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for at, goto, rest in reversed(steps):
+                if rest + costs[goto] < costs[at]:
+                    costs[at], has_changed = rest + costs[goto], True
+        for at, cost in costs.items():
+            self._costs[at, below] = cost
+        return costs[state]
 
     def _set_costs(self) -> None:
         """The fewest bytes of each symbol, and for each state what its rules in progress still need."""
         rules = self._grammar.tables.rules
-        lengths = self._terminal_lengths()
+        lengths, heads = self._terminal_lengths(), rules.heads.tolist()
         costs: dict[int, int] = {}
 
         def cost_of(symbols: tuple[int, ...]) -> int:
@@ -234,20 +279,37 @@ class LexedCompletion:
         has_changed = True
         while has_changed:
             has_changed = False
-            for head, symbols in rules.productions:
+            for head, symbols in zip(heads, rules.rule_symbols, strict=True):
                 cost = cost_of(symbols)
                 if cost < costs.get(head, _FAR):
                     costs[head], has_changed = cost, True
-        self._kernels: list[list[tuple[int, int, int]]] = [
-            [(cost_of(rest), length, head) for rest, length, head in kernel] for kernel in rules.kernels
-        ]
+        start = -1 - int(rules.start_head)
+        self._kernels = [[] for _ in rules.gotos]
+        for state, rule, num_read in rules.kernels.tolist():
+            symbols = (start,) if rule < 0 else rules.rule_symbols[rule]
+            self._kernels[state].append((cost_of(symbols[num_read:]), num_read, -1 if rule < 0 else heads[rule]))
 
     def _terminal_lengths(self) -> list[int]:
         """The fewest bytes of each terminal, from any state before a lexeme."""
         automaton = self._automaton
         shortest = [_FAR] * self._grammar.tables.num_terminals + [0]
-        for state, is_start in enumerate(automaton.is_start):
-            if is_start:
-                for terminal, endings in self._ends(state, (1 << automaton.num_classes) - 1).items():
-                    shortest[terminal] = min(shortest[terminal], min(len(each.text) for each in endings))
+        layer = np.flatnonzero(automaton.is_start)
+        is_seen = np.array(automaton.is_start)
+        num_bytes = 0
+        while len(layer):
+            winners, behind = automaton.winners[layer], automaton.num_behind[layer]
+            for winner, ago in np.unique(np.stack([winners.ravel(), behind.ravel()], axis=1), axis=0).tolist():
+                if winner >= 0:
+                    shortest[winner] = min(shortest[winner], max(num_bytes - ago, 0))
+            for state in layer.tolist():
+                for terminal, ago in automaton.pending[state]:
+                    shortest[terminal] = min(shortest[terminal], max(num_bytes - ago, 0))
+            following = np.unique(automaton.following[layer])
+            layer = following[(following >= 0) & ~is_seen[following]]
+            is_seen[layer] = True
+            num_bytes += 1
+        if self._newlines:
+            shortest[self._newlines.start] = min(shortest[terminal] for terminal in self._newlines)
+            for terminal in self._declared:
+                shortest[terminal] = 0
         return shortest

@@ -12,28 +12,24 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.lexing import native_masks, native_walk
+from rtlang_grammars.machine.lexing import native_masks
 from rtlang_grammars.machine.lexing.layout import (
-    BEGIN,
-    BYTE_AT,
     KEEP,
     MAX_BACK,
     MEMBERS,
     NEED_JOIN,
-    NEED_SCRATCH,
     NEED_STACKS,
     NEED_TREE,
-    NO_TREE,
-    NUM_BYTES,
     OK,
     STACK_LINKS,
     STACK_NODES,
-    STOP,
     TAIL_BYTE_AT,
     TAIL_LAST,
     TAIL_NUM_BYTES,
     TAIL_TOKEN,
     WIN,
+    Begin,
+    Tokens,
 )
 from rtlang_grammars.machine.lexing.tables import LexedTables
 from rtlang_grammars.machine.lexing.workspace import (
@@ -47,18 +43,18 @@ from rtlang_grammars.machine.lexing.workspace import (
     new_walk,
     size_of,
 )
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
 
 _MAX_FORCED_BYTES = 256
 _MAX_STACKS = 1 << 17
-_MANY_BYTES = 20
 _END = 256
 _MAX_TREE_BYTES = 96 << 20
 _MAX_MASK_BYTES = 32 << 20
 
 
-_Graph: TypeAlias = tuple[list[int], list[tuple[int, tuple[int, list[int]]]]]
+_Graph: TypeAlias = tuple[list[int], list[tuple[int, tuple[int, list[int]]]], tuple[int, list[tuple[int, int, int]]]]
 
 
 class Configuration(NamedTuple):
@@ -112,37 +108,27 @@ class LexedGrammar:
         self.lock = lock or threading.RLock()
         self._stacks = new_stacks(int(tables.parser.final[0]))
         self._sets: list[tuple[int, int]] = [(0, 1)]
-        self._numbers: dict[tuple[int, ...], int] = {(0,): 0}
+        self._numbers: dict[tuple[int, ...], int] = {(0, 0): 0}
         self._nodes: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._lines: dict[tuple[int, int, int], int] = {}
         self._shifted: dict[tuple[int, int], int] = {}
         self._contexts: dict[int, int] = {}
         self._viable: dict[tuple[int, int], bool] = {}
         self._places: dict[Configuration, bool] = {}
-        self._masks: dict[Configuration, NDArray[np.uint32]] = {}
+        self._masks: dict[Configuration, Mask] = {}
         num_terminals = tables.num_terminals
         count, depth = len(index.trie.order), index.max_depth
+        self._tokens = Tokens(*index.byte_kinds, index.trie.order)
         self._scratch = new_walk(count, depth, num_terminals)
-        self._side = new_walk(native_walk.MAX_SHARED, depth, num_terminals)
-        self._visit = new_visit(len(tables.lexer.pairs))
+        self._visit = new_visit(len(tables.lexer.pairs), num_terminals)
         self._new_tree()
         start = Configuration(0, self._lexer_state(0), -1, 0, b"")
+        self._no_begin = self._begin(start)
         if not self.is_alive(start) and not self.is_complete(start):
             raise GrammarError(
                 "the grammar matches no string: no terminal that can start it can be followed by another"
             )
         self.start_place = Place(start, self.is_complete(start))
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Walk the vocabulary from the states that loop (names, strings, comments): these walks are the longest, and always needed."""
-        automaton = self.tables.automaton
-        sizes = np.array(automaton.class_sizes)
-        sizes[automaton.end_class] = 0
-        states = np.arange(len(automaton.following))
-        num_looping = (automaton.following == states[:, None]) @ sizes
-        for state in np.flatnonzero(num_looping >= _MANY_BYTES).tolist():
-            self._root(Configuration(0, state, -1, 0, b""))
-        self._root(self.start_place.configuration)
 
     @property
     def size_bytes(self) -> int:
@@ -173,21 +159,17 @@ class LexedGrammar:
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
         return None if start == end else self.advance(configuration, trie.data, start, end)
 
-    def mask(self, configuration: Configuration) -> NDArray[np.uint32]:
-        """The tokens that may follow, end tokens among them, uint32 [num_words]; do not modify."""
+    def mask(self, configuration: Configuration) -> Mask:
+        """The tokens that may follow, end tokens among them."""
         found = self._masks.get(configuration)
         if found is None:
             with self.lock:
                 found = self._made_mask(configuration)
         return found
 
-    def write_mask(self, configuration: Configuration, row: NDArray[np.uint32]) -> None:
-        """Write the tokens that may follow."""
-        row[:] = self.mask(configuration)
-
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""
-        bits = np.unpackbits(self.mask(configuration).view(np.uint8), bitorder="little")
+        bits = np.unpackbits(self.mask(configuration).base.view(np.uint8), bitorder="little")
         return int(bits.sum()) == int(bits[self.index.end_ids].sum())
 
     def forced(self, configuration: Configuration) -> bytes:
@@ -212,8 +194,8 @@ class LexedGrammar:
             out = self._visit.out
             while native_masks.shift_once(self.tables.parser, self._stacks, first, size, terminal, out) != OK:
                 self._stacks = larger_stacks(self._stacks)
-            base, count = int(self._stacks.counts[MEMBERS]), int(out[0])
-            found = self._interned(self._read(self._stacks.members[base : base + count].tolist())) if count else -1
+            count, first = int(out[0]), int(out[1])
+            found = self._interned(self._read(first, count)) if count else -1
             self._shifted[stacks, terminal] = found
         return found
 
@@ -287,11 +269,17 @@ class LexedGrammar:
     def _fit_verdicts(self) -> None:
         """Room for all pairs: copies of this grammar add to the same tables."""
         if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
-            self._visit = new_visit(2 * len(self.tables.lexer.pairs))
+            self._visit = new_visit(2 * len(self.tables.lexer.pairs), self.tables.num_terminals)
 
-    def _read(self, nodes: list[int]) -> _Graph:
+    def _read(self, first: int, size: int) -> _Graph:
         """What is on top, and the scratch nodes below: they are overwritten by the next shift, and by what is kept."""
         count = int(self._stacks.counts[STACK_NODES])
+        *nodes, line = self._stacks.members[first : first + size + 1].tolist()
+        lines = []
+        while line >= count:
+            column, outer, depth = self._stacks.nodes[line].tolist()
+            lines.append((column, outer, depth))
+            line = outer
         scratch: dict[int, tuple[int, list[int]]] = {}
         todo = [node for node in nodes if node >= count]
         while todo:
@@ -299,15 +287,17 @@ class LexedGrammar:
             if node not in scratch:
                 scratch[node] = self.stack_node(node)
                 todo += [below for below in scratch[node][1] if below >= count]
-        return nodes, sorted(scratch.items())  # a node is made after those below it
+        return nodes, sorted(scratch.items()), (line, lines)  # a node is made after those below it
 
     def _interned(self, graph: _Graph) -> int:
         """The number of a set of stacks."""
-        nodes, scratch = graph
+        nodes, scratch, (line, lines) = graph
         kept: dict[int, int] = {}
         for node, (state, below) in scratch:
             kept[node] = self._pushed(state, tuple(sorted({kept.get(each, each) for each in below})))
-        key = tuple(sorted({kept.get(node, node) for node in nodes}))
+        for column, _, depth in reversed(lines):
+            line = self._line(column, line, depth)
+        key = (*sorted({kept.get(node, node) for node in nodes}), line)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._sets)
@@ -316,7 +306,7 @@ class LexedGrammar:
                 self._stacks = larger_stacks(self._stacks)
             self._stacks.members[at : at + len(key)] = key
             self._stacks.counts[MEMBERS] += len(key)
-            self._sets.append((at, len(key)))
+            self._sets.append((at, len(key) - 1))
         return found
 
     def _pushed(self, state: int, below: tuple[int, ...]) -> int:
@@ -333,6 +323,23 @@ class LexedGrammar:
             self._stacks.counts[STACK_LINKS] += len(below)
         return found
 
+    def _line(self, column: int, outer: int, depth: int) -> int:
+        """The node of an indentation."""
+        found = self._lines.get((column, outer, depth))
+        if found is None:
+            found = self._lines[column, outer, depth] = int(self._stacks.counts[STACK_NODES])
+            while found + 1 >= len(self._stacks.nodes):
+                self._stacks = larger_stacks(self._stacks)
+            self._stacks.nodes[found] = column, outer, depth
+            self._stacks.counts[STACK_NODES] += 1
+        return found
+
+    def column(self, stacks: int) -> int:
+        """The column of the present line."""
+        first, size = self._sets[stacks]
+        line = int(self._stacks.members[first + size])
+        return int(self._stacks.nodes[line, 0]) if line else 0
+
     def _advanced(self, configuration: Configuration, data: bytes) -> Configuration | None:
         reached = self._run(configuration, data, is_final=False)
         if reached is None:
@@ -347,13 +354,13 @@ class LexedGrammar:
 
     def _run(self, configuration: Configuration, data: bytes, *, is_final: bool) -> Configuration | None:
         """Lex bytes; None where no lexeme goes on. is_final: the text ends behind them."""
-        lexer = self.tables.lexer
-        following, winners, behind, classes = lexer.following, lexer.winners, lexer.behind, lexer.classes
+        lexer, automaton = self.tables.lexer, self.tables.automaton
+        classes = lexer.classes
         stacks, state, last, last_at, tail = configuration
         text = tail + data
         at = len(tail)
         begin = 0  # bytes before are never read again
-        is_fresh = self.tables.automaton.is_start[state]
+        is_fresh = automaton.is_start[state]
         while True:
             if at >= len(text):
                 if not is_final:
@@ -361,12 +368,12 @@ class LexedGrammar:
                 if is_fresh:
                     return Configuration(stacks, state, -1, 0, b"")
             symbol = classes[text[at] if at < len(text) else _END]
-            winner = int(winners[state, symbol])
+            winner = int(automaton.winners[state, symbol])
             if winner >= 0:
-                ended = at - int(behind[state, symbol])
+                ended = at - int(automaton.num_behind[state, symbol])
                 if last < 0 or ended > last_at or (ended == last_at and winner < last) or lexer.order[0]:
                     last, last_at = winner, ended
-            reached = int(following[state, symbol])
+            reached = int(automaton.following[state, symbol])
             if reached >= 0:
                 state, is_fresh = reached, False
                 at += 1
@@ -381,7 +388,6 @@ class LexedGrammar:
             state, last, at = self._lexer_state(stacks), -1, last_at
             begin, is_fresh = at, True
             lexer = self.tables.lexer
-            following, winners, behind = lexer.following, lexer.winners, lexer.behind
         keep = int(lexer.states[state, KEEP])
         if last >= 0 and lexer.states[state, 1]:
             last = -1
@@ -405,7 +411,15 @@ class LexedGrammar:
             tables, out = self.tables, self._visit.out
             while (
                 native_masks.is_viable(
-                    tables.parser, tables.lexer, self._stacks, first, size, win, self._visit.verdicts, out
+                    tables.parser,
+                    tables.lexer,
+                    self._stacks,
+                    first,
+                    size,
+                    win,
+                    self._visit.verdicts,
+                    self._visit.taken,
+                    out,
                 )
                 != OK
             ):
@@ -416,13 +430,12 @@ class LexedGrammar:
     def _only_step(self, configuration: Configuration) -> tuple[bytes, Configuration] | None:
         """The only byte that may follow, and the place behind it; None where there are several."""
         automaton = self.tables.automaton
-        lexer = self.tables.lexer
         found: tuple[bytes, Configuration] | None = None
         for symbol_class, count in enumerate(automaton.class_sizes):
             if symbol_class == automaton.end_class:
                 continue
-            if lexer.following[configuration.state, symbol_class] < 0 and (
-                lexer.winners[configuration.state, symbol_class] < 0 and configuration.last < 0
+            if automaton.following[configuration.state, symbol_class] < 0 and (
+                automaton.winners[configuration.state, symbol_class] < 0 and configuration.last < 0
             ):
                 continue
             byte = automaton.first_bytes[symbol_class]
@@ -438,28 +451,13 @@ class LexedGrammar:
         self._tree = new_tree(self.index.num_words)
         self._roots: dict[tuple[int, int, int, bytes], int] = {}
 
-    def _root(self, configuration: Configuration) -> int:
-        """The node of all tokens from a lexer state."""
-        _, state, last, last_at, tail = configuration
-        key = (state, last, last_at, tail)
-        found = self._roots.get(key)
-        if found is None:
-            items = np.zeros((1, 4), dtype=np.int32)
-            items[0, BEGIN], items[0, STOP] = 0, len(self.index.trie.nodes)
-            items[0, BYTE_AT], items[0, NUM_BYTES] = 0, len(tail)
-            data = np.frombuffer(tail or b"\0", dtype=np.uint8).copy()
-            while True:
-                found = int(
-                    native_walk.grow_root(
-                        self._tree, items, data, state, last, last_at, self.tables.lexer, self.index.trie.nodes,
-                        self._scratch, self._side,
-                    )
-                )  # fmt: skip
-                if found >= 0:
-                    break
-                self._make_room(NEED_TREE if found == NO_TREE else NEED_SCRATCH)
-            self._roots[key] = found
-        return found
+    def _begin(self, configuration: Configuration) -> Begin:
+        """What all tokens are read after."""
+        tail = configuration.tail
+        items = np.array([[0, len(self._tokens.records), 0, len(tail)]], dtype=np.int32)
+        data = np.frombuffer(tail or b"\0", dtype=np.uint8).copy()
+        place = np.array([configuration.state, configuration.last, configuration.last_at], dtype=np.int64)
+        return Begin(items, data, place)
 
     def _make_room(self, code: int) -> None:
         """More room for what compiled code wants more of."""
@@ -469,24 +467,25 @@ class LexedGrammar:
             self._stacks = larger_stacks(self._stacks)
         else:
             self._visit = larger_visit(self._visit)
-            self._scratch, self._side = larger_walk(self._scratch), larger_walk(self._side)
+            self._scratch = larger_walk(self._scratch)
 
-    def _made_mask(self, configuration: Configuration) -> NDArray[np.uint32]:
+    def _made_mask(self, configuration: Configuration) -> Mask:
         """Visit the tree from a place."""
         found = self._masks.get(configuration)
         if found is not None:
             return found
         if size_of(self._tree) > _MAX_TREE_BYTES:
             self._new_tree()
-        tables, trie = self.tables, self.index.trie.nodes
+        tables = self.tables
         first, size = self._sets[configuration.stacks]
+        key = (configuration.state, configuration.last, configuration.last_at, configuration.tail)
+        begin = self._no_begin if key in self._roots else self._begin(configuration)
         while True:
             self._fit_verdicts()
-            root = self._root(configuration)
             mask = np.zeros(self.index.num_words, dtype=np.uint32)
             code = native_masks.visit(
-                self._tree, root, tables.parser, tables.lexer, self._stacks, first, size, trie, self._scratch, self._side,
-                self._visit, mask,
+                self._tree, self._roots.get(key, -1), begin, tables.parser, tables.lexer, self._stacks, first, size,
+                self._tokens, self._scratch, self._visit, mask,
             )  # fmt: skip
             if code == OK:
                 break
@@ -494,7 +493,7 @@ class LexedGrammar:
                 self._join(int(self._visit.out[0]), int(self._visit.out[1]))
             else:
                 self._make_room(code)
-        num_asks = int(self._visit.out[0])
+        num_asks, self._roots[key] = self._visit.out[:2].tolist()
         if num_asks:
             self._ask_back(configuration, mask, num_asks)
         if self.is_complete(configuration):
@@ -502,15 +501,13 @@ class LexedGrammar:
                 mask[token >> 5] |= np.uint32(1 << (token & 31))
         while self._masks and (len(self._masks) + 1) * mask.nbytes > _MAX_MASK_BYTES:
             self._masks.pop(next(iter(self._masks)), None)
-        self._masks[configuration] = mask
-        return mask
+        made = self._masks[configuration] = Mask(mask, self.index.no_ids, owns_base=True)
+        return made
 
     def _ask_back(self, configuration: Configuration, mask: NDArray[np.uint32], num_asks: int) -> None:
         """Allow the tokens that only the way back to an earlier match can save, and those that end inside look-ahead."""
         asks = self._visit.asks[:num_asks].tolist()
-        graphs = {
-            (first, size): self._read(self._stacks.members[first : first + size].tolist()) for _, first, size in asks
-        }
+        graphs = {(first, size): self._read(first, size) for _, first, size in asks}
         numbers = {place: self._interned(graph) for place, graph in graphs.items()}
         known: dict[tuple[int, int, bytes], bool] = {}
         for tail, first, size in asks:

@@ -16,18 +16,24 @@ MAX_BACK = 16
 """Bytes for which an earlier match is remembered while a longer one is tried; a text that needs more is refused."""
 
 # Columns of Lexer.states.
-WIN, IS_SURE, KEEP = 0, 1, 2
+WIN, IS_SURE, KEEP, HOME = 0, 1, 2, 3
+
+# Fields of Lexer.steps: the next state + 1, the terminal that ends + 1, how many bytes ago.
+STEP_BITS, WINNER_BITS = 24, 16
+
+MANY = 1 << 24
+"""Parser.actions from this number on: where the list of several begins, behind it."""
 
 # Columns of Tree.nodes, .ends, .tails, .crossings, .items, .kids.
 END_AT, NUM_ENDS, TAIL_AT, NUM_TAILS, CROSSING_AT, NUM_CROSSINGS = range(6)
-END_WIN, TOKEN_AT, NUM_TOKENS, ROW = range(4)
+END_WIN, RANGE_AT, NUM_RANGES, NUM_TOKENS, ROW = range(5)
 TAIL_WIN, TAIL_LAST, TAIL_TOKEN, TAIL_BYTE_AT, TAIL_NUM_BYTES = range(5)
 TERMINAL, ITEM_AT, NUM_ITEMS, FIRST_KID = range(4)
 BEGIN, STOP, BYTE_AT, NUM_BYTES = range(4)
 KID_STATE, KID_NODE, NEXT_KID = range(3)
 
 # Places in Tree.counts.
-(NODES, ENDS, TAILS, CROSSINGS, ITEMS, KIDS, TOKENS, BYTES, ROWS, SHARES, SAMES) = range(11)
+(NODES, ENDS, TAILS, CROSSINGS, ITEMS, KIDS, RANGES, BYTES, ROWS, SAMES) = range(10)
 # Places in Stacks.counts: nodes, set members and links in use for good.
 STACK_NODES, MEMBERS, STACK_LINKS = 0, 1, 2
 
@@ -37,26 +43,45 @@ class Lexer(NamedTuple):
 
     Attributes:
         classes: [257].
-        following, winners, behind: [num_states, num_classes], see `LexerAutomaton`.
-        states: [num_states, 3], what can win, whether a match is sure, how many of the last bytes a match may still lie behind.
+        steps: int64 [num_states, num_classes], what a state does before a class, see STEP_BITS.
+        states: [num_states, 4], what can win, whether a match is sure, how many of the last bytes a match may still lie behind, and its
+            home: the state itself, or within a character the state behind every rest of it, -1.
+        exits: int64 [num_states], the kinds of bytes (`byte_kinds`) that may lead away from the home of a state, all without a home.
         wins: [num_wins, 2], where the pairs begin in `win_pairs`, and how many.
         win_pairs: numbers of pairs.
-        pairs: [num_pairs, 2], a terminal, and the set of classes before which it ends.
-        enders: uint8 [num_sets, num_classes + 1]; the last column: an ignored terminal can follow.
+        pairs: [num_pairs, 3], a terminal, the set of classes before which it ends, and whether an ignored terminal can follow.
+        enders: uint8 [num_sets, num_classes].
         firsts: uint8 [num_terminals, num_classes], the classes with which a terminal can begin.
         order: [1], 1: the match that is found last counts, else the longest.
+        column_sets: uint8 [num_sets, columns + 1], columns of the newline terminal; a pair with the terminal num_terminals + 1 + i stands
+            for the newline at one of the columns of set i.
+        newline: [1], the newline terminal, far beyond all numbers where there is none.
     """
 
     classes: Ints
-    following: Ints
-    winners: Ints
-    behind: Ints
+    steps: NDArray[np.int64]
     states: Ints
+    exits: NDArray[np.int64]
     wins: Ints
     win_pairs: Ints
     pairs: Ints
     enders: NDArray[np.uint8]
     firsts: NDArray[np.uint8]
+    order: Ints
+    column_sets: NDArray[np.uint8]
+    newline: Ints
+
+
+class Tokens(NamedTuple):
+    """The vocabulary.
+
+    Attributes:
+        records, below: see `byte_kinds`.
+        order: see `TokenTrie`.
+    """
+
+    records: NDArray[np.int64]
+    below: NDArray[np.int64]
     order: Ints
 
 
@@ -64,7 +89,11 @@ class Parser(NamedTuple):
     """The parser's tables, see `ParserTables`, and its contexts.
 
     Attributes:
-        shifts, reductions, rules, sizes, heads, gotos: as there.
+        actions: [num_states, num_terminals + 1], the state shifted to + 1, or -1 - the rule to reduce by, or 0, or several, see MANY; the
+            end of the text is shifted to the first state.
+        lists: for each place with several actions how many, and these; a shift comes first.
+        rules: [num_rules, 2], for each rule its length and the number of its origin.
+        gotos: see `ParserTables`.
         row_at: [num_states + 1], where the terminals of a state begin in `row_terminals`.
         row_terminals: terminals.
         is_ignored: uint8 [num_terminals + 1].
@@ -72,13 +101,13 @@ class Parser(NamedTuple):
         joins: [num_contexts, num_contexts], the context of two together, -1 where it is not made.
         starts: [num_contexts], the lexer's state.
         final: [2], the first state and the one behind the start rule.
+        columns: [4 + num_terminals + 1], the newline terminal at column 0, the number of columns, the terminals of indents and dedents, and
+            for each terminal what it adds to the depth of brackets; [1], -1 where indentation has no meaning.
     """
 
-    shifts: Ints
-    reductions: Ints
+    actions: Ints
+    lists: Ints
     rules: Ints
-    sizes: Ints
-    heads: Ints
     gotos: Ints
     row_at: Ints
     row_terminals: Ints
@@ -87,17 +116,19 @@ class Parser(NamedTuple):
     joins: Ints
     starts: Ints
     final: Ints
+    columns: Ints
 
 
 class Stacks(NamedTuple):
     """A graph-structured stack of parser states, and sets of nodes on top of it.
 
     Attributes:
-        nodes: [capacity, 3], state, where the nodes below begin in `links`, and how many; node 0 is the start, with none below.
+        nodes: [capacity, 3], state, where the nodes below begin in `links`, and how many; node 0 is the start, with none below. Others hold
+            the indentation of the present line: its column, the node of the enclosing line, and the depth of brackets; 0 for neither.
         links: nodes.
-        members: nodes of sets.
+        members: nodes of sets, behind each set the node of its indentation.
         todo: [capacity, 2], scratch of a shift.
-        pairs: [capacity, 3], as `todo`.
+        pairs: [capacity, 4], as `todo`.
         counts: int64, see STACK_NODES.
     """
 
@@ -114,15 +145,14 @@ class Tree(NamedTuple):
 
     Attributes:
         nodes: [capacity, 6], ranges of ends, tails and crossings.
-        ends: [capacity, 4], tokens that end inside a lexeme, by what can win there; many of them as a row.
+        ends: [capacity, 5], tokens that end inside a lexeme, by what can win there, as ranges; many of them as a row.
         tails: [capacity, 5], tokens that may need an earlier match, which these bytes follow.
         crossings: [capacity, 4], a terminal that ends inside tokens, the items to go on with, and the first kid.
         items: [capacity, 4], records [BEGIN, STOP) of the token trie, read after some bytes.
         kids: [capacity, 3], the node for a lexer state.
-        tokens: token ids.
+        ranges: [capacity, 2], tokens by their places in the vocabulary's order.
         data: uint8, bytes.
         rows: uint32 [capacity, words].
-        share_keys, share_nodes: hash table of parts of the trie that many states walk alike: int64 (record, state), node.
         same_keys, same_nodes: hash table of equal nodes: int64 [capacity, 2] (crossing, state), node.
         counts: int64, what is in use, see NODES.
         needs: int64, what there must be room for, where there is not.
@@ -134,11 +164,9 @@ class Tree(NamedTuple):
     crossings: Ints
     items: Ints
     kids: Ints
-    tokens: Ints
+    ranges: Ints
     data: NDArray[np.uint8]
     rows: NDArray[np.uint32]
-    share_keys: NDArray[np.int64]
-    share_nodes: Ints
     same_keys: NDArray[np.int64]
     same_nodes: Ints
     counts: NDArray[np.int64]
@@ -149,21 +177,18 @@ class Walk(NamedTuple):
     """Scratch of a walk.
 
     Attributes:
-        ends: [num_tokens + 1, 5], token, state, last match, where the bytes behind it begin in `data`, and how many.
+        ends: [num_tokens + 1, 6], state, last match, where the bytes behind it begin in `data`, and how many; a range of tokens.
         crossings: [capacity, 5], terminal, BEGIN, STOP, bytes as in `ends`.
-        links: [capacity, 2], record and state of parts that are shared.
-        groups: [num_tokens + 1], the end of each token.
+        groups: [num_tokens + 1], the end in the tree of each end.
         path: [depth, 3], lexer state, last match and where it ended, by number of bytes.
         text: uint8, the bytes on the way.
         data: uint8, bytes of ends and crossings.
         tally, cursor: [num_terminals + 1], crossings by terminal.
-        fill: by end.
-        items: [1, 4], see `Tree`.
+        fill: how many ranges are written, by end in the tree.
     """
 
     ends: Ints
     crossings: Ints
-    links: Ints
     groups: Ints
     path: Ints
     text: NDArray[np.uint8]
@@ -171,7 +196,20 @@ class Walk(NamedTuple):
     tally: Ints
     cursor: Ints
     fill: Ints
+
+
+class Begin(NamedTuple):
+    """Where the tokens of a root begin.
+
+    Attributes:
+        items: [1, 4], see `Tree`: all records, read after the bytes of `data`.
+        data: uint8, the last bytes of the text.
+        place: [3], the lexer's state after them, its last match and where that ended in `data`.
+    """
+
     items: Ints
+    data: NDArray[np.uint8]
+    place: NDArray[np.int64]
 
 
 class Visit(NamedTuple):
@@ -179,12 +217,13 @@ class Visit(NamedTuple):
 
     Attributes:
         frames: [capacity, 6], node of the tree, first member and number of members of a set of stacks, and what is free behind it.
-        verdicts: [num_pairs], 2 * frame + whether the parser takes the pair.
+        verdicts, taken: [num_pairs], [num_terminals + 1], 2 * frame + whether the parser takes the pair, the terminal.
         asks: [capacity, 3], tail, first member and number of members.
         out: int64, numbers returned.
     """
 
     frames: Ints
     verdicts: Ints
+    taken: Ints
     asks: Ints
     out: NDArray[np.int64]

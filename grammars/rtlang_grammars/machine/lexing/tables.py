@@ -26,8 +26,13 @@ class Rules(Protocol):
     """The rules behind the parser; see `context_free.lexing.parser_tables`."""
 
     gotos: Ints
-    productions: list[tuple[int, tuple[int, ...]]]
-    kernels: list[list[tuple[tuple[int, ...], int, int]]]
+    heads: Ints
+    kernels: Ints
+    start_head: int
+
+    @property
+    def rule_symbols(self) -> list[tuple[int, ...]]:
+        """For each rule its symbols."""
 
 
 class LexedTables(Protocol):
@@ -48,7 +53,7 @@ class LexedTables(Protocol):
 
     @property
     def automaton(self) -> Automaton:
-        """The lexer's automaton."""
+        """The lexer's automaton; another object after a join, or not."""
 
     @property
     def rules(self) -> Rules:

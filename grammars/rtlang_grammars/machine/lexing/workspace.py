@@ -12,13 +12,12 @@ from rtlang_grammars.machine.lexing.layout import (
     KIDS,
     MEMBERS,
     NODES,
+    RANGES,
     ROWS,
     SAMES,
-    SHARES,
     STACK_LINKS,
     STACK_NODES,
     TAILS,
-    TOKENS,
     Ints,
     Stacks,
     Tree,
@@ -35,7 +34,7 @@ _POOLS = {
     "crossings": CROSSINGS,
     "items": ITEMS,
     "kids": KIDS,
-    "tokens": TOKENS,
+    "ranges": RANGES,
     "data": BYTES,
     "rows": ROWS,
 }
@@ -54,12 +53,12 @@ def new_stacks(start: int) -> Stacks:
         _ints(1 << 13),
         _ints(1 << 13),
         _ints(1 << 9, 2),
-        _ints(1 << 9, 3),
+        _ints(1 << 9, 4),
         np.zeros(3, dtype=np.int64),
     )
     stacks.nodes[0] = start, 0, 0
-    stacks.members[0] = 0
-    stacks.counts[:] = 1, 1, 0
+    stacks.members[:2] = 0
+    stacks.counts[:] = 1, 2, 0
     return stacks
 
 
@@ -78,7 +77,7 @@ def larger_stacks(stacks: Stacks) -> Stacks:
         links=_doubled(stacks.links, int(stacks.counts[STACK_LINKS])),
         members=_doubled(stacks.members, int(stacks.counts[MEMBERS])),
         todo=_ints(min(2 * len(stacks.todo), 1 << 14), 2),
-        pairs=_ints(min(2 * len(stacks.pairs), 1 << 14), 3),
+        pairs=_ints(min(2 * len(stacks.pairs), 1 << 14), 4),
     )
 
 
@@ -86,20 +85,18 @@ def new_tree(num_words: int) -> Tree:
     """An empty tree."""
     return Tree(
         _ints(1 << 13, 6),
-        _ints(1 << 17, 4),
+        _ints(1 << 17, 5),
         _ints(1 << 18, 5),
         _ints(1 << 16, 4),
         _ints(1 << 20, 4),
         _ints(1 << 16, 3),
-        _ints(1 << 22),
+        _ints(1 << 20, 2),
         np.empty(1 << 23, dtype=np.uint8),
         np.empty((1 << 9, num_words), dtype=np.uint32),
-        np.zeros(1 << 13, dtype=np.int64),
-        _ints(1 << 13),
         np.zeros((1 << 14, 2), dtype=np.int64),
         np.full(1 << 14, -1, dtype=np.int32),
-        np.zeros(11, dtype=np.int64),
-        np.zeros(11, dtype=np.int64),
+        np.zeros(10, dtype=np.int64),
+        np.zeros(10, dtype=np.int64),
     )
 
 
@@ -112,12 +109,7 @@ def larger_tree(tree: Tree) -> Tree:
             grown = np.empty((int(needs[place]) * 3 // 2 + 1, *array.shape[1:]), dtype=array.dtype)
             grown[: int(counts[place])] = array[: int(counts[place])]
             tree = tree._replace(**{name: grown})
-    # Shared and equal nodes are found again when they are next asked for: the tables save work, and record nothing.
-    if needs[SHARES]:
-        counts[SHARES] = 0
-        tree = tree._replace(
-            share_keys=np.zeros(int(needs[SHARES]), dtype=np.int64), share_nodes=_ints(int(needs[SHARES]))
-        )
+    # Equal nodes are found again when they are next asked for: the table saves work, and records nothing.
     if needs[SAMES]:
         counts[SAMES] = 0
         tree = tree._replace(
@@ -132,7 +124,6 @@ def larger_walk(walk: Walk) -> Walk:
     """Scratch with twice the room."""
     return walk._replace(
         crossings=_ints(2 * len(walk.crossings), 5),
-        links=_ints(2 * len(walk.links), 2),
         data=np.empty(2 * len(walk.data), dtype=np.uint8),
     )
 
@@ -150,9 +141,8 @@ def size_of(tree: Tree) -> int:
 def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> Walk:
     """Scratch for walks of a vocabulary."""
     return Walk(
+        _ints(num_tokens + 1, 6),
         _ints(num_tokens + 1, 5),
-        _ints(num_tokens + 1, 5),
-        _ints(1 << 14, 2),
         _ints(num_tokens + 1),
         _ints(max_depth + 64, 3),
         np.empty(max_depth + 64, dtype=np.uint8),
@@ -160,13 +150,18 @@ def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> Walk:
         _ints(num_terminals + 1),
         _ints(num_terminals + 1),
         _ints(num_tokens + 2),
-        _ints(1, 4),
     )
 
 
-def new_visit(num_pairs: int) -> Visit:
+def new_visit(num_pairs: int, num_terminals: int) -> Visit:
     """Scratch for visits."""
-    return Visit(_ints(1 << 14, 6), _ints(max(num_pairs, 1)), _ints(1 << 14, 3), np.zeros(4, dtype=np.int64))
+    return Visit(
+        _ints(1 << 14, 6),
+        _ints(max(num_pairs, 1)),
+        _ints(num_terminals + 1),
+        _ints(1 << 14, 3),
+        np.zeros(4, dtype=np.int64),
+    )
 
 
 def _doubled(array: Ints, used: int) -> Ints:

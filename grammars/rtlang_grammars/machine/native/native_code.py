@@ -25,12 +25,16 @@ from numba.core.dispatcher import Dispatcher
 _SOURCES = (
     "machine/native/native_code.py",
     "machine/automaton/layout.py",
+    "machine/native/pointers.py",
     "machine/native/registers.py",
     "machine/native/step_functions.py",
     "machine/native/walks.py",
+    "machine/native/repeated_names.py",
     "machine/string_masks.py",
+    "machine/token_index/mask.py",
     "machine/token_index/token_trie.py",
     "machine/token_index/coarse_token_trie.py",
+    "machine/token_index/byte_kinds.py",
     "machine/lexing/layout.py",
     "machine/lexing/native_walk.py",
     "machine/lexing/native_masks.py",
@@ -51,13 +55,19 @@ _here = _Here()
 class Entry:
     """A compiled function called from Python."""
 
-    __slots__ = ("_dispatcher", "_run")
+    __slots__ = ("_dispatcher", "_is_fixed", "_run")
 
-    def __init__(self, dispatcher: Any) -> None:
+    def __init__(self, dispatcher: Any, *, is_fixed: bool = False) -> None:
         self._dispatcher = self._run = dispatcher
+        self._is_fixed = is_fixed
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._run(*arguments)
+        found = self._run(*arguments)
+        if self._is_fixed and self._run is self._dispatcher:
+            versions = list(getattr(self._dispatcher, "overloads", {}).values())
+            if len(versions) == 1:
+                self._run = versions[0].entry_point
+        return found
 
     @property
     def is_missing_on_disk(self) -> bool:
@@ -72,7 +82,7 @@ class Entry:
     @property
     def is_interpreted(self) -> bool:
         """Whether Python interprets the source."""
-        return self._run is not self._dispatcher
+        return self._run is not self._dispatcher and isinstance(self._run, FunctionType)
 
     def interpret(self) -> None:
         """Interpret the source from now on."""
@@ -120,12 +130,16 @@ def use_compiled_here() -> Iterator[None]:
         _here.is_compiled = False
 
 
-def compiled(*, inner: bool = False, is_rare: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(
+    *, inner: bool = False, is_rare: bool = False, is_fixed: bool = False, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
     """Compile with numba on the first call, and cache the result beside the source or in the user's cache directory.
 
     Args:
         inner: called by compiled code only: the function has no Python entry and is cached as part of its callers. All other functions are
             called from Python only (`Entry`).
+        is_fixed: all calls have arguments of the same types, with arrays in C order that can be written to. After the first call numba no
+            longer looks at them, which takes 0.1 us for each array.
         is_rare: most processes never call it, so it is neither compiled ahead of time nor interpreted.
 
     No function here allocates arrays, so all are compiled without numba's reference counting, which would take longer than a step of a
@@ -142,7 +156,7 @@ def compiled(*, inner: bool = False, is_rare: bool = False, **options: Any) -> C
             dispatcher = njit(**options)(function)
         if inner or is_rare:
             return dispatcher
-        _entries.append(Entry(dispatcher))
+        _entries.append(Entry(dispatcher, is_fixed=is_fixed))
         return _entries[-1]
 
     return decorate

@@ -13,20 +13,23 @@ from rtlang_grammars.machine.automaton.layout import (
     CLOSE,
     COMMA,
     COUNT,
+    IN_ANY_ORDER,
     KEY_BRANCH,
     KEY_END,
     KEY_OTHER,
+    KEY_PHASE,
     NEW_OBJECT,
     OBJ_CAP,
     OBJ_IS_OPEN,
-    OBJ_IS_ORDERED,
     OBJ_LEAVES,
     OBJ_MAX,
     OBJ_MIN,
     OBJ_NAMES,
     OBJ_NUM_LEAVES,
+    OBJ_ORDER,
     OBJ_REQUIRED,
     OBJ_WORDS,
+    OTHERS_LAST,
 )
 from rtlang_grammars.machine.native.native_code import compiled
 
@@ -96,7 +99,7 @@ def may_come(X, W, o, r, low, high):  # pragma: no cover
         name = X[leaves + 2 * leaf]
         if is_seen(X, W, o, r, name) or not (free > 0 or is_required(X, o, name)):
             continue
-        if X[o + OBJ_IS_ORDERED] == 0 or is_in_order(X, W, o, r, name):
+        if X[o + OBJ_ORDER] == IN_ANY_ORDER or is_in_order(X, W, o, r, name):
             return True
     return False
 
@@ -115,18 +118,24 @@ def may_close(X, W, o, r):  # pragma: no cover
 @compiled(inner=True)
 def with_property(X, W, o, r, name, top):  # pragma: no cover
     """The register after one more property (`name` < 0: undeclared), and the new top of the arena; top 0: no space."""
-    num_words, is_ordered = X[o + OBJ_WORDS], X[o + OBJ_IS_ORDERED] != 0
+    num_words, is_ordered = X[o + OBJ_WORDS], X[o + OBJ_ORDER] != IN_ANY_ORDER
+    is_last = name < 0 and X[o + OBJ_ORDER] == OTHERS_LAST  # declared names are no longer allowed
     if num_words == 0:
         if name >= 0:
             r |= np.int64(1) << np.int64(name)
             if is_ordered:  # earlier names are no longer allowed
                 r |= (np.int64(1) << np.int64(name)) - 1
+        elif is_last:
+            r = (np.int64(1) << np.int64(X[o + OBJ_NAMES])) - 1
         return r, top
     if top + num_words + 1 > W.shape[0]:
         return r, np.int64(0)
     for i in range(num_words + 1):
         W[top + i] = W[r + i]
     W[top] = min(W[top] + 1, X[o + OBJ_CAP])
+    if is_last:
+        for i in range(num_words):
+            W[top + 1 + i] = _WORD
     if name >= 0:
         W[top + 1 + name // BITS] |= np.int64(1) << np.int64(name % BITS)
         if is_ordered:
@@ -164,9 +173,12 @@ def act(X, W, a, r, top):  # pragma: no cover
             target = np.int64(X[X[o + OBJ_LEAVES] + 2 * leaf + 1])
             r, top = with_property(X, W, o, r, np.int64(X[X[o + OBJ_LEAVES] + 2 * leaf]), top)
     elif kind == KEY_OTHER:
-        if slack(X, W, o, r) > 0:
+        is_early = X[o + OBJ_ORDER] == OTHERS_LAST and count_missing(X, W, o, r) > 0
+        if slack(X, W, o, r) > 0 and not is_early:
             target = np.int64(X[a + 2])
             r, top = with_property(X, W, o, r, np.int64(-1), top)
+    elif kind == KEY_PHASE:
+        target = np.int64(X[a + 2] if count_missing(X, W, o, r) > 0 else X[a + 3])
     elif kind == CLOSE:
         if may_close(X, W, o, r):
             target = np.int64(X[a + 2])

@@ -48,6 +48,7 @@ from rtlang_grammars.machine.automaton.layout import (
     REJECTED,
     ROOT,
     ROW,
+    SPELL,
     TARGET,
     TOUCHED,
     UNKNOWN,
@@ -148,6 +149,14 @@ def step_one(S, T, X, W, top, s, r, n, b):  # pragma: no cover
             continue
         if kind == ALTERNATIVES:
             break
+        if kind == SPELL:
+            touch(W, n)
+            e = np.uint64(n + NODE_EDGE)
+            if W[e + np.uint64(EDGE_NEXT)] != 0:
+                break
+            s, r, n = W[e + np.uint64(EDGE_RETURN)], W[e + np.uint64(EDGE_REGISTER)], W[e + np.uint64(EDGE_PARENT)]
+            b = np.int64(X[u + np.uint64(1)])
+            continue
         code = np.int64(REJECTED)
         t, r, top = act(X, W, a, r, top)
         if top == 0:
@@ -274,6 +283,24 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
                     return NO_SPACE
                 continue
             c = FIRST_ACTION - v
+            if X[c] == SPELL:
+                touch(W, n)
+                e = n + NODE_EDGE
+                while e != 0:
+                    # Inside a name: its states go on or act on the object's register, but neither call nor end.
+                    ret, ret_r = W[e + EDGE_RETURN], W[e + EDGE_REGISTER]
+                    t = np.int64(value(S, T, ret, X[c + 1]))
+                    if t <= FIRST_ACTION:
+                        t, ret_r, new_top = act(X, W, FIRST_ACTION - t, ret_r, top)
+                        if new_top == 0:
+                            return NO_SPACE
+                        top = new_top
+                    if t >= 0:
+                        end = add_head(S, W, H, high, end, t, ret_r, W[e + EDGE_PARENT], out, at_heads)
+                        if end < 0:
+                            return NO_SPACE
+                    e = W[e + EDGE_NEXT]
+                continue
             if X[c] > CALL_TO:
                 t, new_r, new_top = act(X, W, c, r, top)
                 if new_top == 0:

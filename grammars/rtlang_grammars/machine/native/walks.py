@@ -106,14 +106,6 @@ def is_complete(S, W, H, Q, end):  # pragma: no cover
 
 
 @compiled(nogil=True)
-def completes(S, C, W, H, Q, D):  # pragma: no cover
-    """Whether the text of configuration C may end: 1, 0 or NO_SPACE."""
-    if not load(C, W, H, D):
-        return NO_SPACE
-    return is_complete(S, W, H, Q, D[0, 1])
-
-
-@compiled(nogil=True)
 def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
     """Write the tokens of `trie` that can follow the configuration C into `ids`, beginning at record `p` (0: from the start).
 
@@ -225,37 +217,6 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
     return OK
 
 
-@compiled(nogil=True)
-def write_mask(base, ids, row):  # pragma: no cover
-    """Write a mask into `row`: a copy of `base` with the bits for `ids` also set."""
-    for i in range(row.shape[0]):
-        row[i] = base[i]
-    for i in range(ids.shape[0]):
-        u = np.uint64(ids[i])
-        row[u >> np.uint64(5)] |= np.uint32(1) << np.uint32(u & np.uint64(31))
-
-
-@compiled(nogil=True)
-def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
-    """Follow data[start:end] from the configuration C.
-
-    OK: the heads are those of D[0], and `compact` turns them into a configuration. REJECTED: only the first out[1] bytes can follow.
-    Otherwise as `walk`.
-    """
-    if not load(C, W, H, D):
-        return NO_SPACE
-    for at in range(start, end):
-        code = step(S, T, X, W, H, Q, D, np.int64(1), np.int64(data[at]), out)
-        if code != OK:
-            out[1] = at - start
-            return code
-        low, count = D[1, 0], D[1, 1] - D[1, 0]
-        for i in range(count):
-            H[i, 0], H[i, 1], H[i, 2] = H[low + i, 0], H[low + i, 1], H[low + i, 2]
-        D[0, 0], D[0, 1], D[0, 2] = 0, count, D[1, 2]
-    return OK
-
-
 @compiled(inner=True)
 def copy_block(S, W, s, at, C, top):  # pragma: no cover
     """Move the block of words of the register at C[at] of state `s`, if it has one, behind `top`; returns the new top, -1 without space."""
@@ -292,7 +253,7 @@ def place(W, C, at, top):  # pragma: no cover
     return top
 
 
-@compiled()
+@compiled(inner=True)
 def compact(S, W, H, D, C):  # pragma: no cover
     """Write the heads of D[0] and all they reach as a configuration into C; returns its length, -1 without room. Overwrites W."""
     num = D[0, 1]
@@ -359,6 +320,29 @@ def compact(S, W, H, D, C):  # pragma: no cover
     C[NUM_LEVELS] = levels
     C[LENGTH] = top
     return top
+
+
+@compiled(nogil=True)
+def advance(S, T, X, C, W, H, Q, D, data, start, end, into, out):  # pragma: no cover
+    """Follow data[start:end] from the configuration C and write the next configuration to `into`. Overwrites W.
+
+    OK: out[1] is its length, out[5] whether the text may end there. Otherwise as `walk`.
+    """
+    if not load(C, W, H, D):
+        return NO_SPACE
+    for at in range(start, end):
+        code = step(S, T, X, W, H, Q, D, np.int64(1), np.int64(data[at]), out)
+        if code != OK:
+            return code
+        low, count = D[1, 0], D[1, 1] - D[1, 0]
+        for i in range(count):
+            H[i, 0], H[i, 1], H[i, 2] = H[low + i, 0], H[low + i, 1], H[low + i, 2]
+        D[0, 0], D[0, 1], D[0, 2] = 0, count, D[1, 2]
+    out[5] = is_complete(S, W, H, Q, D[0, 1])
+    if out[5] < 0:
+        return NO_SPACE
+    out[1] = compact(S, W, H, D, into)
+    return OK if out[1] >= 0 else NO_SPACE
 
 
 @compiled(nogil=True)

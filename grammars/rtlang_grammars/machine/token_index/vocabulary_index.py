@@ -7,6 +7,7 @@ tokens: a mask for such a state is a copy of the slice plus a short walk. Inside
 
 from __future__ import annotations
 
+import functools
 import threading
 from dataclasses import dataclass
 
@@ -16,8 +17,7 @@ from numpy.typing import NDArray
 from rtlang_grammars.machine.automaton.json_base_states import (
     COUNTED_SLICE,
     EMBEDDED_SLICE,
-    NAME_SLICE,
-    SHORT_NAME_SLICE,
+    QUOTE,
     STRING_SLICE,
     add_body,
     plain_body,
@@ -35,7 +35,10 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.native.repeated_names import ROOM, RiskyTokens
+from rtlang_grammars.machine.token_index.byte_kinds import byte_kinds
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, token_trie
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -57,9 +60,10 @@ class Workspace:
     Attributes:
         W, H, Q, D, P, R, ids, out: see `walks`.
         C: int64, where a new configuration is assembled.
+        trail, found: see `repeated_names`.
     """
 
-    __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "ids", "out")
+    __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "found", "ids", "out", "trail")
 
     def __init__(self, max_depth: int, num_tokens: int) -> None:
         # Large, so that they rarely grow: memory is not taken until it is first written.
@@ -71,6 +75,8 @@ class Workspace:
         self.D: NDArray[np.int64] = np.zeros((max_depth + 2, 3), dtype=np.int64)
         self.P: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
         self.R: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
+        self.trail: NDArray[np.int64] = np.zeros(ROOM, dtype=np.int64)
+        self.found: NDArray[np.int32] = np.empty(num_tokens + 1, dtype=np.int32)
         self.out: NDArray[np.int64] = np.zeros(OUT_WORDS + 2 * BUCKETS, dtype=np.int64)
 
     def grow(self) -> None:
@@ -97,10 +103,12 @@ class Slice:
     Attributes:
         mask: uint32 [num_mask_words].
         others: records of the trie of all other tokens.
+        inside: without those that no JSON string allows, such as line breaks, or quotes behind them.
     """
 
     mask: NDArray[np.uint32]
     others: NDArray[np.int64]
+    inside: NDArray[np.int64]
 
 
 class VocabularyIndex:
@@ -112,8 +120,9 @@ class VocabularyIndex:
         long_tokens: trie of the long tokens.
         coarse_tries: the tokens grouped by coarse classes, one trie for each level.
         is_long: bool by token id.
+        risky: the tokens that may repeat a name.
         short_tokens: mask of all other tokens, uint32 [num_mask_words].
-        counted_others: tries of the short and of the long tokens that are not in the counted slice.
+        counted_others: tries of the short and of the long tokens that are not in the counted slice, without those that no string allows.
         no_tokens: an empty mask, uint32 [num_mask_words].
         no_ids: an empty array, int32 [0].
         end_ids: int32, the end tokens.
@@ -128,19 +137,18 @@ class VocabularyIndex:
         self.no_tokens: NDArray[np.uint32] = np.zeros(self.num_words, dtype=np.uint32)
         self.no_ids: NDArray[np.int32] = np.empty(0, dtype=np.int32)
         self.end_ids: NDArray[np.int32] = np.array(sorted(vocabulary.eos_token_ids), dtype=np.int32)
+        self._in_strings = self._walked(string_body(), ends=True)
         self.slices: dict[int, Slice] = {
             STRING_SLICE: self._body_slice(string_body()),
-            NAME_SLICE: self._body_slice(string_body("name")),
-            SHORT_NAME_SLICE: self._body_slice(string_body("short")),
         }
         self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
         self.coarse_tries: tuple[CoarseTokenTrie, ...] = coarse_token_tries(self.trie, self.num_words, cache)
+        self.risky = RiskyTokens.of(self.trie.data, self.trie.offsets, self.trie.order)
         self.is_long: NDArray[np.bool_] = np.zeros(32 * self.num_words, dtype=np.bool_)
         self.is_long[: len(self.trie.offsets) - 1] = np.diff(self.trie.offsets) > REACH
         self.short_tokens: NDArray[np.uint32] = np.packbits(~self.is_long, bitorder="little").view(np.uint32)
         self.long_tokens = self.trie.part(self.trie.order[self.is_long[self.trie.order]])
-        bits = np.unpackbits(self.slices[COUNTED_SLICE].mask.view(np.uint8), bitorder="little")
-        self.counted_others = self._split(self.trie.order[bits[self.trie.order] == 0])
+        self.counted_others = self._split(self._others(self.slices[COUNTED_SLICE].mask, inside=True))
         self._code_points = self._count_code_points()
         self._counted: dict[int, NDArray[np.uint32]] = {}
         self._short = {room: self._short_slice(room) for room in SHORT}
@@ -152,6 +160,11 @@ class VocabularyIndex:
         if found is None:
             found = self._local.workspace = Workspace(self.trie.max_depth, len(self.trie.order))
         return found
+
+    @functools.cached_property
+    def byte_kinds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The trie with what bytes stand below each record, see `byte_kinds`."""
+        return byte_kinds(self.trie)
 
     @property
     def max_depth(self) -> int:
@@ -175,9 +188,17 @@ class VocabularyIndex:
         return next((self._short[room] for room in SHORT if room <= length), None)
 
     def _short_slice(self, room: int) -> Slice:
-        mask = self.counted(room)
-        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
-        return Slice(mask, self.trie.part(self.trie.order[bits[self.trie.order] == 0]))
+        return self._slice(self.counted(room))
+
+    def _slice(self, mask: NDArray[np.uint32]) -> Slice:
+        return Slice(mask, self.trie.part(self._others(mask)), self.trie.part(self._others(mask, inside=True)))
+
+    def _others(self, mask: NDArray[np.uint32], *, inside: bool = False) -> NDArray[np.int32]:
+        """The tokens that are not in a mask; inside: only those that some JSON string allows."""
+        found = self._in_strings & ~mask if inside else ~mask
+        order = self.trie.order
+        others: NDArray[np.int32] = order[np.unpackbits(found.view(np.uint8), bitorder="little")[order] == 1]
+        return others
 
     def _split(self, token_ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         is_long = self.is_long[token_ids]
@@ -194,8 +215,18 @@ class VocabularyIndex:
         return found
 
     def _body_slice(self, body: NDArray[np.int32]) -> Slice:
+        return self._slice(self._walked(body))
+
+    def _walked(self, body: NDArray[np.int32], *, ends: bool = False) -> NDArray[np.uint32]:
+        """The tokens that may follow in a string, uint32 [num_mask_words]. ends: with any bytes after its closing quote."""
         tables = Tables(Budget())
-        start, _ = add_body(tables, body, lambda rows, first: None)
+        anything = tables.add_state(row := tables.add_row())
+        tables.rows[row] = anything
+
+        def close(rows: NDArray[np.int32], _: int) -> None:
+            rows[0, QUOTE] = anything
+
+        start, _ = add_body(tables, body, close if ends else lambda rows, first: None)
         snapshot = tables.publish()
         workspace = self.workspace
         code = walks.walk(
@@ -216,9 +247,8 @@ class VocabularyIndex:
         )
         assert code == OK
         mask = np.empty(self.num_words, dtype=np.uint32)
-        walks.write_mask(self.no_tokens, workspace.ids[: workspace.out[7]], mask)
-        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
-        return Slice(mask, self.trie.part(self.trie.order[bits[self.trie.order] == 0]))
+        Mask(self.no_tokens, workspace.ids[: workspace.out[7]]).write(mask.view(np.int32))
+        return mask
 
 
 def start_configuration(state: int) -> NDArray[np.int64]:

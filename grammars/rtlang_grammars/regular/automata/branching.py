@@ -15,17 +15,19 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.regular.characters.byte_spellings import (
     UTF8_LEADS,
+    DecoderPhase,
     DecoderState,
     code_point_ranges,
     edges,
     lead_state,
     shape,
 )
-from rtlang_grammars.regular.characters.code_points import MAX_CODE_POINT, CodePoints
+from rtlang_grammars.regular.characters.code_points import FIRST_SURROGATE, LAST_SURROGATE, MAX_CODE_POINT, CodePoints
 from rtlang_grammars.regular.characters.partition import Partition
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
 _PREFERRED = "a0bcdefghijklmnopqrstuvwxyz123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "".join(map(chr, range(0x20, 0x7F)))
+_NO_LEAD = 0xFF
 _MAX_CACHED = 4096
 """Cached dispatches per partition; a partition of all of Unicode needs a few hundred."""
 
@@ -126,6 +128,8 @@ class CharacterDecoder:
 
     def _classes_of(self, state: DecoderState) -> tuple[int, ...]:
         partition = self.partition
+        if state.phase is DecoderPhase.CONTINUATION:
+            return partition.sorted_classes_within(state.first, state.last)
         ranges = code_point_ranges(state)
         if len(ranges) == 1:
             return partition.sorted_classes_within(*ranges[0])
@@ -138,9 +142,13 @@ class CharacterDecoder:
         index = np.zeros(256, np.uint8)
         numbers: dict[object, int] = {}
         targets: list[tuple[DecoderState | None, tuple[int, ...]]] = []
-        for low, high, following, first in edges(state):
+        partition, known = self.partition, edges(state)
+        at = 0
+        while at < len(known):
+            low, high, following, first = known[at]
+            at += 1
             if following is None:
-                for start, stop, number in self.partition.ranges_within(first, first + high - low):
+                for start, stop, number in partition.ranges_within(first, first + high - low):
                     target = numbers.get(number)
                     if target is None:
                         target = numbers[number] = len(numbers) + 1
@@ -154,6 +162,18 @@ class CharacterDecoder:
                 target = numbers[key] = len(numbers) + 1
                 targets.append((following, classes))
             index[low : high + 1] = target
+            if len(classes) == 1:  # most neighbours are blocks of the same class and size
+                last, size = partition.last_alike(following.first), following.last - following.first + 1
+                if following.phase is DecoderPhase.CONTINUATION and size == 64**following.level:
+                    num_blocks = min(
+                        (last + 1 - following.first) // size - 1, len(known) - at - 1
+                    )  # the last may be smaller
+                    if num_blocks > 0:
+                        index[high + 1 : high + 1 + num_blocks] = target
+                        at += num_blocks
+                while at < len(known) and _is_alike(known[at].state, following, size, last):
+                    index[known[at].low : known[at].high + 1] = target
+                    at += 1
         return ByteDispatch(index, tuple(targets))
 
     def _make_boundary(self, is_json_string: bool) -> BoundaryDispatch:
@@ -162,23 +182,16 @@ class CharacterDecoder:
         index = np.empty(256, np.uint8)
         for first, stop, number in partition.ranges_within(0, 0x7F):
             index[first : stop + 1] = targets.setdefault(number, len(targets))
-        leads: list[DecoderState] = []
-        lead_classes: list[tuple[int, ...]] = []
-        known: dict[object, int] = {}  # states of one class are merged by shape
-        index[0x80:] = 0xFF
-        for high, run, states in _lead_runs():
-            in_run = self._classes_of(run)
-            is_one = len(in_run) == 1
-            for byte, state in states[:1] if is_one else states:
-                in_place = in_run if is_one else self._classes_of(state)
-                key: object = (shape(state), in_place) if len(in_place) == 1 else state
-                if key not in known:
-                    known[key] = len(leads)
-                    leads.append(state)
-                    lead_classes.append(in_place)
-                index[byte : high + 1 if is_one else byte + 1] = len(targets) + known[key]
+        beyond = partition.sorted_classes_within(0x80, MAX_CODE_POINT)
+        lead_classes: tuple[tuple[int, ...], ...]
+        if len(beyond) == 1:
+            leads, by_lead = _leads_alike()
+            lead_classes = (beyond,) * len(leads)
+        else:
+            leads, lead_classes, by_lead = self._leads()
+        index[0x80:] = by_lead + len(targets)
         dead = len(targets) + len(leads) + 1
-        index[index == 0xFF] = dead
+        index[0x80:][by_lead == _NO_LEAD] = dead
         if is_json_string:
             index[:0x20] = index[_QUOTE] = dead
             index[_BACKSLASH] = dead - 1
@@ -192,13 +205,44 @@ class CharacterDecoder:
         return BoundaryDispatch(
             by_byte=index,
             classes=tuple(targets),
-            leads=tuple(leads),
-            lead_classes=tuple(lead_classes),
+            leads=leads,
+            lead_classes=lead_classes,
             shapes=tuple(by_shape.values()),
             by_byte_in_shapes=renumbered[index],
-            beyond=partition.sorted_classes_within(0x80, MAX_CODE_POINT),
+            beyond=beyond,
             all_classes=tuple(range(partition.num_classes)),
         )
+
+    def _leads(self) -> tuple[tuple[DecoderState, ...], tuple[tuple[int, ...], ...], NDArray[np.uint8]]:
+        """The states after UTF-8 lead bytes, their classes, and for each byte from 0x80 on the index of its state."""
+        leads: list[DecoderState] = []
+        lead_classes: list[tuple[int, ...]] = []
+        known: dict[object, int] = {}  # states of one class are merged by shape
+        by_lead = np.full(0x80, _NO_LEAD, np.uint8)
+        for high, run, states in _lead_runs():
+            in_run = self._classes_of(run)
+            is_one = len(in_run) == 1
+            for byte, state in states[:1] if is_one else states:
+                in_place = in_run if is_one else self._classes_of(state)
+                key: object = (shape(state), in_place) if len(in_place) == 1 else state
+                if key not in known:
+                    known[key] = len(leads)
+                    leads.append(state)
+                    lead_classes.append(in_place)
+                by_lead[byte - 0x80 : (high if is_one else byte) - 0x7F] = known[key]
+        return tuple(leads), tuple(lead_classes), by_lead
+
+
+def _is_alike(state: DecoderState | None, other: DecoderState, size: int, last: int) -> bool:
+    """Whether all characters of `state` are of the class of `other`, up to `last`, and the two have one shape.
+
+    size: number of code points of `other`. Both states follow the same state.
+    """
+    if state is None or state.last > last or state.last - state.first + 1 != size:
+        return False
+    is_plain = state.phase is DecoderPhase.HEX and (state.last < FIRST_SURROGATE or other.first > LAST_SURROGATE)
+    is_block = state.phase is DecoderPhase.CONTINUATION and size == 64**state.level
+    return is_plain or is_block or state == other
 
 
 @cache
@@ -210,6 +254,21 @@ def _lead_runs() -> tuple[tuple[int, DecoderState, tuple[tuple[int, DecoderState
         assert len({shape(state) for _, state in states}) == 1
         found.append((high, run, states))
     return tuple(found)
+
+
+@cache
+def _leads_alike() -> tuple[tuple[DecoderState, ...], NDArray[np.uint8]]:
+    """As `CharacterDecoder._leads`, where all characters beyond ASCII are of one class."""
+    numbers: dict[tuple[int, ...], int] = {}
+    leads: list[DecoderState] = []
+    by_lead = np.full(0x80, _NO_LEAD, np.uint8)
+    for high, _, states in _lead_runs():
+        byte, state = states[0]
+        if shape(state) not in numbers:
+            numbers[shape(state)] = len(leads)
+            leads.append(state)
+        by_lead[byte - 0x80 : high - 0x7F] = numbers[shape(state)]
+    return tuple(leads), by_lead
 
 
 @lru_cache(maxsize=64)

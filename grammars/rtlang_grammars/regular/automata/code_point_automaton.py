@@ -165,6 +165,21 @@ class CodePointAutomaton:
                     near.append(earlier)
         return found
 
+    def is_endless(self, limit: int, budget: Budget) -> bool:
+        """Whether every beginning of a string can be completed in infinitely many ways; False if there are more than `limit` states.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        found = {self.start}
+        for state in (worklist := [self.start]):  # grows during iteration
+            following = set(self.moves(state, budget.renewed())) - {NO_STATE}
+            if not following or len(worklist) > limit:
+                return False
+            worklist += following - found
+            found |= following
+        return True
+
     def is_free(self, state: int) -> bool:
         """Whether every plain string is known to be allowed next; False may mean unknown."""
         with self._lock:

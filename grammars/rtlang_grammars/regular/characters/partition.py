@@ -113,23 +113,35 @@ class Partition:
         """The class of a code point, which must not be a surrogate."""
         return self.classes[bisect_right(self.firsts, code_point) - 1]
 
+    def last_alike(self, code_point: int) -> int:
+        """The last code point such that all from `code_point` to there are of one class."""
+        return self.lasts[bisect_right(self.firsts, code_point) - 1]
+
     def ranges_within(self, first: int, last: int) -> list[tuple[int, int, int]]:
         """The ranges (first, last, class) of an interval, clipped to it."""
-        found = []
-        at = max(bisect_right(self.firsts, first) - 1, 0)
-        while at < len(self.firsts) and self.firsts[at] <= last:
-            if self.lasts[at] >= first:
-                found.append((max(self.firsts[at], first), min(self.lasts[at], last), self.classes[at]))
-            at += 1
+        low, high = self._places_within(first, last)
+        found = list(zip(self.firsts[low:high], self.lasts[low:high], self.classes[low:high], strict=True))
+        if found:
+            begin, end, number = found[0]
+            found[0] = max(begin, first), end, number
+            begin, end, number = found[-1]
+            found[-1] = begin, min(end, last), number
         return found
+
+    def _places_within(self, first: int, last: int) -> tuple[int, int]:
+        """The first range that intersects an interval, and the first one behind it."""
+        low = max(bisect_right(self.firsts, first) - 1, 0)
+        return low + (self.lasts[low] < first), bisect_right(self.firsts, last)
 
     def sorted_classes_within(self, first: int, last: int) -> tuple[int, ...]:
         """The classes that occur in an interval, ascending. Fast for intervals within one range, which are most."""
         at = max(bisect_right(self.firsts, first) - 1, 0)
         if self.firsts[at] <= first and last <= self.lasts[at]:
             return (self.classes[at],)
-        return tuple(sorted(self.classes_within(first, last)))
+        low, high = self._places_within(first, last)
+        return tuple(sorted(set(self.classes[low:high])))
 
     def classes_within(self, first: int, last: int) -> frozenset[int]:
         """The classes that occur in an interval."""
-        return frozenset(number for _, _, number in self.ranges_within(first, last))
+        low, high = self._places_within(first, last)
+        return frozenset(self.classes[low:high])

@@ -1,9 +1,9 @@
 """DFAs for the JSON numbers on one side of a bound, built digit by digit.
 
 A number compares with a bound by its sign, then by its digits. Numbers with an exponent must be normalized: zero, or one nonzero
-digit before the point. Their exponents are compared first, so the digits after the letter only have to lie in an interval. Exponents
-range from -324 to 308. For a bound that is very large or very small, numbers that share many digits with it must be written with an
-exponent. `-0` counts as 0.
+digit before the point. Their exponents are compared first, so the digits after the letter only have to lie in an interval. Every
+other number may have an exponent of zero. Exponents range from -324 to 308. For a bound that is very large or very small,
+numbers that share many digits with it must be written with an exponent. `-0` counts as 0.
 """
 
 from __future__ import annotations
@@ -111,8 +111,7 @@ class _Builder:
         else:
             row[:10] = [self._state(("any", False, False), lambda row: self._any(row, False, False))] * 10
             row[_POINT] = self._any_point(may_scale)
-        if may_scale:
-            row[_LETTER] = self._scaled(_LOWEST, _HIGHEST)
+        row[_LETTER] = self._scaled(_LOWEST, _HIGHEST) if may_scale else self._scaled(0, 0)
         return True
 
     def _any_point(self, may_scale: bool) -> int:
@@ -169,8 +168,9 @@ class _Builder:
                 else:
                     row[digit] = self._whole_part(is_negative, position + 1, GREATER, None)
             row[_POINT] = self._fraction_part(is_negative, (0, total), mantissa, True)
-            row[_LETTER] = self._exponent_part(is_negative, mantissa)
-            return self._accepts(is_negative, LESS if total == EQUAL and self._fraction else total)
+            accepts = self._accepts(is_negative, LESS if total == EQUAL and self._fraction else total)
+            row[_LETTER] = self._exponent_part(is_negative, mantissa, accepts)
+            return accepts
 
         return self._state(("whole", is_negative, position, order, mantissa), fill)
 
@@ -192,8 +192,9 @@ class _Builder:
                 row[digit] = _NONE if after is None else self._fraction_part(is_negative, after, scaled, False)
             if is_point:
                 return False
-            row[_LETTER] = self._exponent_part(is_negative, mantissa)
-            return self._accepts(is_negative, _order(plain, self._fraction))
+            accepts = self._accepts(is_negative, _order(plain, self._fraction))
+            row[_LETTER] = self._exponent_part(is_negative, mantissa, accepts)
+            return accepts
 
         return self._state(("fraction", is_negative, plain, mantissa, is_point), fill)
 
@@ -202,10 +203,10 @@ class _Builder:
         after = _compare_next(comparison, digits, digit)
         return after if after[0] <= self._most_places else None
 
-    def _exponent_part(self, is_negative: bool, mantissa: _Comparison | None) -> int:
-        """After the letter of the exponent."""
+    def _exponent_part(self, is_negative: bool, mantissa: _Comparison | None, accepts: bool) -> int:
+        """After the letter of the exponent; `accepts`: of the number without it."""
         if mantissa is None:
-            return _NONE
+            return self._scaled(0, 0) if accepts else _NONE
         is_like = self._accepts(is_negative, _order(mantissa, self._mantissa))
         if self._accepts(is_negative, GREATER):
             return self._scaled(self._exponent + (not is_like), _HIGHEST)

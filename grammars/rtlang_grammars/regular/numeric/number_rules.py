@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol
 
 from rtlang_grammars.regular.numeric.decimal_order import decimal_digits
 
+MAX_EXTRA_ZEROS = 3
+"""Maximum number of zeros after the last decimal place that a multiple can have."""
 _ALL_DIFFERENT = tuple(range(10))
 _ZERO_OR_NOT = (0, *[1] * 9)
 
@@ -59,6 +61,7 @@ class _MultipleState(NamedTuple):
     is_scaled: bool = False  # the exponent is not 0
     has_exponent_minus: bool = False
     num_whole: int = 0  # if negated: digits before the point, at most 2
+    num_extra: int = 0  # zeros after the last decimal place of the step
 
 
 class Multiple:
@@ -102,8 +105,10 @@ class Multiple:
         if self.is_negated and not is_fraction:
             state = state._replace(num_whole=min(2, state.num_whole + 1))
         if state.is_beyond or (is_fraction and state.places == self.places):
-            if not digit or state.is_beyond:
+            if state.is_beyond or (not digit and self.is_negated):
                 return state
+            if not digit:
+                return state._replace(num_extra=state.num_extra + 1) if state.num_extra < MAX_EXTRA_ZEROS else None
             beyond = _MultipleState(0, 0, 0, is_zero=False, is_beyond=True, num_whole=state.num_whole)
             return beyond if self.is_negated else None
         places = state.places + is_fraction

@@ -36,12 +36,17 @@ class Flags:
 
 
 class Source:
-    """A pattern and a read position. Owned by one parse."""
+    """A pattern and a read position. Owned by one parse.
 
-    __slots__ = ("is_ecma", "position", "text")
+    Attributes:
+        references: the groups to which backreferences refer, by number or name, and the positions of these; None: they are errors.
+    """
 
-    def __init__(self, text: str, dialect: Dialect) -> None:
+    __slots__ = ("is_ecma", "position", "references", "text")
+
+    def __init__(self, text: str, dialect: Dialect, references: list[tuple[str | int, int]] | None = None) -> None:
         self.text, self.position, self.is_ecma = text, 0, dialect is Dialect.ECMA
+        self.references = references
 
     def peek(self) -> str:
         """Return the next character without consuming it; empty at the end."""
@@ -126,7 +131,9 @@ def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints |
     if letter == "0" or (letter in "1234567" and not source.is_ecma and (in_class or _has_octal_digits(source))):
         return _octal(letter, source, start)
     if letter in "123456789" or letter == "k":
-        raise source.error("backreferences are not supported: they are not regular", start)
+        if source.references is None or in_class:
+            raise source.error("backreferences are not supported: they are not regular", start)
+        return _reference(letter, source, start)
     if source.is_ecma:
         if letter == "c" and source.peek().isalpha() and source.peek().isascii():
             return ord(source.next("an escape")) % 32
@@ -272,6 +279,20 @@ def _has_octal_digits(source: Source) -> bool:
     """Whether two more octal digits follow; then the escape is octal and not a backreference."""
     following = source.text[source.position : source.position + 2]
     return len(following) == 2 and _OCTAL.issuperset(following)
+
+
+def _reference(letter: str, source: Source, start: int) -> int:
+    """Record a backreference; any character stands for what it matches."""
+    name = letter
+    if letter == "k":
+        if not source.take("<"):
+            raise source.error("expected the name of a group", start)
+        name = source.until(">", "a group name")
+    while letter != "k" and source.peek() and source.peek() in "0123456789":
+        name += source.next("an escape")
+    assert source.references is not None
+    source.references.append((int(name) if letter != "k" else name, start))
+    return 0
 
 
 def _octal(first: str, source: Source, start: int) -> int:

@@ -53,6 +53,22 @@ def parse_pattern(pattern: str, dialect: Dialect, budget: Budget) -> Node:
     return _Parser(Source(pattern, dialect), budget).parse()
 
 
+def check_pattern(pattern: str, dialect: Dialect, budget: Budget) -> None:
+    """Check the syntax of a pattern, which may have backreferences to its groups.
+
+    Raises:
+        GrammarError: as `parse_pattern`; or a backreference to a group that does not exist.
+    """
+    budget.check_source(pattern)
+    references: list[tuple[str | int, int]] = []
+    source = Source(pattern, dialect, references)
+    parser = _Parser(source, budget)
+    parser.parse()
+    for group, position in references:
+        if group not in parser.names and not (isinstance(group, int) and group <= parser.num_captured):
+            raise source.error(f"there is no group {group}", position)
+
+
 class _Parser:
     """The state of one call of `parse_pattern`."""
 
@@ -61,6 +77,7 @@ class _Parser:
         self.flags = Flags()
         self.groups: list[_Group] = []
         self.names: set[str] = set()
+        self.num_captured = 0
         self.num_assertions = 0
         self.can_repeat = False
 
@@ -191,7 +208,10 @@ class _Parser:
                 self._push(kind, start, self.flags)
                 return
         source.position += 1
-        if not source.take("?") or source.take(":"):
+        if not source.take("?"):
+            self.num_captured += 1
+            self._push(_Kind.GROUP, start, self.flags)
+        elif source.take(":"):
             self._push(_Kind.GROUP, start, self.flags)
         elif source.take("<" if source.is_ecma else "P<"):
             name = source.until(">", "a group name")
@@ -200,6 +220,7 @@ class _Parser:
             if not source.is_ecma and name in self.names:
                 raise source.error(f"duplicate group name {name!r}", start)
             self.names.add(name)
+            self.num_captured += 1
             self._push(_Kind.GROUP, start, self.flags)
         elif not source.is_ecma and source.take("#"):
             source.until(")", "a comment")

@@ -96,12 +96,22 @@ def _hostname() -> Language:
     return names.bounded(1, MAX_LENGTH)
 
 
-def _email(beyond: str) -> Language:
-    atom = _ATOM if not beyond else _ATOM[:-1] + beyond + "]"
-    local = rf'(?:{atom}+(?:\.{atom}+)*|"(?:[{_QUOTED}{beyond}]|\\[\x20-\x7e])*")'
+def _mailbox(beyond: str) -> str:
+    """A pattern of the part before the @, with the sign; `beyond`: characters beyond ASCII, as in a character class."""
+    atom = rf"[{beyond}{_ATOM[1:]}"
+    return rf'(?:{atom}+(?:\.{atom}+)*|"(?:[{_QUOTED}{beyond}]|\\[\x20-\x7e])*")@'
+
+
+def _email(beyond: str = "") -> Language:
+    """Mailboxes of RFC 5321 with domains in ASCII."""
     literal = rf"\[(?:{IPV4}|[Ii][Pp][Vv]6:{IPV6})\]"
-    label = rf"[A-Za-z0-9{beyond}](?:[A-Za-z0-9{beyond}-]*[A-Za-z0-9{beyond}])?"
-    return compile_regex(rf"{local}@(?:{label}(?:\.{label})*|{literal})")
+    label = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+    return compile_regex(rf"{_mailbox(beyond)}(?:{label}(?:\.{label})*|{literal})")
+
+
+def _idn_email() -> Language:
+    """The same, with any character in the mailbox (RFC 6531) and internationalized domains, without A-labels beside U-labels."""
+    return _email(_BEYOND_ASCII).union(compile_regex(_mailbox(_BEYOND_ASCII)).concat(idn_hostname()))
 
 
 _MAKERS: dict[str, Callable[[], Language]] = {
@@ -109,8 +119,8 @@ _MAKERS: dict[str, Callable[[], Language]] = {
     "time": _time,
     "date-time": _date_time,
     "duration": _pattern(rf"P(?:\d+W|{_DURATION_DATE}(?:{_DURATION_TIME})?|{_DURATION_TIME})"),
-    "email": lambda: _email(""),
-    "idn-email": lambda: _email(_BEYOND_ASCII),
+    "email": _email,
+    "idn-email": _idn_email,
     "hostname": _hostname,
     "host-name": _hostname,
     "idn-hostname": idn_hostname,

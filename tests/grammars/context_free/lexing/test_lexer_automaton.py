@@ -11,8 +11,8 @@ from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars_bench.random_lark_grammars import random_grammar, random_texts
 from tests.support.lexed_grammars import accepts, lexed_grammar
-from tests.support.random_lexed_grammars import random_grammar, random_texts
 
 WORDS = "%import common.WS\n%ignore WS\n"
 COMMENTS = 'start: "x" "ab"\n%ignore /#[^\\n]*/\n%ignore " "\n%ignore "\\n"\n'

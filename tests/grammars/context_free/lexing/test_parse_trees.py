@@ -7,6 +7,7 @@ import pytest
 
 from rtlang_grammars.context_free.lexing.parse_trees import parse_tree
 from rtlang_grammars.spec.constraint import Lexer
+from rtlang_grammars.spec.errors import GrammarError
 
 CALCULATOR = """
 ?start: sum
@@ -71,3 +72,39 @@ def test_without_a_lexer_the_parser_cuts_the_text() -> None:
     assert [str(token) for token in tree.children] == ["a", "b"]
     with pytest.raises(ValueError, match="incomplete"):
         parse_tree(source, "select afromb")
+
+
+CHAT = """
+start: turn+
+turn: IM_START role "\\n" words IM_END
+!role: "user" | "assistant"
+words: (WORD | CALL)*
+WORD: /[a-zé]+/
+%ignore " "
+"""
+TOKENS = {"IM_START": "<|im_start|>", "IM_END": "<|im_end|>", "CALL": "<|c|>"}
+
+
+@pytest.mark.parametrize("lexer", list(Lexer))
+def test_special_tokens_stand_in_trees_under_their_names(lexer: Lexer) -> None:
+    text = "<|im_start|>user\nsay é it <|c|> <|c|>now<|im_end|><|im_start|>assistant\n<|im_end|>"
+    ours = CHAT
+    for name, written in TOKENS.items():
+        ours = ours.replace(name, written)
+    theirs = CHAT + "".join(f'{name}: "{written}"\n' for name, written in TOKENS.items())
+    expected, found = lark.Lark(theirs, parser="lalr").parse(text), parse_tree(ours, text, lexer)
+    assert [str(each) for each in tokens_of(found)] == [str(each) for each in tokens_of(expected)]
+    assert [TOKENS.get(each.type, each.type) for each in tokens_of(expected)] == [
+        each.type for each in tokens_of(found)
+    ]
+    assert [each.data for each in found.iter_subtrees()] == [each.data for each in expected.iter_subtrees()]
+    places = [
+        [(each.line, each.column, each.start_pos, each.end_pos) for each in tokens_of(tree)]
+        for tree in (found, expected)
+    ]
+    assert places[0] == places[1]
+
+
+def test_a_grammar_with_ids_has_no_trees() -> None:
+    with pytest.raises(GrammarError, match=r"<\[5\]>: a text does not show ids"):
+        parse_tree('start: "a" <[5]>', "a")

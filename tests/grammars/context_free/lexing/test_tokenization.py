@@ -9,8 +9,8 @@ from rtlang_grammars.context_free.lexing.tokenization import MAX_BACK, Lexeme, T
 from rtlang_grammars.machine.lexing import layout
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars_bench.random_lark_grammars import random_grammar, random_texts
 from tests.support.lexed_grammars import accepts, lexed_grammar
-from tests.support.random_lexed_grammars import random_grammar, random_texts
 
 
 def test_random_texts_are_accepted_by_both_or_none() -> None:

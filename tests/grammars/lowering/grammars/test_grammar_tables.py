@@ -9,12 +9,11 @@ import lark
 import numpy as np
 import pytest
 
-from rtlang_grammars.api.backends import create_backend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_constraint
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.protocols import GrammarBackend
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -58,8 +57,8 @@ GRAMMARS = {
 
 
 @functools.cache
-def backend() -> GrammarBackend:
-    return create_backend("rtlang", VOCABULARY)
+def backend() -> RtlangBackend:
+    return RtlangBackend.create(VOCABULARY)
 
 
 @functools.cache

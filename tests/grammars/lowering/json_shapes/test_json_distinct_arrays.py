@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from rtlang_grammars.api.backends import create_backend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.report import KeywordStatus
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
-from rtlang_grammars.spec.protocols import GrammarBackend
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -30,8 +29,8 @@ VALUES: list[list[Any]] = [
 
 
 @functools.cache
-def backend() -> GrammarBackend:
-    return create_backend("rtlang", VOCABULARY)
+def backend() -> RtlangBackend:
+    return RtlangBackend.create(VOCABULARY)
 
 
 def matcher_of(schema: Any) -> MachineMatcher:

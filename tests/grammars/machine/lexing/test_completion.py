@@ -9,8 +9,8 @@ import pytest
 
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars_bench.random_lark_grammars import random_grammar
 from tests.support.lexed_grammars import lexed_grammar, place_after
-from tests.support.random_lexed_grammars import random_grammar
 
 
 def test_completions_of_random_grammars_complete() -> None:
@@ -33,7 +33,7 @@ def test_completions_of_random_grammars_complete() -> None:
             reached = place_after(grammar, found, place.configuration)
             assert reached is not None, (source, found)
             assert reached.is_complete, (source, found)
-            mask = np.unpackbits(grammar.mask(place.configuration).view(np.uint8), bitorder="little")
+            mask = np.unpackbits(grammar.mask(place.configuration).base.view(np.uint8), bitorder="little")
             tokens = [i for i in np.flatnonzero(mask).tolist() if grammar.index.vocabulary.token_bytes[i]]
             if not tokens:
                 break

@@ -15,7 +15,7 @@ from rtlang_grammars.spec.errors import GrammarError
 
 _SYMBOLS = "0123456789-+.e"
 _JSON = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]{1,3})?")
-_NORMAL = re.compile(r"-?([1-9]|0(?=(\.0+)?e))(\.[0-9]+)?e.*")
+_NORMAL = re.compile(r"-?([1-9]|0(?=(\.0+)?e))(\.[0-9]+)?e.*|.*e[+-]?0+")
 BOUNDS = [Fraction(text) for text in ("0", "7", "10", "-12", "99.5", "0.03", "-0.9", "250", "1.05", "-1e3", "4e-4")]
 
 

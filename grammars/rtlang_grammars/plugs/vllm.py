@@ -1,0 +1,217 @@
+"""A structured-output backend for `vllm` (its V1 engine).
+
+`structured_outputs_config={"backend": "rtlang"}` chooses it. `vllm` calls `register` in every process by the entry point
+`vllm.general_plugins`; a program calls it once itself if it makes a `StructuredOutputsConfig` before an engine. `vllm` has no registry of
+these backends, so `register` wraps the three places that name them: the setting's type, the check of a request, and the choice of the
+backend. Requests for other backends pass through unchanged.
+
+Masks are made without scores, so a text that `max_tokens` cuts off may be incomplete. numba is loaded when the first grammar is needed: the
+workers of `vllm` 0.32 fail to start in a process that has loaded it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import torch
+from pydantic.dataclasses import rebuild_dataclass
+from vllm.config.structured_outputs import StructuredOutputsConfig
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import SamplingParams, StructuredOutputsParams
+from vllm.v1.structured_output import StructuredOutputManager
+from vllm.v1.structured_output.backend_types import (
+    StructuredOutputBackend,
+    StructuredOutputGrammar,
+    StructuredOutputOptions,
+)
+from vllm.v1.structured_output.request import get_structured_output_key
+from vllm.v1.structured_output.utils import grammar_is_likely_lark
+
+from rtlang_grammars.schema.reading.report import Report
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from rtlang_grammars.api.rtlang_backend import RtlangGrammar
+
+_NAME = "rtlang"
+_KINDS = {
+    StructuredOutputOptions.JSON: ConstraintKind.JSON_SCHEMA,
+    StructuredOutputOptions.REGEX: ConstraintKind.REGEX,
+    StructuredOutputOptions.CHOICE: ConstraintKind.CHOICE,
+}
+
+
+def constraint_of(request_type: StructuredOutputOptions, grammar_spec: str) -> Constraint:
+    """The constraint of a request: a schema, any JSON object, a regular expression, choices, a Lark grammar or GBNF.
+
+    Raises:
+        GrammarError: structural tags, which have no constraint here.
+    """
+    if request_type in _KINDS:
+        return Constraint(_KINDS[request_type], grammar_spec)
+    if request_type is StructuredOutputOptions.JSON_OBJECT:
+        return Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "object"}')
+    if request_type is StructuredOutputOptions.GRAMMAR:
+        kind = ConstraintKind.LARK if grammar_is_likely_lark(grammar_spec) else ConstraintKind.GBNF
+        return Constraint(kind, grammar_spec)
+    raise GrammarError(f"{request_type.name.lower()}: expected json, json_object, regex, choice or grammar")
+
+
+def report_of(params: StructuredOutputsParams) -> Report | None:
+    """The status of every keyword of a request's schema, without an engine; None for requests without a schema.
+
+    Raises:
+        GrammarError: the request would be refused; names the JSON pointer or the line and column.
+    """
+    from rtlang_grammars.lowering.compilation import check_constraint
+
+    report = check_constraint(constraint_of(*get_structured_output_key(params)))
+    if report is not None:
+        report.refuse_checked()
+    return report
+
+
+@dataclass
+class RtlangStructuredOutputBackend(StructuredOutputBackend):  # type: ignore[misc]
+    """Compiles the requests of one engine."""
+
+    def __post_init__(self) -> None:
+        self._vocabulary = Vocabulary.from_tokenizer(self.tokenizer, vocab_size=self.vocab_size)
+        from rtlang_grammars.api.rtlang_backend import RtlangBackend
+
+        self._backend = RtlangBackend.create(self._vocabulary)
+
+    def compile_grammar(
+        self,
+        request_type: StructuredOutputOptions,
+        grammar_spec: str,
+        stop_token_ids: set[int] | None = None,
+    ) -> RtlangStructuredOutputGrammar:
+        """Compile one request.
+
+        Args:
+            stop_token_ids: tokens that stop the request, beside the end tokens of the tokenizer; allowed where the text is complete.
+        Raises:
+            GrammarError: the request cannot be enforced; names the JSON pointer or the line and column.
+        """
+        grammar = self._backend.compile(constraint_of(request_type, grammar_spec))
+        stops = {token_id for token_id in stop_token_ids or () if 0 <= token_id < self.vocab_size}
+        return RtlangStructuredOutputGrammar(grammar, frozenset(stops - self._vocabulary.eos_token_ids))
+
+    def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
+        """Rows of int32 words, [max_num_seqs, ceil(vocab_size / 32)], that allow every token."""
+        return torch.full((max_num_seqs, self._vocabulary.num_mask_words), -1, dtype=torch.int32)
+
+    def destroy(self) -> None:
+        """Nothing is held outside this object."""
+
+
+class RtlangStructuredOutputGrammar(StructuredOutputGrammar):  # type: ignore[misc]
+    """Follows one request. Owned by it.
+
+    Attributes:
+        report: status of every keyword of the schema; None without a schema.
+    """
+
+    def __init__(self, grammar: RtlangGrammar, stop_ids: frozenset[int]) -> None:
+        """`stop_ids`: tokens that stop the request, beside the end tokens of the vocabulary."""
+        self.report = grammar.report
+        self._grammar, self._matcher = grammar, grammar.matcher()
+        self._stop_ids, self._has_stopped = stop_ids, False
+        self._stops = np.array(sorted(stop_ids), dtype=np.int64)
+
+    def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
+        """Advance by some tokens; those after an end token are ignored. False, and nothing changes, if one is not allowed."""
+        for num_accepted, token_id in enumerate(tokens):
+            if self.is_terminated():
+                break
+            if not self._accept(token_id):
+                self.rollback(num_accepted)
+                return False
+        return True
+
+    def validate_tokens(self, tokens: list[int]) -> list[int]:
+        """The longest beginning of some tokens that may follow. Changes nothing."""
+        num_accepted = 0
+        while num_accepted < len(tokens) and not self.is_terminated() and self._accept(tokens[num_accepted]):
+            num_accepted += 1
+        self.rollback(num_accepted)
+        return tokens[:num_accepted]
+
+    def _accept(self, token_id: int) -> bool:
+        if token_id not in self._stop_ids:
+            return self._matcher.accept_token(token_id)
+        self._has_stopped = self._matcher.is_accepting
+        return self._has_stopped
+
+    def rollback(self, num_tokens: int) -> None:
+        """Take back the last tokens; an end token counts as one."""
+        if num_tokens and self._has_stopped:
+            self._has_stopped, num_tokens = False, num_tokens - 1
+        self._matcher.rollback(num_tokens)
+
+    def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
+        """Write the allowed tokens into one row of a bitmask; end tokens and stop tokens exactly where the text is complete."""
+        row = bitmask[batch_index].numpy()
+        self._matcher.fill_bitmask(row)
+        words, bits = row.view(np.uint32), np.uint32(1) << (self._stops & 31).astype(np.uint32)
+        if self._matcher.is_accepting:
+            np.bitwise_or.at(words, self._stops >> 5, bits)
+        else:
+            np.bitwise_and.at(words, self._stops >> 5, ~bits)
+
+    def is_terminated(self) -> bool:
+        """Whether an end token or a stop token was accepted, after which `vllm` masks nothing."""
+        return self._has_stopped or (self._matcher.is_terminated and not self._matcher.is_accepting)
+
+    def reset(self) -> None:
+        """Go back to the start of the text."""
+        self._matcher, self._has_stopped = self._grammar.matcher(), False
+
+
+def register() -> None:
+    """Make `rtlang` a choice of `structured_outputs_config.backend`, beside those of `vllm`. Harmless if called again."""
+    if getattr(StructuredOutputManager.grammar_init, "knows_rtlang", False):
+        return
+    _add_to_setting()
+    own_check = SamplingParams._validate_structured_outputs
+    own_init = StructuredOutputManager.grammar_init
+
+    @functools.wraps(own_check)
+    def check(self: SamplingParams, model_config: Any, config: StructuredOutputsConfig | None, tokenizer: Any) -> None:
+        if config is None or self.structured_outputs is None or config.backend != _NAME:
+            own_check(self, model_config, config, tokenizer)
+            return
+        if tokenizer is None or model_config.is_diffusion:
+            raise VLLMValidationError("structured outputs need a tokenizer and a model that writes from left to right")
+        try:
+            report_of(self.structured_outputs)
+        except GrammarError as error:
+            raise VLLMValidationError(str(error), parameter="structured_outputs") from error
+        self.structured_outputs._backend = _NAME
+
+    @functools.wraps(own_init)
+    def grammar_init(self: StructuredOutputManager, request: Any) -> None:
+        is_ours = self.vllm_config.structured_outputs_config.backend == _NAME
+        if self.backend is None and is_ours and request.structured_output_request is not None:
+            vocab_size = self.vllm_config.model_config.get_vocab_size()
+            self.backend = RtlangStructuredOutputBackend(self.vllm_config, self.tokenizer, vocab_size)
+        own_init(self, request)
+
+    grammar_init.knows_rtlang = True  # type: ignore[attr-defined]
+    SamplingParams._validate_structured_outputs = check
+    StructuredOutputManager.grammar_init = grammar_init
+
+
+def _add_to_setting() -> None:
+    """Add the name to the values that the setting may have."""
+    field = StructuredOutputsConfig.__dataclass_fields__["backend"]
+    names = Literal[(*get_args(field.type), _NAME)]  # type: ignore[valid-type]
+    field.type = StructuredOutputsConfig.__annotations__["backend"] = names
+    StructuredOutputsConfig.__pydantic_fields__["backend"].annotation = names
+    rebuild_dataclass(StructuredOutputsConfig, force=True)

@@ -1,0 +1,158 @@
+"""Grammars with a lexer as flat arrays and plain data: `dump`, and `StoredTables`, which are made from that.
+
+Stored tables know the contexts that were compiled. Where parser stacks meet whose contexts were never joined, the grammar is compiled after
+all: the numbers of a second compile are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.machine.lexing.layout import Ints, Lexer, Parser
+from rtlang_grammars.machine.lexing.tables import Automaton, LexedTables, Rules
+
+Arrays: TypeAlias = Sequence[NDArray[Any]]
+
+_AUTOMATON = ("following", "winners", "num_behind")
+_RULES = ("gotos", "heads", "sizes", "symbols", "kernels")
+_COUNTS = ("num_classes", "end_class", "class_sizes")
+_TYPES = ("int32", "int64", "uint8")
+
+
+def dump(tables: LexedTables) -> tuple[dict[str, Any], list[Ints]]:
+    """Tables as JSON data and int32 arrays."""
+    automaton, rules = tables.automaton, tables.rules
+    arrays: list[NDArray[Any]] = [
+        *tables.parser,
+        *tables.lexer,
+        *(getattr(automaton, name) for name in _AUTOMATON),
+        *(getattr(rules, name) for name in _RULES),
+        np.array(automaton.is_start, dtype=np.int32),
+    ]
+    plain = {
+        "arrays": [[_TYPES.index(str(each.dtype)), *each.shape] for each in arrays],
+        "ignored": sorted(tables.ignored),
+        "num_terminals": tables.num_terminals,
+        "token_sets": sorted(tables.token_sets),
+        "start_head": rules.start_head,
+        "pending": [[state, sorted(each)] for state, each in enumerate(automaton.pending) if each],
+        "first_bytes": [each.decode("latin-1") for each in automaton.first_bytes],
+        **{name: getattr(automaton, name) for name in _COUNTS},
+    }
+    return plain, [_as_ints(each) for each in arrays]
+
+
+def _as_ints(array: NDArray[Any]) -> Ints:
+    """A copy that later joins of contexts do not change."""
+    flat = array.reshape(-1)
+    return flat.view(np.int32).copy() if flat.dtype == np.int64 else flat.astype(np.int32)
+
+
+def _restored(kind: int, shape: list[int], data: Ints) -> NDArray[Any]:
+    flat = data.view(np.int64) if _TYPES[kind] == "int64" else data.astype(_TYPES[kind])
+    if len(flat) != np.prod(shape, dtype=np.int64):
+        raise ValueError("an array has another shape than stored")
+    return flat.reshape(shape).copy()  # compiled code would be compiled again for arrays that cannot be written to
+
+
+@dataclass(slots=True, eq=False)
+class _StoredAutomaton:
+    """See `machine.lexing.tables.Automaton`."""
+
+    num_classes: int
+    end_class: int
+    class_sizes: list[int]
+    first_bytes: list[bytes]
+    following: Ints
+    winners: Ints
+    num_behind: Ints
+    is_start: list[bool]
+    pending: list[frozenset[tuple[int, int]]]
+
+
+@dataclass(eq=False)
+class _StoredRules:
+    """See `machine.lexing.tables.Rules`."""
+
+    gotos: Ints
+    heads: Ints
+    sizes: Ints
+    symbols: Ints
+    kernels: Ints
+    start_head: int
+
+    @cached_property
+    def rule_symbols(self) -> list[tuple[int, ...]]:
+        """For each rule its symbols."""
+        ends = np.cumsum(self.sizes).tolist()
+        symbols = self.symbols.tolist()
+        return [tuple(symbols[end - size : end]) for end, size in zip(ends, self.sizes.tolist(), strict=True)]
+
+
+class StoredTables:
+    """See `machine.lexing.tables.LexedTables`. Used like those, by one thread at a time."""
+
+    def __init__(self, plain: dict[str, Any], arrays: Sequence[Ints], compiled: Callable[[], LexedTables]) -> None:
+        """Restore dumped tables.
+
+        Args:
+            compiled: compiles the grammar.
+        Raises:
+            ValueError, KeyError, TypeError, IndexError: the data does not come from `dump`.
+        """
+        if len(plain["arrays"]) != len(arrays):
+            raise ValueError("another number of arrays than stored")
+        found = [_restored(kind, shape, data) for (kind, *shape), data in zip(plain["arrays"], arrays, strict=True)]
+        num_parser, num_lexer = len(Parser._fields), len(Lexer._fields)
+        self.parser, self.lexer = Parser(*found[:num_parser]), Lexer(*found[num_parser : num_parser + num_lexer])
+        following, winners, num_behind, *of_rules, is_start = found[num_parser + num_lexer :]
+        pending: list[frozenset[tuple[int, int]]] = [frozenset()] * len(following)
+        for state, pairs in plain["pending"]:
+            pending[state] = frozenset((int(terminal), int(num_bytes)) for terminal, num_bytes in pairs)
+        self.automaton: Automaton = _StoredAutomaton(
+            **{name: plain[name] for name in _COUNTS},
+            first_bytes=[each.encode("latin-1") for each in plain["first_bytes"]],
+            following=following,
+            winners=winners,
+            num_behind=num_behind,
+            is_start=[bool(each) for each in is_start.tolist()],
+            pending=pending,
+        )
+        self.rules: Rules = _StoredRules(**dict(zip(_RULES, of_rules, strict=True)), start_head=plain["start_head"])
+        self.ignored = frozenset(plain["ignored"])
+        self.num_terminals: int = plain["num_terminals"]
+        self.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
+        self._compiled = compiled
+        self._tables: LexedTables | None = None
+
+    @property
+    def num_states(self) -> int:
+        """States of the lexer and of the parser."""
+        return len(self.automaton.following) + len(self.parser.actions)
+
+    @property
+    def num_rows(self) -> int:
+        """States of the lexer."""
+        return len(self.automaton.following)
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the arrays."""
+        return sum(array.nbytes for group in (self.parser, self.lexer) for array in group)
+
+    def join(self, one: int, other: int) -> None:
+        """See `LexedTables.join`; compiles the grammar the first time.
+
+        Raises:
+            GrammarError: there are too many contexts, or the grammar takes too long to compile.
+        """
+        if self._tables is None:
+            self._tables = self._compiled()
+        self._tables.join(one, other)
+        self.parser, self.lexer, self.automaton = self._tables.parser, self._tables.lexer, self._tables.automaton

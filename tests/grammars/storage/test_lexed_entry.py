@@ -1,0 +1,92 @@
+"""Grammars with a lexer on disk: a later process has the same masks, and compiles only to join contexts that never met."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
+from rtlang_grammars.lowering.lexed_tables import LexedTables
+from rtlang_grammars.machine.lexing.completion import LexedCompletion
+from rtlang_grammars.machine.lexing.grammar import LexedGrammar
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars.storage.grammar_store import GrammarStore
+from rtlang_grammars.storage.lexed_entry import StoredTables, dump
+from rtlang_grammars_bench.random_lark_grammars import random_grammar
+from tests.support.lexed_grammars import place_after, small_index
+
+UNDECIDED = 'start: x "a" "b" | y "a" "c"\nx: "1" | x "-" y\ny: "1" | y "-" x\n%ignore " "'
+
+
+def restored(tables: LexedTables, source: str, *, is_lark: bool) -> StoredTables:
+    plain, arrays = dump(tables)
+    return StoredTables(
+        json.loads(json.dumps(plain)), arrays, lambda: LexedTables(source, Budget(Limits()), is_lark=is_lark)
+    )
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_stored_tables_give_the_same_masks_and_completions(first: int) -> None:
+    num_masks = 0
+    for seed in range(first, first + 20):
+        rng = random.Random(seed)
+        source, is_lark = UNDECIDED if seed % 20 == 0 else random_grammar(rng), bool(seed % 2)
+        try:
+            tables = LexedTables(source, Budget(Limits(max_seconds=60.0)), is_lark=is_lark)
+            stored = restored(tables, source, is_lark=is_lark)
+            made, read = LexedGrammar(small_index(), tables), LexedGrammar(small_index(), stored)
+        except GrammarError:
+            continue
+        completion, of_stored = LexedCompletion(made), LexedCompletion(read)
+        place = made.start_place
+        assert read.start_place == place
+        for _ in range(6):
+            mask = made.mask(place.configuration).base
+            assert np.array_equal(read.mask(place.configuration).base, mask), source
+            assert of_stored.find(place.configuration) == completion.find(place.configuration)
+            num_masks += 1
+            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
+            texts = [text for i in np.flatnonzero(bits) if (text := small_index().vocabulary.token_bytes[i])]
+            if not texts:
+                break
+            text = rng.choice(texts)
+            reached, of_read = (
+                place_after(made, text, place.configuration),
+                place_after(read, text, place.configuration),
+            )
+            assert reached is not None
+            assert of_read == reached
+            place = reached
+    assert num_masks > 30
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    constraint = Constraint(ConstraintKind.LARK, 'start: "a" N*\nN: /[0-9]+/\n%ignore " "')
+    first = GrammarStore(tmp_path)
+    RtlangBackend(small_index(), store=first).compile(constraint)
+    first.flush()
+    assert first.counts.stored == 1
+    monkeypatch.setattr("rtlang_grammars.api.rtlang_backend.LexedTables", None)
+    second = GrammarStore(tmp_path)
+    matcher = RtlangBackend(small_index(), store=second).compile(constraint).matcher()
+    assert second.counts.hits == 1
+    assert matcher.shortest_completion(10)
+    for other in (
+        Constraint(constraint.kind, constraint.source, lexer=Lexer.LARK),
+        Constraint(constraint.kind, UNDECIDED),
+    ):
+        with pytest.raises(TypeError):
+            RtlangBackend(small_index(), store=second).compile(other)
+
+
+def test_damaged_entries_are_refused() -> None:
+    plain, arrays = dump(LexedTables('start: "a"', Budget()))
+    for damaged in ({**plain, "arrays": plain["arrays"][1:]}, {**plain, "arrays": [[0, 7], *plain["arrays"][1:]]}):
+        with pytest.raises(ValueError, match="array"):
+            StoredTables(damaged, arrays, lambda: LexedTables('start: "a"', Budget()))
