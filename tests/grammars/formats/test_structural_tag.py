@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rtlang_grammars import GrammarError, create_backend
+from rtlang_grammars import GrammarError
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.formats.structural_tag import read_structural_tag
 from rtlang_grammars.machine.matcher import MachineMatcher
@@ -120,9 +120,7 @@ ACCEPTED: dict[str, set[str]] = {
 
 @functools.cache
 def backend() -> RtlangBackend:
-    made = create_backend("rtlang", VOCABULARY)
-    assert isinstance(made, RtlangBackend)
-    return made
+    return RtlangBackend.create(VOCABULARY)
 
 
 def matcher_of(plain: Any) -> MachineMatcher:

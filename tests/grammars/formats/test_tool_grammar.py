@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from rtlang_grammars import Constraint, GrammarError, create_backend
+from rtlang_grammars import Constraint, GrammarError
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import ToolOutput, parse_output
@@ -29,9 +29,7 @@ AVOID = ("<think>", "</think>", "<tool_call>", "</tool_call>", "functools", "Act
 
 @functools.cache
 def backend() -> RtlangBackend:
-    made = create_backend("rtlang", VOCABULARY)
-    assert isinstance(made, RtlangBackend)
-    return made
+    return RtlangBackend.create(VOCABULARY)
 
 
 def matcher_of(constraint: Constraint) -> MachineMatcher:
