@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import random
+import re
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
 
-from rtlang_grammars import Constraint, GrammarError
+from rtlang_grammars import Constraint, GrammarError, Vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import ToolOutput, parse_output
@@ -217,3 +218,28 @@ def test_schemas_of_the_tools_are_reported_with_their_places() -> None:
     grammar = backend().compile(tool_grammar("hermes", [{"name": "f", "parameters": parameters}]))
     pointers = [entry.pointer for entry in grammar.report.entries]
     assert any(pointer.startswith("#/") and pointer.endswith("#/properties/x") for pointer in pointers), pointers
+
+
+MARKS = re.compile(r"<[|｜][^<>]*?[|｜]>|\[/?[A-Z_]{4,}\]|</?(?:think|tool_call|arg_key|arg_value)>")
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_marks_that_are_special_tokens_are_those_tokens(name: str) -> None:
+    tools = [{"name": "f", "parameters": {"properties": {"x": {"type": "integer"}}}}, {"name": "g"}]
+    calls: list[tuple[str, dict[str, Any]]] = [("f", {"x": 1}), ("g", {})]
+    content = "" if name in HAS_NO_CONTENT_BEFORE_CALLS else "text"
+    given = render(name, content, "why", calls[: 1 if name in HAS_ONE_CALL else 2])
+    marks = sorted({*MARKS.findall(given), *MARKS.findall(tool_grammar(name, tools).source)})
+    tokens = (*(bytes([byte]) for byte in range(256)), *(mark.encode() for mark in marks), b"<end>")
+    end = len(tokens) - 1
+    vocabulary = Vocabulary(tokens, frozenset({end}), frozenset(range(256, end + 1)), end + 1)
+    matcher = RtlangBackend.create(vocabulary).compile(tool_grammar(name, tools)).matcher()
+    ids = []
+    for part in re.split(f"({MARKS.pattern})", given):
+        ids += [256 + marks.index(part)] if part in marks else list(part.encode())
+    assert matcher.accepts([*ids, end]), given
+    read = parse_output(name, vocabulary.shown(ids).decode(), tools)
+    assert read == parse_output(name, given, tools)
+    assert [(each.name, each.arguments) for each in read.calls] == calls[: len(read.calls)]
+    if MARKS.search(given):
+        assert not matcher.accepts([*given.encode(), end]), "marks are not spelled with ordinary tokens"
