@@ -130,7 +130,6 @@ class StoredTables:
             tuple((int(first), int(last)) for first, last in each) for each in plain["token_sets"]
         }
         self.num_terminals: int = plain["num_terminals"]
-        self.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
         self._compiled = compiled
         self._tables: LexedTables | None = None
 
