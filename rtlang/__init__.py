@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from rtlang.lang.expr import tool as tool
     from rtlang.lang.expr import user as user
     from rtlang.lang.meta import Meta as Meta
+    from rtlang.lang.output_types.forms import Indentation as Indentation
     from rtlang.lang.output_types.forms import ebnf as ebnf
     from rtlang.lang.output_types.forms import either as either
     from rtlang.lang.output_types.forms import json_text as json_text
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     from rtlang.lang.values import Value as Value
     from rtlang.lang.values import arg as arg
     from rtlang.runtime.runtime import Runtime as Runtime
-    from rtlang_grammars import Indentation as Indentation
 
 _MODULES = {
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
@@ -91,7 +91,7 @@ _MODULES = {
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
-    "rtlang.lang.output_types.forms": "ebnf either json_text lark repeated sequence tagged token",
+    "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.lang.output_types.tools": "thoughts tools",
     "rtlang.contract.graph": "RequestGraph",
     "rtlang.lang.meta": "Meta",
@@ -104,7 +104,6 @@ _MODULES = {
     "rtlang.lang.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",
     "rtlang.client.connect": "connect",
-    "rtlang_grammars": "Indentation",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 

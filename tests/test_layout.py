@@ -205,8 +205,8 @@ TESTED_DATA = {
     "tests/grammars/test_readme.py": "grammars/README.md",
     "tests/grammars/test_layers.py": "grammars/rtlang_grammars",
     **{
-        f"tests/grammars/benchmarks/test_{name}.py": f"grammars/benchmarks/rtlang_grammars_bench/{name}.py"
-        for name in ("conformance", "keyword_table", "lexer_speed", "memory", "pathological", "rivals", "speed")
+        f"tests/grammars/benchmarks/test_{path.stem}.py": path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "grammars" / "benchmarks" / "rtlang_grammars_bench").glob("*.py")
     },
 }
 # Folders of tests about more than one source file.

@@ -36,7 +36,8 @@ ACCEPTED: dict[str, list[str]] = {
         "try:\n    pass\nexcept (A, B) as e:\n    raise C from e\nelse:\n    x\nfinally:\n    y\n",
         "try:\n    pass\nexcept* A:\n    raise\n",
         "with (a as b, c as (d, e),):\n    pass\nwith (yield):\n    pass\n",
-        "match x:\n  case [1, -2.5, *rest] if y:\n    pass\n  case {'a': A(b=c), **d} | B.c | None: pass\n  case 1 + 2j | (_, 'x') as z: y\n",
+        "match x:\n  case [1, -2.5, *rest] if y:\n    pass\n"
+        "  case {'a': A(b=c), **d} | B.c | None: pass\n  case 1 + 2j | (_, 'x') as z: y\n",
         "match = case = 1\nmatch[case] = match(case)\nprint(match)\n",
         "if (n := f(x)) > 1: pass\nelif y:\n    pass\nelse:\n    while z: break\n",
         "f(a, *b, c=1, *d, **e, g=2)\nf(x for x in y)\nf(a)(b)[c, d:e:f, *g].h\n",

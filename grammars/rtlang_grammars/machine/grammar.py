@@ -165,6 +165,14 @@ class MachineGrammar:
         count = find_repeats(trail, *named, risky.within, trie.data, trie.offsets, workspace.trail, found)
         return self._removed(mask, found[:count]) if count else mask
 
+    def repeats_name(self, configuration: Configuration, text: bytes) -> bool:
+        """Whether a text that may follow by the tables has a name twice in one object, which is not allowed."""
+        if not self._has_distinct_names:
+            return False
+        data = np.frombuffer(text, dtype=np.uint8)
+        trail = configuration[configuration[LENGTH] :]
+        return int(follow(trail, data, 0, len(data), self.index.workspace.trail)) < 0
+
     def _removed(self, mask: Mask, unwanted: NDArray[np.int32]) -> Mask:
         """The mask without some tokens; the same mask if it has none of them."""
         kept = self.index.workspace.ids

@@ -105,9 +105,9 @@ class TableCompletion:
         heads = self._heads(configuration)
         with self._lock:
             found = self._settled(heads, configuration)
-            if found is None or not self._tables.has_distinct_names:
-                return found, found is None and self._was_long
-            if self._reached(configuration, found) is None:
+            if found is None:
+                return None, self._was_long
+            if self._grammar.repeats_name(configuration, found):
                 found = self._with_other_names(configuration, found)
             return found, False
 
@@ -134,7 +134,7 @@ class TableCompletion:
                     if reached is not None:
                         text, at = text + bytes((byte,)), reached
                 found = self._settled(self._heads(at), at)
-                if found is not None and self._reached(configuration, text + found) is not None:
+                if found is not None and not self._grammar.repeats_name(configuration, text + found):
                     return text + found
         finally:
             self._avoid = frozenset()

@@ -126,8 +126,10 @@ class StoredTables:
         )
         self.rules: Rules = _StoredRules(**dict(zip(_RULES, of_rules, strict=True)), start_head=plain["start_head"])
         self.ignored = frozenset(plain["ignored"])
+        self.token_sets: set[tuple[tuple[int, int], ...]] = {
+            tuple((int(first), int(last)) for first, last in each) for each in plain["token_sets"]
+        }
         self.num_terminals: int = plain["num_terminals"]
-        self.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
         self._compiled = compiled
         self._tables: LexedTables | None = None
 

@@ -13,7 +13,8 @@ from typing import Any, Literal
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.types import TEXT, OutputType, output_type
-from rtlang_grammars import GrammarError, Indentation, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
+from rtlang_grammars import GrammarError, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
+from rtlang_grammars import Indentation as Indentation
 from rtlang_grammars.spec import structures
 
 

@@ -200,9 +200,22 @@ def test_blanks_are_bounded() -> None:
 def test_a_declared_name_comes_once_and_is_not_hidden_in_escapes() -> None:
     schema = {"properties": {"a": {"type": "null"}, "é": {"type": "null"}}}
     constraint = Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema))
-    for text in ('{"a": null, "a"', r'{"\u0061"', '{"a": 1', '{"é": null, "\\u00e9"', '{"\\u00e9": 1', r'{"\u00E9": 1'):
+    for text in (
+        '{"a": null, "a"',
+        r'{"a": null, "\u0061"',
+        r'{"\u0061": 1',
+        '{"a": 1',
+        '{"é": null, "\\u00e9"',
+        '{"\\u00e9": 1',
+    ):
         assert not matcher_of(constraint).accepts(spell(VOCABULARY, text)), text
-    for text in ('{"b": 1, "b": 2}', '{"é": null, "aé": 1}', r'{"\u00E9": null}', '{"\\u00e9": null}'):
+    for text in (
+        '{"b": 1, "bb": 2}',
+        r'{"\u0062": 1}',
+        '{"é": null, "aé": 1}',
+        r'{"\u00E9": null}',
+        '{"\\u00e9": null}',
+    ):
         assert matcher_of(constraint).accepts([*spell(VOCABULARY, text), END]), text
 
 

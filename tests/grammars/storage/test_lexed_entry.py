@@ -85,6 +85,13 @@ def test_a_second_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.M
             RtlangBackend(small_index(), store=second).compile(other)
 
 
+def test_sets_of_tokens_are_kept() -> None:
+    source = 'start: "a" <[3-5]> | <[^7]> "b"'
+    tables = LexedTables(source, Budget())
+    assert tables.token_sets
+    assert restored(tables, source, is_lark=False).token_sets == tables.token_sets
+
+
 def test_damaged_entries_are_refused() -> None:
     plain, arrays = dump(LexedTables('start: "a"', Budget()))
     for damaged in ({**plain, "arrays": plain["arrays"][1:]}, {**plain, "arrays": [[0, 7], *plain["arrays"][1:]]}):

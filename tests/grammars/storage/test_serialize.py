@@ -76,6 +76,7 @@ def reloaded(grammar: RtlangGrammar, constraint: Constraint, index: VocabularyIn
     tables = Tables(Budget(), base)
     load(*entry, tables)
     assert not tables.makers
+    tables.has_distinct_names = grammar.machine.tables.has_distinct_names
     table = TokenTable(VOCABULARY)
     machine = MachineGrammar(index, tables, int(grammar.machine.start_place.configuration[HEADS]))
     return RtlangGrammar(

@@ -59,6 +59,11 @@ def test_separators_and_indent_are_those_of_json_dumps() -> None:
         (lambda: rt.ebnf(" "), "source"),
         (lambda: rt.lark(" "), "source"),
         (lambda: rt.lark('start: "a"', lexer="first"), "lexer"),  # type: ignore[arg-type]
+        (lambda: rt.lark('start: "a"', indentation="_NL"), "indentation"),  # type: ignore[arg-type]
+        (
+            lambda: rt.lark('start: "a"', lexer="anywhere", indentation=rt.Indentation("_NL", "_IN", "_OUT")),
+            "indentation",
+        ),
         (lambda: rt.ebnf("a ::= b", notation="bnf"), "notation"),  # type: ignore[arg-type]
         (lambda: rt.sequence("a", str), "parts"),
         (lambda: rt.either(), "parts"),
@@ -104,6 +109,16 @@ def test_tags_are_given_as_a_mapping_or_a_list() -> None:
     mapped = rt.tagged({"<call>": (Point, "</call>")}, low=1, high=2, text_behind=False)
     assert mapped == rt.tagged([("<call>", Point, "</call>")], low=1, high=2, text_behind=False)
     assert rt.repeated(mapped, 1).constraint is not None
+
+
+def test_a_lark_grammar_has_an_indentation() -> None:
+    lines = rt.Indentation("_NL", "_IN", "_OUT", open=("LPAR",), close=("RPAR",))
+    source = 'start: "a"'
+    assert rt.lark(source, indentation=lines).constraint == Constraint(ConstraintKind.LARK, source, indentation=lines)
+    library = output_type(grammar="python3").constraint
+    assert library is not None
+    assert library.indentation is not None
+    assert library.lexer is Lexer.LONGEST
 
 
 def test_a_lark_grammar_names_its_lexer() -> None:
