@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from rtlang.lang.output_types.forms import sequence as sequence
     from rtlang.lang.output_types.forms import tagged as tagged
     from rtlang.lang.output_types.forms import token as token
+    from rtlang.lang.output_types.tools import thoughts as thoughts
+    from rtlang.lang.output_types.tools import tools as tools
     from rtlang.lang.program import Program as Program
     from rtlang.lang.program import program as program
     from rtlang.lang.state import Forks as Forks
@@ -90,6 +92,7 @@ _MODULES = {
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
+    "rtlang.lang.output_types.tools": "thoughts tools",
     "rtlang.contract.graph": "RequestGraph",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.program": "Program program",

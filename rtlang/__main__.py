@@ -153,6 +153,7 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
                 model=runtime.config.model,
                 vocab_size=model_config.vocab_size,
                 max_model_len=runtime.config.max_model_len or model_config.max_position_embeddings,
+                tool_format=runtime.tool_format,
             )
             server = server_module.Server(runtime, info, config, metrics=runtime.metrics)
 

@@ -27,6 +27,30 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/context_free/test_lark_source_imports.py",
         "where an error is, which is checked there",
     ),
+    "grammars/rtlang_grammars/formats/description.py": (
+        "tests/grammars/formats/test_tool_grammar.py",
+        "plain data of the catalogue; tested through what is made of it",
+    ),
+    "grammars/rtlang_grammars/formats/tools.py": (
+        "tests/grammars/formats/test_tool_grammar.py",
+        "what a program may say about tools is tested where it is used",
+    ),
+    "grammars/rtlang_grammars/formats/schemas.py": (
+        "tests/grammars/formats/test_tool_grammar.py",
+        "the types of parameters decide how values are written, which is tested there",
+    ),
+    "grammars/rtlang_grammars/formats/argument_grammar.py": (
+        "tests/grammars/formats/test_tool_grammar.py",
+        "arguments are tested as parts of calls, in every format",
+    ),
+    "grammars/rtlang_grammars/formats/python_grammar.py": (
+        "tests/grammars/formats/test_tool_grammar.py",
+        "values are tested as parts of calls of the format llama-4",
+    ),
+    "grammars/rtlang_grammars/formats/argument_reading.py": (
+        "tests/grammars/formats/test_parsing.py",
+        "arguments are read as parts of calls, in every format",
+    ),
     "rtlang/contract/step.py": (
         "tests/engine/test_scheduler.py",
         "plain data; what is in a step is the scheduler's doing",

@@ -71,6 +71,7 @@ class RemoteRuntime:
         self._resume_s, self._backoff = resume_s, ReconnectBackoff(resume_s or 0.0)
         welcome = self._server_connection.welcome
         self.models: tuple[dict[str, Any], ...] = tuple(welcome.get("models") or ())
+        self.tool_format: str | None = next((each.get("tool_format") for each in self.models), None)
         self.limits: dict[str, Any] = dict(welcome.get("limits") or {})
         self._timeout_s, self._pid = timeout_s, os.getpid()
         self._lock = threading.Lock()  # guards everything below and the order of messages

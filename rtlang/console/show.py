@@ -44,6 +44,11 @@ class Labels:
         """See `Target.is_alive`."""
         return self._target.is_alive
 
+    @property
+    def tool_format(self) -> str | None:
+        """See `Target.tool_format`."""
+        return self._target.tool_format
+
     def submit(
         self,
         graph: RequestGraph,

@@ -45,6 +45,10 @@ class Target(Protocol):
     def is_alive(self) -> bool:
         """Whether graphs can be submitted: False once the runtime is closed or its engine or connection is lost. Thread-safe."""
 
+    @property
+    def tool_format(self) -> str | None:
+        """The name of the format in which the model writes tool calls; None if its chat template shows none. Loads the model if needed."""
+
     def submit(
         self,
         graph: RequestGraph,

@@ -57,6 +57,14 @@ class Driver(Protocol):
     def is_async(self) -> bool:
         """Whether the body is a coroutine, which must await instead of block."""
 
+    @property
+    def tool_format(self) -> str | None:
+        """See `Target.tool_format`.
+
+        Raises:
+            TraceError: no model is known.
+        """
+
     def outcome(self, node_id: int) -> Outcome | None:
         """The outcome of a node (a failed graph ends all its nodes); None while it is running or not submitted."""
 
@@ -76,6 +84,13 @@ class AheadOfTime:
     @property
     def is_async(self) -> bool:
         return self._is_async
+
+    @property
+    def tool_format(self) -> str | None:
+        raise TraceError(
+            "the format of tool calls depends on the model, which is not known when recording ahead of time; pass format=...",
+            user_location(),
+        )
 
     def outcome(self, node_id: int) -> Outcome | None:
         return None
@@ -124,6 +139,8 @@ class Recording:
 
     def add_generate(self, parent: int | None, name: str | None, params: SamplingParams, kind: OutputType) -> int:
         """Record a generate node whose completions parse as `kind`; returns its id."""
+        if kind.for_format is not None:
+            kind = kind.for_format(self.driver.tool_format)
         node_id = self._add(lambda node_id: Generate(node_id, parent, name, params, kind.constraint))
         self._types[node_id], self._locations[node_id] = kind, user_location()
         return node_id

@@ -128,6 +128,11 @@ class Runtime:
         assert self._runner is not None
         return self._runner.tokenizer
 
+    @property
+    def tool_format(self) -> str | None:
+        """See `Target.tool_format`."""
+        return self.tokenizer.tool_format
+
     def submit(
         self,
         graph: RequestGraph,

@@ -41,11 +41,12 @@ _HTTP_TIMEOUT_S = 5  # for HTTP responses and closing handshakes in progress at 
 
 @dataclass(frozen=True, slots=True)
 class TokenizerInfo:
-    """The model as described to clients: name, vocabulary size, and maximum sequence length in tokens."""
+    """The model as described to clients: name, vocabulary size, maximum sequence length in tokens, and format of tool calls."""
 
     model: str
     vocab_size: int | None = None
     max_model_len: int | None = None
+    tool_format: str | None = None
 
 
 class Server:

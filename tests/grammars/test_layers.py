@@ -20,6 +20,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "context_free": 2,
         "schema": 2,
         "machine": 2,
+        "formats": 1,
         "lowering": 3,
         "storage": 4,
         "api": 5,
@@ -134,8 +135,8 @@ def test_every_part_has_a_level() -> None:
 
 
 def test_the_graph_of_folders_stays_small() -> None:
-    assert len(LEVELS[""]) <= 10
-    assert len(arrows("")) <= 28
+    assert len(LEVELS[""]) <= 11
+    assert len(arrows("")) <= 29
 
 
 def test_modules_import_each_other_in_no_circle() -> None:

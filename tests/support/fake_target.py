@@ -302,6 +302,8 @@ class FakeTarget:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    tool_format: str | None = None
+
     @property
     def is_alive(self) -> bool:
         return self._dead is None

@@ -77,6 +77,8 @@ class ScriptedTarget:
         self.was_closed = False
         self._arrived = threading.Condition()
 
+    tool_format: str | None = None
+
     @property
     def is_alive(self) -> bool:
         return not self.was_closed

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from rtlang_grammars.context_free.cfg import Cfg
-from rtlang_grammars.context_free.gbnf_reader import read_gbnf
+from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
@@ -22,8 +21,8 @@ from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report, ReportEntry
 from rtlang_grammars.schema.reading.values import Json
-from rtlang_grammars.schema.shape_graph.shapes import LiteralShape, NumberShape
-from rtlang_grammars.spec.constraint import ConstraintKind, JsonStyle
+from rtlang_grammars.schema.shape_graph.shapes import LiteralShape, NumberShape, StringShape
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget
@@ -32,7 +31,9 @@ from rtlang_grammars.spec.structures import (
     Leaf,
     Literal,
     Mark,
+    Members,
     Part,
+    RawText,
     Repeat,
     Sequence,
     Tags,
@@ -64,6 +65,12 @@ class StructureTables:
         self._grammar = Grammar()
         self._rules = GrammarTables(self._grammar, self.tables, budget)
         self._blanks: int | None = None
+        self._terminals: dict[Language, int] = {}  # of languages that occur again
+        self._literals: dict[bytes, Language] = {}
+        self._token_terminals: dict[Ranges, int] = {}
+        self._starts: dict[Constraint, int] = {}
+        self._regexes: dict[str, Language] = {}
+        self._values: dict[str, list[int]] = {}  # the terminals of a value, by the source of its schema
         self._entries: list[ReportEntry] = []
 
     def build(self, part: Part) -> int:
@@ -90,9 +97,12 @@ class StructureTables:
                 self._spelled(self._tokens.spell(part.text), rule, begin, end)
             case Token():
                 self._token(self._resolved(part), rule, begin, end)
-            case Leaf():
+            case Leaf() | RawText():
                 try:
-                    self._leaf(part, rule, begin, end)
+                    if isinstance(part, Leaf):
+                        self._leaf(part, rule, begin, end)
+                    else:
+                        self._raw_text(part, rule, begin, end)
                 except GrammarError as error:
                     self._budget.check()
                     raise GrammarError(error.reason, f"{part.pointer} {error.location or ''}".rstrip()) from error
@@ -108,6 +118,8 @@ class StructureTables:
                     self._write(each, rule, begin, end)
             case Repeat():
                 self._repeat(part, rule, begin, end)
+            case Members():
+                self._members(part, rule, begin, end)
             case Tags():
                 self._symbol(self._tags(part), rule, begin, end)
 
@@ -139,12 +151,89 @@ class StructureTables:
             at = loop
         empty[at].append(end)
 
+    def _members(self, part: Members, rule: int, begin: int, end: int) -> None:
+        items = []
+        for each, _ in part.parts:
+            items.append(self._grammar.rule("member"))
+            self._write(each, items[-1], 0, 1)
+        self._rules.never_empty.update(items)
+        separator = self._grammar.rule("separator")
+        self._write(Literal(part.separator), separator, 0, 1)
+        is_required = [each for _, each in part.parts]
+        follow = self._any_order if part.order is PropertyOrder.ANY else self._declared_order
+
+        def add(item: int, at: int, to: int, is_first: bool) -> None:
+            if not is_first:
+                between = self._position(rule)
+                self._call(separator, rule, at, between)
+                at = between
+            self._call(items[item], rule, at, to)
+
+        follow(is_required, rule, begin, end, add)
+
+    def _any_order(
+        self, is_required: list[bool], rule: int, begin: int, end: int, add: Callable[[int, int, int, bool], None]
+    ) -> None:
+        """A position for every set of members that were written."""
+        everything = (1 << len(is_required)) - 1
+        required = sum(1 << i for i, each in enumerate(is_required) if each)
+        places = [begin, *(self._position(rule) for _ in range(everything))]
+        for written, at in enumerate(places):
+            self._budget.spend(states=1)
+            if written & required == required:
+                self._grammar.rules[rule].empty[at].append(end)
+            for item in range(len(is_required)):
+                if not written >> item & 1:
+                    add(item, at, places[written | 1 << item], written == 0)
+
+    def _declared_order(
+        self, is_required: list[bool], rule: int, begin: int, end: int, add: Callable[[int, int, int, bool], None]
+    ) -> None:
+        """Two positions before each member: nothing was written so far, or something."""
+        empty, none_at, some_at = self._grammar.rules[rule].empty, begin, self._position(rule)
+        for item, each in enumerate(is_required):
+            self._budget.spend(states=1)
+            none_after, some_after = self._position(rule), self._position(rule)
+            add(item, none_at, some_after, True)
+            add(item, some_at, some_after, False)
+            if not each:
+                empty[none_at].append(none_after)
+                empty[some_at].append(some_after)
+            none_at, some_at = none_after, some_after
+        empty[none_at].append(end)
+        empty[some_at].append(end)
+
+    def _raw_text(self, part: RawText, rule: int, begin: int, end: int) -> None:
+        schema = parsed(part.schema)
+        assert isinstance(schema, dict | bool)
+        graph = compile_shapes(
+            {"type": "string"} if schema is True else schema, options=self._options, budget=self._budget
+        )
+        graph.report.refuse_checked()
+        self._add_entries(graph.report, f"{part.pointer}/text")
+        excluded = [Language.any_text().concat(Language.literal(text), Language.any_text()) for text in part.excludes]
+        for alternative in graph.shapes[graph.root].alternatives:
+            match alternative:
+                case StringShape():
+                    language = alternative.language or Language.any_text()
+                    bounds = alternative.min_length, alternative.max_length
+                case LiteralShape() if all(isinstance(value, str) for value in alternative.values):
+                    language, bounds = Language.literals(map(str, alternative.values)), (0, None)
+                case _:
+                    raise GrammarError("text: expected a schema that allows only strings")
+            if excluded:
+                language = language.intersect(*[each.complement() for each in excluded])
+            self._language(language if bounds == (0, None) else language.bounded(*bounds), rule, begin, end)
+
     def _language(self, language: Language, rule: int, begin: int, end: int) -> None:
         if language.accepts("", self._budget):
             self._grammar.rules[rule].empty[begin].append(end)
             language = language.bounded(1, None)
-        if not language.is_empty(self._budget):
-            self._symbol(self._grammar.terminal(language), rule, begin, end)
+        if language not in self._terminals:
+            if language.is_empty(self._budget):
+                return
+            self._terminals[language] = self._grammar.terminal(language)
+        self._symbol(self._terminals[language], rule, begin, end)
 
     def _spelled(self, data: bytes, rule: int, begin: int, end: int) -> None:
         """Add a text, with tokens as they are spelled."""
@@ -157,11 +246,15 @@ class StructureTables:
             if isinstance(segment, int):
                 self._token(((segment, segment),), rule, at, to)
             else:
-                self._language(Language.literal(segment), rule, at, to)
+                if segment not in self._literals:
+                    self._literals[segment] = Language.literal(segment)
+                self._language(self._literals[segment], rule, at, to)
             at = to
 
     def _token(self, tokens: Ranges, rule: int, begin: int, end: int) -> None:
-        self._symbol(self._grammar.terminal(Frame.of_tokens(self.tables, tokens)), rule, begin, end)
+        if tokens not in self._token_terminals:
+            self._token_terminals[tokens] = self._grammar.terminal(Frame.of_tokens(self.tables, tokens))
+        self._symbol(self._token_terminals[tokens], rule, begin, end)
 
     def _resolved(self, part: Token) -> Ranges:
         try:
@@ -173,7 +266,9 @@ class StructureTables:
         source, budget = leaf.constraint.source, self._budget
         match leaf.constraint.kind:
             case ConstraintKind.REGEX:
-                self._language(compile_regex(source, dialect="python", budget=budget), rule, begin, end)
+                if source not in self._regexes:
+                    self._regexes[source] = compile_regex(source, dialect="python", budget=budget)
+                self._language(self._regexes[source], rule, begin, end)
             case ConstraintKind.CHOICE:
                 choices = parsed(source)
                 if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
@@ -183,30 +278,30 @@ class StructureTables:
                 for choice in choices:
                     if self._tokens.name_in(choice) is not None:
                         self._spelled(self._tokens.spell(choice), rule, begin, end)
-            case ConstraintKind.LARK:
-                self._cfg(read_lark(source, budget=budget, tokens=self._tokens), rule, begin, end)
-            case ConstraintKind.GBNF:
-                self._cfg(read_gbnf(source, budget=budget, tokens=self._tokens), rule, begin, end)
-            case ConstraintKind.EBNF:
-                cfg = read_gbnf(source, notation="w3c", budget=budget, tokens=self._tokens)
-                self._cfg(cfg, rule, begin, end)
+            case ConstraintKind.LARK | ConstraintKind.GBNF | ConstraintKind.EBNF:
+                self._call(self._cfg(leaf), rule, begin, end)
             case _:
                 self._schema(leaf, rule, begin, end)
 
-    def _cfg(self, cfg: Cfg, rule: int, begin: int, end: int) -> None:
-        cfg = without_left_recursion(cfg, self._budget)
-        self._call(self._grammar.add(cfg, self.tables, self._budget), rule, begin, end)
+    def _cfg(self, leaf: Leaf) -> int:
+        """The start rule of a grammar. Grammars that occur again share their rules."""
+        found = self._starts.get(leaf.constraint)
+        if found is None:
+            kind, source, budget = leaf.constraint.kind, leaf.constraint.source, self._budget
+            if kind is ConstraintKind.LARK:
+                cfg = read_lark(source, budget=budget, tokens=self._tokens)
+            else:
+                notation = Notation.GBNF if kind is ConstraintKind.GBNF else Notation.W3C
+                cfg = read_gbnf(source, notation=notation, budget=budget, tokens=self._tokens)
+            found = self._grammar.add(without_left_recursion(cfg, budget), self.tables, budget)
+            self._starts[leaf.constraint] = found
+        return found
 
     def _schema(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
         """Add a value of a schema. Values whose end depends on what follows become terminals, all others frames."""
-        schema = parsed(leaf.constraint.source)
-        if not isinstance(schema, dict | bool):
-            raise GrammarError("schema: expected a JSON object or a boolean")
-        graph = compile_shapes(schema, options=self._options, budget=self._budget)
-        graph.report.refuse_checked()
-        place = "" if leaf.pointer == "#" else leaf.pointer
-        self._entries += [replace(each, pointer=place + each.pointer) for each in graph.report.entries]
-        build = ShapeTables(graph, self._budget, self._style, self.tables)
+        source = leaf.constraint.source
+        if source not in self._values:
+            self._values[source] = list(self._terminals_of(leaf))
         value = begin
         if self._style.free_blanks:
             if self._blanks is None:
@@ -214,19 +309,35 @@ class StructureTables:
             value = self._position(rule)
             self._symbol(self._blanks, rule, begin, value)
             self._grammar.rules[rule].empty[begin].append(value)
+        for terminal in self._values[source]:
+            self._symbol(terminal, rule, value, end)
+
+    def _terminals_of(self, leaf: Leaf) -> Iterator[int]:
+        schema = parsed(leaf.constraint.source)
+        if not isinstance(schema, dict | bool):
+            raise GrammarError("schema: expected a JSON object or a boolean")
+        graph = compile_shapes(schema, options=self._options, budget=self._budget)
+        graph.report.refuse_checked()
+        self._add_entries(graph.report, leaf.pointer)
+        build = ShapeTables(graph, self._budget, self._style, self.tables)
         for alternative in graph.shapes[graph.root].alternatives:
             if isinstance(alternative, NumberShape):
-                self._language(number_of(alternative, self._budget).bounded(1, MAX_NUMBER_LENGTH), rule, value, end)
+                yield self._grammar.terminal(number_of(alternative, self._budget).bounded(1, MAX_NUMBER_LENGTH))
                 continue
             if isinstance(alternative, LiteralShape):
                 scalars = [each for each in alternative.values if not isinstance(each, list | dict)]
-                self._language(Language.literals(_texts(scalars)), rule, value, end)
+                if scalars:
+                    yield self._grammar.terminal(Language.literals(_texts(scalars)))
                 alternative = LiteralShape(tuple(each for each in alternative.values if isinstance(each, list | dict)))
                 if not alternative.values:
                     continue
             for first, start in build.calls_of_alternative(alternative):
-                self._symbol(self._grammar.terminal(Frame(start, first)), rule, value, end)
+                yield self._grammar.terminal(Frame(start, first))
         build.finish()
+
+    def _add_entries(self, report: Report, pointer: str) -> None:
+        place = "" if pointer == "#" else pointer
+        self._entries += [replace(each, pointer=place + each.pointer) for each in report.entries]
 
     def _mark(self, mark: Mark) -> bytes:
         """The spelling of what begins a tag."""
@@ -261,6 +372,13 @@ class StructureTables:
             check_triggers("the beginning of this tag", num, f"{part.pointer}/tags/{i}")
         return list(triggers)
 
+    def _excluded(self, part: Tags, triggers: list[bytes]) -> list[bytes]:
+        """Texts that do not occur in the free text, among them triggers with special tokens whose names ordinary tokens spell."""
+        texts = [mark.text for mark in part.triggers if isinstance(mark, Literal) and self._tokens.name_in(mark.text)]
+        listed = [each.encode() for each in dict.fromkeys((*part.excludes, *texts))]
+        others = [*triggers, *listed]
+        return [each for each in listed if not any(each in other or other in each for other in others if other != each)]
+
     def _tags(self, part: Tags) -> int:
         """The symbol of free text with tags: a rule whose states `FreeText` builds."""
         grammar = self._grammar
@@ -292,13 +410,13 @@ class StructureTables:
             grammar.rules[text].empty[0].append(1)
 
         def behind(trigger: int, count: int) -> int:
-            if not self._rules.is_productive(bodies[trigger]):
+            if trigger >= len(bodies) or not self._rules.is_productive(bodies[trigger]):
                 return NONE
             is_last = count == part.high and not part.text_behind
             following = -1 if is_last else free.behind(count)
             return self._rules.leave_call_open(-1 - bodies[trigger], following)
 
-        free = FreeText(self.tables, triggers, part.low, part.high, behind)
+        free = FreeText(self.tables, [*triggers, *self._excluded(part, triggers)], part.low, part.high, behind)
         self._rules.starts[-1 - text] = free.start()
         self._rules.never_empty.update(bodies)
         return -1 - text

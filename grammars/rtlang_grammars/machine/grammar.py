@@ -17,11 +17,10 @@ from rtlang_grammars.machine.native import walks
 from rtlang_grammars.machine.native.repeated_names import (
     IN_NAME,
     MODE,
-    RISK,
     WITH_NAME,
     find_repeats,
-    follow,
     remove,
+    repeats,
     start_trail,
 )
 from rtlang_grammars.machine.string_masks import clear
@@ -93,14 +92,7 @@ class MachineGrammar:
             )
             if code == OK:
                 item = workspace.out.item
-                after, is_complete = workspace.C[: item(1)], item(5) != 0
-                if not self._has_distinct_names:
-                    return Place(after.copy(), is_complete)
-                size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
-                if size < 0:
-                    return None
-                after[TOUCHED] = workspace.trail[RISK]
-                return Place(np.concatenate((after, workspace.trail[:size])), is_complete)
+                return Place(workspace.C[: item(1)].copy(), item(5) != 0)
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
@@ -149,7 +141,9 @@ class MachineGrammar:
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow, end tokens among them."""
         mask = self.masks.mask(configuration)
-        return self._without_repeats(mask, configuration) if self._has_distinct_names else mask
+        if not self._has_distinct_names or (mask.holds_names is False and configuration.item(TOUCHED) <= WITH_NAME):
+            return mask
+        return self._without_repeats(mask, configuration)
 
     def _without_repeats(self, mask: Mask, configuration: Configuration) -> Mask:
         """The mask without the tokens that complete a name for the second time in its object."""
@@ -171,7 +165,7 @@ class MachineGrammar:
             return False
         data = np.frombuffer(text, dtype=np.uint8)
         trail = configuration[configuration[LENGTH] :]
-        return int(follow(trail, data, 0, len(data), self.index.workspace.trail)) < 0
+        return bool(repeats(trail, data, 0, len(data), self.index.workspace.trail))
 
     def _removed(self, mask: Mask, unwanted: NDArray[np.int32]) -> Mask:
         """The mask without some tokens; the same mask if it has none of them."""

@@ -6,14 +6,18 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
 - `{"sequence": [part, ...]}`: one after the other;
 - `{"any_of": [part, ...]}`: one of several;
 - `{"repeat": part, "min": 0, "max": null}`: again and again;
+- `{"members": [{"part": part, "required": true}, ...], "separator": "", "order": "any"}`: each part at most once, in any order or, with the
+  order `declared`, in that of the list;
+- `{"text": schema, "excludes": ["</p>"]}`: a string of a JSON schema, written without quotes, that contains none of some texts;
 - `{"token": "<|im_start|>"}`, `{"token": 151657}`: a token by name or id; one of several as `{"token": "<[1,10-20]>"}`, any but some as
   `{"token": "<[^5]>"}`;
-- `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "min": 0, "max": null, "text_behind": true}`:
-  free text in which a trigger only occurs at the beginning of a tag. Without `triggers`, the beginnings of the tags are the triggers.
-  `begin`, `end` and triggers are strings or tokens.
+- `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "excludes": [], "min": 0, "max": null,
+  "text_behind": true}`: free text in which a trigger only occurs at the beginning of a tag. Without `triggers`, the beginnings of the tags
+  are the triggers. `begin`, `end` and triggers are strings or tokens. A trigger that names a special token is excluded as text.
 
 In a string, the name of a special token of the vocabulary stands for that token, so that one structure serves models that have the token
-and models that spell it. `sequence`, `any_of`, `repeat`, `token` and `tagged` build such constraints from texts and other constraints.
+and models that spell it. `excludes` are texts. `sequence`, `any_of`, `repeat`, `members`, `raw_text`, `token` and `tagged` build such
+constraints from texts and other constraints.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.tokens import MAX_TOKEN_ID, TokenSet, read_token
@@ -34,6 +38,8 @@ MAX_REPEATS = 10_000
 """Maximum bound of a repeat."""
 MAX_COUNTED_TAGS = 64
 """Maximum bound on the number of tags."""
+MAX_UNORDERED = 8
+"""Maximum number of members in any order: the set of those that were written is part of the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,34 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Members:
+    """Parts, each at most once, with a text between them.
+
+    Attributes:
+        parts: each with whether it is required.
+        order: whether they follow in any order or in that of `parts`.
+    """
+
+    parts: tuple[tuple[Part, bool], ...]
+    separator: str
+    order: PropertyOrder
+
+
+@dataclass(frozen=True, slots=True)
+class RawText:
+    """A string of a schema, written without quotes.
+
+    Attributes:
+        schema: JSON text of a schema that allows only strings.
+        excludes: texts that do not occur in it.
+    """
+
+    schema: str
+    excludes: tuple[str, ...]
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tag:
     """A part between two texts or tokens. The part and `end` are not both empty."""
 
@@ -101,19 +135,21 @@ class Tags:
 
     Attributes:
         triggers: what begins a tag wherever it occurs; every tag begins with exactly one of them, and none contains another.
+        excludes: texts that do not occur in the free text; none contains another or a trigger.
         low, high: bounds on the number of tags; `high` None is unbounded.
         text_behind: text may follow the last of `high` tags.
     """
 
     tags: tuple[Tag, ...]
     triggers: tuple[Mark, ...]
+    excludes: tuple[str, ...]
     low: int
     high: int | None
     text_behind: bool
     pointer: str
 
 
-Part: TypeAlias = Literal | Token | Leaf | Sequence | AnyOf | Repeat | Tags
+Part: TypeAlias = Literal | Token | Leaf | Sequence | AnyOf | Repeat | Members | RawText | Tags
 
 
 def sequence(*parts: str | Constraint) -> Constraint:
@@ -133,6 +169,24 @@ def any_of(*parts: str | Constraint) -> Constraint:
 def repeat(part: str | Constraint, low: int = 0, high: int | None = None) -> Constraint:
     """A part `low` to `high` times."""
     return _constraint({"repeat": _plain(part), "min": low, "max": high}, [part])
+
+
+def members(
+    parts: Iterable[tuple[str | Constraint, bool]], separator: str = "", order: PropertyOrder = PropertyOrder.ANY
+) -> Constraint:
+    """Parts, each at most once, each given with whether it is required; `separator` stands between two of them.
+
+    Args:
+        order: ANY takes at most `MAX_UNORDERED` parts.
+    """
+    listed = list(parts)
+    plain = [{"part": _plain(part), "required": is_required} for part, is_required in listed]
+    return _constraint({"members": plain, "separator": separator, "order": str(order)}, [part for part, _ in listed])
+
+
+def raw_text(schema: dict[str, Any] | bool = True, *, excludes: Iterable[str] = ()) -> Constraint:
+    """A string of a JSON schema, written without quotes, in which none of some texts occurs; by default any text."""
+    return _constraint({"text": schema, "excludes": list(excludes)}, ())
 
 
 def token(which: str | int) -> Constraint:
@@ -155,6 +209,7 @@ def tagged(
     tags: Iterable[tuple[str | Constraint, str | Constraint, str | Constraint]],
     *,
     triggers: Iterable[str | Constraint] = (),
+    excludes: Iterable[str] = (),
     low: int = 0,
     high: int | None = None,
     text_behind: bool = True,
@@ -163,6 +218,7 @@ def tagged(
 
     Args:
         triggers: texts and tokens that only occur at the beginning of a tag; by default the beginnings of the tags.
+        excludes: texts that do not occur outside of tags.
         low, high: bounds on the number of tags.
         text_behind: False: the text ends with the last of `high` tags.
     """
@@ -175,6 +231,8 @@ def tagged(
     }
     if given := list(triggers):
         plain["triggers"] = [_plain(each) for each in given]
+    if without := list(excludes):
+        plain["excludes"] = without
     return _constraint(plain, [part for _, part, _ in listed])
 
 
@@ -214,8 +272,10 @@ _KEYS = {
     "sequence": set[str](),
     "any_of": set[str](),
     "repeat": {"min", "max"},
+    "members": {"separator", "order"},
+    "text": {"excludes"},
     "token": set[str](),
-    "tags": {"triggers", "min", "max", "text_behind"},
+    "tags": {"triggers", "excludes", "min", "max", "text_behind"},
 }
 
 
@@ -239,6 +299,12 @@ def _part(plain: Any, pointer: str, depth: int) -> Part:
         case "repeat":
             low, high = _bounds(plain, pointer, MAX_REPEATS)
             return Repeat(_part(plain["repeat"], f"{pointer}/repeat", depth + 1), low, high)
+        case "members":
+            return _members(plain, pointer, depth)
+        case "text":
+            if not isinstance(plain["text"], dict | bool):
+                raise GrammarError("text: expected a JSON schema (an object or a boolean)", pointer)
+            return RawText(json.dumps(plain["text"], ensure_ascii=False), _texts(plain, "excludes", pointer), pointer)
         case "tags":
             return _tags(plain, pointer, depth)
     parts = _list(plain[shape], f"{pointer}/{shape}")
@@ -271,6 +337,28 @@ def _leaf(plain: dict[str, Any], pointer: str) -> Leaf:
     return Leaf(Constraint(ConstraintKind(plain["kind"]), plain["source"]), pointer)
 
 
+def _members(plain: dict[str, Any], pointer: str, depth: int) -> Members:
+    parts = []
+    for i, each in enumerate(_list(plain["members"], f"{pointer}/members")):
+        here = f"{pointer}/members/{i}"
+        if not isinstance(each, dict) or each.keys() != {"part", "required"} or not isinstance(each["required"], bool):
+            raise GrammarError("expected a map with part and required (true or false)", here)
+        parts.append((_part(each["part"], f"{here}/part", depth + 1), each["required"]))
+    order = plain.get("order", PropertyOrder.ANY)
+    if order not in list(PropertyOrder):
+        raise GrammarError(f"order = {order!r}: expected one of {', '.join(PropertyOrder)}", f"{pointer}/order")
+    if order == PropertyOrder.ANY and len(parts) > MAX_UNORDERED:
+        raise GrammarError(f"{len(parts)} members in any order: expected at most {MAX_UNORDERED}", f"{pointer}/members")
+    return Members(tuple(parts), _text(plain.get("separator", ""), f"{pointer}/separator"), PropertyOrder(order))
+
+
+def _texts(plain: dict[str, Any], key: str, pointer: str) -> tuple[str, ...]:
+    found = tuple(_text(each, f"{pointer}/{key}") for each in _list(plain.get(key, []), f"{pointer}/{key}"))
+    if not all(found):
+        raise GrammarError("expected non-empty strings", f"{pointer}/{key}")
+    return found
+
+
 def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     tags: list[Tag] = []
     for i, each in enumerate(_list(plain["tags"], f"{pointer}/tags")):
@@ -288,9 +376,12 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
         triggers = [_mark(each, f"{pointer}/triggers/{i}") for i, each in enumerate(listed)]
     triggers = list({_key(trigger): trigger for trigger in triggers}.values())
     texts = [trigger.text for trigger in triggers if isinstance(trigger, Literal)]
-    for text in texts:
-        if not text or any(text in other for other in texts if other is not text):
-            raise GrammarError(f"the trigger {text!r} is empty or contained in another trigger", pointer)
+    excludes = _texts(plain, "excludes", pointer)
+    marks = [*texts, *excludes]
+    for at, text in enumerate(marks):
+        if not text or any(text in other for i, other in enumerate(marks) if i != at):
+            kind = "trigger" if at < len(texts) else "excluded text"
+            raise GrammarError(f"the {kind} {text!r} is empty or contained in another one", pointer)
     for i, tag in enumerate(tags):
         if isinstance(tag.begin, Literal) and len(texts) == len(triggers):  # others depend on the vocabulary
             check_triggers(repr(tag.begin.text), sum(map(tag.begin.text.startswith, texts)), f"{pointer}/tags/{i}")
@@ -298,7 +389,7 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     text_behind = plain.get("text_behind", True)
     if not isinstance(text_behind, bool):
         raise GrammarError(f"text_behind = {text_behind!r}: expected true or false", pointer)
-    return Tags(tuple(tags), tuple(triggers), low, high, text_behind, pointer)
+    return Tags(tuple(tags), tuple(triggers), excludes, low, high, text_behind, pointer)
 
 
 def check_triggers(begin: str, num: int, pointer: str) -> None:
@@ -328,6 +419,12 @@ def _bounds(plain: dict[str, Any], pointer: str, most: int) -> tuple[int, int | 
 def _list(value: Any, pointer: str) -> list[Any]:
     if not isinstance(value, list):
         raise GrammarError("expected a list", pointer)
+    return value
+
+
+def _text(value: Any, pointer: str) -> str:
+    if not isinstance(value, str):
+        raise GrammarError("expected a string", pointer)
     return value
 
 

@@ -38,7 +38,6 @@ def dump(tables: LexedTables) -> tuple[dict[str, Any], list[Ints]]:
     plain = {
         "arrays": [[_TYPES.index(str(each.dtype)), *each.shape] for each in arrays],
         "ignored": sorted(tables.ignored),
-        "token_sets": sorted(tables.token_sets),
         "num_terminals": tables.num_terminals,
         "start_head": rules.start_head,
         "pending": [[state, sorted(each)] for state, each in enumerate(automaton.pending) if each],

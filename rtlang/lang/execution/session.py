@@ -83,6 +83,11 @@ class Session:
 
     # Driver
 
+    @property
+    def tool_format(self) -> str | None:
+        """See `Target.tool_format`."""
+        return self._target.tool_format
+
     def outcome(self, node_id: int) -> Outcome | None:
         """The outcome of a node, or None; if the graph has ended, nodes without an outcome of their own share its error."""
         found = self._outcomes.get(node_id)

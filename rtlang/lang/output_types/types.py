@@ -44,11 +44,13 @@ class OutputType:
         constraint: the constraint on the text; None allows any text.
         parse: converts the text to a value; raises ValueError or TypeError for invalid text.
         is_text: whether the value is the text itself.
+        for_format: makes the type for a model whose tool-call format has this name (None: unknown), if it depends on the model.
     """
 
     constraint: Constraint | None
     parse: Callable[[str], Any]
     is_text: bool = False
+    for_format: Callable[[str | None], OutputType] | None = None
 
     def read(self, name: str, text: str) -> Any:
         """Parse `text` into a value.

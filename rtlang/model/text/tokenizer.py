@@ -8,6 +8,7 @@ and incremental decoding gives the same text as decoding at once, without splitt
 from __future__ import annotations
 
 import codecs
+import functools
 import json
 import re
 import string
@@ -22,6 +23,7 @@ import tokenizers
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.text.chat import ChatFraming
 from rtlang_grammars import Vocabulary
+from rtlang_grammars.formats.catalogue import detect_format
 from rtlang_grammars.spec.errors import UnsupportedTokenizerError
 from rtlang_grammars.spec.token_bytes import token_bytes_of, without_dummy_space
 
@@ -158,6 +160,13 @@ class Tokenizer:
     def start_ids(self) -> list[int]:
         """The tokens that start every sequence, if any. The caller must prepend them once."""
         return list(self._start_ids)
+
+    @functools.cached_property
+    def tool_format(self) -> str | None:
+        """The name of the format in which the model writes tool calls, as its chat template or its special tokens show it."""
+        names = [entry["content"] for entry in self._description.content.get("added_tokens") or ()]
+        found = detect_format(self._description.chat_template, names)
+        return None if found is None else found.name
 
     @property
     def has_dummy_space(self) -> bool:

@@ -94,7 +94,9 @@ def test_where_they_are_many_those_that_may_follow_are_sought(
     denied = matcher._grammar.masks._forbidden(int(matcher._place.configuration[HEADS]))
     assert (denied is None) == (most < 4096)
     if denied is not None:
-        texts = {VOCABULARY.token_bytes[token_id] for token_id in denied.tolist()}
+        texts = {
+            VOCABULARY.token_bytes[token_id] for token_id in denied.tolist() if token_id not in VOCABULARY.silent_ids
+        }
         assert b"the" in texts
         assert b"ab" not in texts
         assert all(text.startswith((b"the", b"abd", b"abcd")) or not text.isascii() for text in texts)

@@ -40,7 +40,7 @@ def test_what_is_made_is_read_back() -> None:
         (
             Literal("a"),
             AnyOf((digits, Repeat(Literal("b"), 1, 3))),
-            Tags((Tag(Literal("<t>"), inner, Literal("</t>")),), (Literal("<t>"),), 1, None, False, "#/sequence/2"),
+            Tags((Tag(Literal("<t>"), inner, Literal("</t>")),), (Literal("<t>"),), (), 1, None, False, "#/sequence/2"),
         )
     )
 

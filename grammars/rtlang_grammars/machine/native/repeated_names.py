@@ -292,6 +292,12 @@ def _read(t, b):  # pragma: no cover
 
 
 @compiled(nogil=True)
+def repeats(trail, data, start, end, t):  # pragma: no cover
+    """Whether a name comes twice in data[start:end]; t is scratch, int64 [ROOM]."""
+    return follow(trail, data, start, end, t) < 0
+
+
+@compiled(inner=True)
 def follow(trail, data, start, end, t):  # pragma: no cover
     """Write the trail after data[start:end] into t, int64 [ROOM]; returns its length, -1 if a name comes twice."""
     for i in range(trail[LENGTH]):

@@ -39,6 +39,7 @@ from rtlang_grammars.machine.automaton.layout import (
     TOUCHED,
 )
 from rtlang_grammars.machine.native.native_code import compiled
+from rtlang_grammars.machine.native.repeated_names import RISK, ROOM, follow
 from rtlang_grammars.machine.native.step_functions import step, step_many, step_one, touch, value
 
 _MARK = 1  # an offset at which no node lies
@@ -324,7 +325,7 @@ def compact(S, W, H, D, C):  # pragma: no cover
 
 @compiled(nogil=True)
 def advance(S, T, X, C, W, H, Q, D, data, start, end, into, out):  # pragma: no cover
-    """Follow data[start:end] from the configuration C and write the next configuration to `into`. Overwrites W.
+    """Follow data[start:end] from the configuration C and write the next configuration, with its trail, to `into`. Overwrites W.
 
     OK: out[1] is its length, out[5] whether the text may end there. Otherwise as `walk`.
     """
@@ -341,8 +342,20 @@ def advance(S, T, X, C, W, H, Q, D, data, start, end, into, out):  # pragma: no 
     out[5] = is_complete(S, W, H, Q, D[0, 1])
     if out[5] < 0:
         return NO_SPACE
-    out[1] = compact(S, W, H, D, into)
-    return OK if out[1] >= 0 else NO_SPACE
+    length = compact(S, W, H, D, into)
+    if length < 0:
+        return NO_SPACE
+    out[1] = length
+    begin = C[LENGTH]
+    if begin < C.shape[0]:
+        if length + ROOM > into.shape[0]:
+            return NO_SPACE
+        size = follow(C[begin:], data, start, end, into[length:])
+        if size < 0:
+            return REJECTED
+        into[TOUCHED] = into[length + RISK]
+        out[1] = length + size
+    return OK
 
 
 @compiled(nogil=True)

@@ -1,0 +1,221 @@
+"""Reads the arguments of a call in each of the styles.
+
+Functions take a text and a position and return the arguments and the position behind them. `Incomplete` says that the text ends too early.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+from rtlang_grammars.formats.description import ArgumentStyle, TaggedArguments, ToolFormat
+from rtlang_grammars.formats.schemas import type_of, types_of, with_definitions
+from rtlang_grammars.formats.tools import Tool
+
+_DECODER = json.JSONDecoder()
+_NAMED = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
+
+
+class Incomplete(Exception):
+    """The text ends before the arguments do."""
+
+
+class Malformed(ValueError):
+    """The text is not what the format allows there."""
+
+
+def read_arguments(tool_format: ToolFormat, tool: Tool | None, text: str, at: int) -> tuple[dict[str, Any], int]:
+    """The arguments that begin at `at`, and the position behind them.
+
+    Args:
+        tool: gives the types of values without quotes; None if unknown.
+    Raises:
+        Incomplete: the text ends within the arguments.
+        Malformed: the arguments are not written in the style of the format.
+    """
+    match tool_format.arguments:
+        case ArgumentStyle.JSON:
+            return _read_json(text, at)
+        case ArgumentStyle.PYTHON:
+            return _read_python(text, at)
+        case ArgumentStyle.TAGGED:
+            assert tool_format.tagged is not None
+            return _read_tagged(tool_format.tagged, tool, text, at)
+
+
+def skip_blanks(text: str, at: int) -> int:
+    """The position behind blanks and line breaks."""
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def _read_json(text: str, at: int) -> tuple[dict[str, Any], int]:
+    begin = skip_blanks(text, at)
+    if begin == len(text):
+        raise Incomplete
+    if text[begin] != "{":
+        raise Malformed(f"expected a JSON object, not {text[begin : begin + 20]!r}")
+    try:
+        value, end = _DECODER.raw_decode(text, begin)
+    except ValueError as error:
+        raise Incomplete from error
+    return value, end
+
+
+def _read_python(text: str, at: int) -> tuple[dict[str, Any], int]:
+    end = _python_end(text, at)
+    try:
+        call = ast.parse(f"_({text[at:end]})", mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise Malformed(f"the arguments are not Python: {error}") from None
+    assert isinstance(call, ast.Call)
+    if call.args or not all(each.arg for each in call.keywords):
+        raise Malformed("expected arguments with names")
+    return {str(each.arg): _literal(each.value) for each in call.keywords}, end
+
+
+def _python_end(text: str, at: int) -> int:
+    """The position of the parenthesis that closes the arguments."""
+    depth, quote = 0, ""
+    while at < len(text):
+        character = text[at]
+        if quote:
+            if character == "\\":
+                at += 1
+            elif character == quote:
+                quote = ""
+        elif character in "'\"":
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            if depth == 0:
+                return at
+            depth -= 1
+        at += 1
+    raise Incomplete
+
+
+def _literal(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=str() | int() | float() | None as value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.Name(id=name) if name in _NAMED:
+            return _NAMED[name]
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return [_literal(each) for each in items]
+        case ast.Dict(keys=keys, values=values):
+            found = {}
+            for key, item in zip(keys, values, strict=True):
+                if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+                    raise Malformed("expected strings as keys")
+                found[key.value] = _literal(item)
+            return found
+    raise Malformed(f"expected a literal, not {ast.unparse(node)[:40]!r}")
+
+
+def _read_tagged(around: TaggedArguments, tool: Tool | None, text: str, at: int) -> tuple[dict[str, Any], int]:
+    found: dict[str, Any] = {}
+    name_end, value_begin = _split(around.before_value)
+    end_mark = around.behind_value.strip("\n")
+    while True:
+        begin = skip_blanks(text, at)
+        rest = text[begin : begin + len(around.before_name)]
+        if rest != around.before_name:
+            if around.before_name.startswith(rest):
+                raise Incomplete
+            return found, begin
+        begin += len(around.before_name)
+        end = text.find(name_end, begin)
+        if end < 0:
+            raise Incomplete
+        name, at = text[begin:end].strip(), end + len(name_end)
+        if value_begin:
+            at = skip_blanks(text, at)
+            if not text.startswith(value_begin, at):
+                if value_begin.startswith(text[at:]):
+                    raise Incomplete
+                raise Malformed(f"expected {value_begin!r} behind the name {name!r}")
+            at += len(value_begin)
+        value, at = _tagged_value(around, _schema_of(tool, name), text, at, end_mark)
+        found[name] = value
+
+
+def _split(before_value: str) -> tuple[str, str]:
+    """The text that ends a name, and the one that begins its value, without line breaks."""
+    first, _, rest = before_value.partition("\n")
+    return first, rest
+
+
+def _schema_of(tool: Tool | None, name: str) -> Any:
+    if tool is None or not tool.strict or name not in tool.properties:
+        return True
+    return with_definitions(tool.properties[name], tool.parameters or {})
+
+
+def _tagged_value(around: TaggedArguments, schema: Any, text: str, at: int, end_mark: str) -> tuple[Any, int]:
+    """A value and the position behind the text that ends it. A JSON value may contain that text in its strings."""
+    types = types_of(schema)
+    if types != {"string"}:
+        begin = skip_blanks(text, at)
+        if text[begin : begin + 1] in ("{", "["):
+            try:
+                value, end = _DECODER.raw_decode(text, begin)
+                behind = skip_blanks(text, end)
+                if text.startswith(end_mark, behind):
+                    return value, behind + len(end_mark)
+                if end_mark.startswith(text[behind:]):
+                    raise Incomplete
+            except ValueError as error:
+                if "string" not in types:
+                    raise Incomplete from error
+    end = text.find(end_mark, at)
+    if end < 0:
+        raise Incomplete
+    raw = text[at:end]
+    if around.before_value.endswith("\n"):
+        raw = raw.removeprefix("\n")
+    if around.behind_value.startswith("\n"):
+        raw = raw.removesuffix("\n")
+    return typed(raw, types), end + len(end_mark)
+
+
+def typed(raw: str, types: frozenset[str]) -> Any:
+    """The value that a text without quotes stands for: of a type other than string where it can be, else the text."""
+    if types == {"string"}:
+        return raw
+    word = raw.strip()
+    if word in _NAMED:
+        value = _NAMED[word]
+    else:
+        try:
+            value = json.loads(word)
+        except ValueError:
+            return raw
+    is_number = type_of(value) == "number" and "integer" in types  # 2.0 is an integer
+    return value if (type_of(value) in types or is_number) and not isinstance(value, str) else raw
+
+
+_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
+
+
+def read_name(text: str, at: int) -> tuple[str, int]:
+    """The name of a tool (or an id) at `at`, and the position behind it. Names that are no tools of this program are read, too.
+
+    Raises:
+        Incomplete: the text ends with the name, which may go on.
+        Malformed: there is no name.
+    """
+    found = _NAME.match(text, at)
+    if found is None:
+        if at == len(text):
+            raise Incomplete
+        raise Malformed(f"expected the name of a tool, not {text[at : at + 20]!r}")
+    if found.end() == len(text):
+        raise Incomplete
+    return found.group(), found.end()

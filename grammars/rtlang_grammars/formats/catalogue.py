@@ -1,0 +1,196 @@
+"""The catalogue of tool-call formats, and their detection from a chat template.
+
+Sources: the chat templates that the models are published with, and the format descriptions of their model cards; for GPT-OSS the harmony
+format of OpenAI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rtlang_grammars.formats.description import (
+    ArgumentStyle,
+    Calls,
+    Json,
+    Pieces,
+    Slot,
+    Span,
+    TaggedArguments,
+    ToolFormat,
+)
+from rtlang_grammars.spec.errors import GrammarError
+
+_NAME, _ARGUMENTS, _ID = Slot.NAME, Slot.ARGUMENTS, Slot.ID
+_THINK = Span("<think>", "</think>")
+_OBJECT: Pieces = (Json('{"name": "'), _NAME, Json('", "arguments": '), _ARGUMENTS, Json("}"))
+_WITH_PARAMETERS: Pieces = (Json('{"name": "'), _NAME, Json('", "parameters": '), _ARGUMENTS, Json("}"))
+_WITH_ID: Pieces = (*_OBJECT[:-1], Json(', "id": "'), _ID, Json('"}'))
+_COMMA: Pieces = (Json(","),)
+
+
+def _array(opening: str, closing: str = "") -> Calls:
+    """Calls in a JSON array between two texts."""
+    behind: Pieces = (Json("]"), closing) if closing else (Json("]"),)
+    return Calls((opening, Json("[")), behind)
+
+
+def _deepseek(name: str, begin: str, middle: str, end: str, between: str) -> ToolFormat:
+    return ToolFormat(
+        name,
+        ((f"<｜tool▁call▁begin｜>{begin}", _NAME, middle, _ARGUMENTS, f"{end}<｜tool▁call▁end｜>"),),
+        (Calls(("<｜tool▁calls▁begin｜>",), ("<｜tool▁calls▁end｜>",)),),
+        (between,) if between else (),
+        reasoning=_THINK,
+    )
+
+
+_LISTED = (
+    ToolFormat("hermes", (("<tool_call>", "\n", *_OBJECT, "\n</tool_call>"),), reasoning=_THINK),
+    ToolFormat(
+        "qwen-coder",
+        (("<tool_call>", "\n<function=", _NAME, ">\n", _ARGUMENTS, "</function>\n</tool_call>"),),
+        arguments=ArgumentStyle.TAGGED,
+        tagged=TaggedArguments(
+            "<parameter=",
+            ">\n",
+            "\n</parameter>\n",
+            ("<parameter=", "</parameter>", "<function=", "</function>", "<tool_call>", "</tool_call>"),
+        ),
+        reasoning=_THINK,
+    ),
+    ToolFormat("llama-3", (_WITH_PARAMETERS,), (Calls(), Calls(("<|python_tag|>",))), ("; ",)),
+    ToolFormat(
+        "llama-4",
+        ((_NAME, "(", _ARGUMENTS, ")"),),
+        (Calls(("[",), ("]",)), Calls(("<|python_start|>[",), ("]<|python_end|>",))),
+        (", ",),
+        has_name_in_trigger=True,
+        arguments=ArgumentStyle.PYTHON,
+    ),
+    ToolFormat("mistral", (_WITH_ID, _OBJECT), (_array("[TOOL_CALLS]"),), _COMMA, id_pattern="[a-zA-Z0-9]{9}"),
+    ToolFormat(
+        "mistral-args",
+        (
+            ("[TOOL_CALLS]", _NAME, "[ARGS]", _ARGUMENTS),
+            ("[TOOL_CALLS]", _NAME, "[CALL_ID]", _ID, "[ARGS]", _ARGUMENTS),
+        ),
+        between=(),
+        id_pattern="[a-zA-Z0-9]{9}",
+        reasoning=Span("[THINK]", "[/THINK]"),
+    ),
+    _deepseek("deepseek-v3", "function<｜tool▁sep｜>", "\n```json\n", "\n```", "\n"),
+    _deepseek("deepseek-v3.1", "", "<｜tool▁sep｜>", "", ""),
+    ToolFormat(
+        "harmony",
+        (
+            (" to=functions.", _NAME, "<|channel|>commentary json<|message|>", _ARGUMENTS),
+            ("<|channel|>commentary to=functions.", _NAME, " <|constrain|>json<|message|>", _ARGUMENTS),
+            (" to=functions.", _NAME, "<|channel|>commentary <|constrain|>json<|message|>", _ARGUMENTS),
+        ),
+        (Calls((), ("<|call|>",)),),
+        None,
+        closing_is_optional=True,
+        reasoning=Span("<|channel|>analysis<|message|>", "<|end|>"),
+        content=Span("<|channel|>final<|message|>", ""),
+        preamble=Span("<|channel|>commentary<|message|>", "<|end|>"),
+        joint="<|start|>assistant",
+    ),
+    ToolFormat(
+        "glm-4.5",
+        (("<tool_call>", _NAME, "\n", _ARGUMENTS, "</tool_call>"),),
+        arguments=ArgumentStyle.TAGGED,
+        tagged=TaggedArguments(
+            "<arg_key>",
+            "</arg_key>\n<arg_value>",
+            "</arg_value>\n",
+            ("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<tool_call>", "</tool_call>"),
+        ),
+        reasoning=_THINK,
+    ),
+    ToolFormat(
+        "kimi-k2",
+        (
+            (
+                "<|tool_call_begin|>functions.",
+                _NAME,
+                ":",
+                _ID,
+                "<|tool_call_argument_begin|>",
+                _ARGUMENTS,
+                "<|tool_call_end|>",
+            ),
+        ),
+        (Calls(("<|tool_calls_section_begin|>",), ("<|tool_calls_section_end|>",)),),
+        (),
+        id_pattern="[0-9]{1,4}",
+        reasoning=_THINK,
+    ),
+    ToolFormat("phi-4", (_OBJECT,), (_array("<|tool_call|>", "<|/tool_call|>"),), _COMMA, reasoning=_THINK),
+    ToolFormat("phi-4-mini", (_OBJECT,), (_array("functools"),), _COMMA),
+    ToolFormat("granite-3", (_OBJECT,), (_array("<|tool_call|>"), _array("<tool_call>")), _COMMA, reasoning=_THINK),
+    ToolFormat(
+        "command-r",
+        ((Json('{"tool_name": "'), _NAME, Json('", "parameters": '), _ARGUMENTS, Json("}")),),
+        (_array("Action: ```json", "```"), _array("Action:```json", "```")),
+        _COMMA,
+        has_line_before_calls=True,
+    ),
+    ToolFormat(
+        "command-r7b",
+        ((Json('{"tool_call_id": "'), _ID, Json('", "tool_name": "'), _NAME, *_WITH_PARAMETERS[2:]),),
+        (_array("<|START_ACTION|>", "<|END_ACTION|>"),),
+        _COMMA,
+        id_pattern="[0-9]{1,4}",
+        reasoning=Span("<|START_THINKING|>", "<|END_THINKING|>"),
+        content=Span("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+    ),
+    ToolFormat("json", (_OBJECT,), between=("\n",)),
+)
+
+FORMATS: dict[str, ToolFormat] = {each.name: each for each in _LISTED}
+"""The formats by name. `json` is for models without a format of their own: bare objects with name and arguments, one a line."""
+
+_SIGNS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("harmony", ("<|channel|>", "<|start|>"), ()),
+    ("kimi-k2", ("<|tool_calls_section_begin|>",), ()),
+    ("deepseek-v3", ("<｜tool▁calls▁begin｜>", "```json"), ()),
+    ("deepseek-v3.1", ("<｜tool▁calls▁begin｜>",), ()),
+    ("glm-4.5", ("<arg_key>", "<tool_call>"), ()),
+    ("qwen-coder", ("<function=", "<parameter="), ()),
+    ("command-r7b", ("<|START_ACTION|>",), ()),
+    ("command-r", ("tool_name", "Action:"), ()),
+    ("mistral-args", ("[TOOL_CALLS]", "[ARGS]"), ()),
+    ("mistral", ("[TOOL_CALLS]",), ()),
+    ("phi-4", ("<|tool_call|>", "<|/tool_call|>"), ()),
+    ("phi-4-mini", ("functools",), ()),
+    ("granite-3", ("<|tool_call|>",), ()),
+    ("hermes", ("<tool_call>", "</tool_call>"), ()),
+    ("llama-4", ("<|header_start|>", "func_name1("), ()),
+    ("llama-3", ("<|start_header_id|>", "parameters"), ("<tool_call>",)),
+    ("llama-3", ("<|header_start|>", "parameters"), ()),
+    ("llama-3", ("<|python_tag|>",), ()),
+)
+"""For each format, texts that its chat templates contain, and texts that they lack. The first format that fits is taken."""
+
+
+def detect_format(chat_template: str | None, special_tokens: Iterable[str] = ()) -> ToolFormat | None:
+    """The format of a model, from its chat template and the names of its special tokens; None if neither shows one of the catalogue.
+
+    Special tokens are looked at only if the template shows no format: templates may leave the calls to a program.
+    """
+    for text in (chat_template or "", "\n".join(special_tokens)):
+        for name, present, absent in _SIGNS:
+            if all(sign in text for sign in present) and not any(sign in text for sign in absent):
+                return FORMATS[name]
+    return None
+
+
+def format_named(name: str) -> ToolFormat:
+    """The format of this name.
+
+    Raises:
+        GrammarError: there is none; lists those that exist.
+    """
+    if name not in FORMATS:
+        raise GrammarError(f"format = {name!r}: expected one of {', '.join(FORMATS)}", "format")
+    return FORMATS[name]

@@ -1,0 +1,354 @@
+"""Parses a model's text into reasoning, content and tool calls, at once or as it arrives.
+
+The parser reads the markers of a format. Sections that cannot be told yet are kept until more text arrives; text that may be the beginning
+of a marker is not passed on before it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from rtlang_grammars.formats.argument_reading import Incomplete, Malformed, read_arguments, read_name, skip_blanks
+from rtlang_grammars.formats.catalogue import format_named
+from rtlang_grammars.formats.description import Pieces, Slot, ToolFormat, atoms, triggers, without_last_blanks
+from rtlang_grammars.formats.tools import Tool, read_tools
+
+
+class ToolParseError(ValueError):
+    """The text breaks the format within a tool call. `position` is the character at which the call begins."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(f"at character {position}: {message}")
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call.
+
+    Attributes:
+        id: the id that the model wrote, if the format has ids.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a model's text says."""
+
+    content: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDelta:
+    """What new text adds: a piece of reasoning, a piece of content, and complete calls."""
+
+    reasoning: str = ""
+    content: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
+def parse_output(
+    tool_format: ToolFormat | str,
+    text: str,
+    tools: Iterable[Tool | Mapping[str, Any]] = (),
+    *,
+    is_reasoning: bool = False,
+) -> ToolOutput:
+    """Parse a whole text.
+
+    Args:
+        text: with the names of special tokens, without the end token.
+        tools: give the types of values that a format writes without quotes.
+        is_reasoning: the prompt has begun the reasoning.
+    Raises:
+        GrammarError: the format is unknown or a tool is malformed.
+        ToolParseError: a call is malformed or incomplete.
+    """
+    stream = ToolStream(tool_format, tools, is_reasoning=is_reasoning)
+    stream.push(text)
+    stream.finish()
+    return stream.output
+
+
+class _Where(Enum):
+    START = auto()
+    REASONING = auto()
+    PREAMBLE = auto()
+    CONTENT = auto()
+    PLAIN = auto()  # content without a section of its own
+    FIRST_CALL = auto()
+    NEXT_CALL = auto()
+    END = auto()
+
+
+class ToolStream:
+    """Parses a text as it arrives. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        tool_format: ToolFormat | str,
+        tools: Iterable[Tool | Mapping[str, Any]] = (),
+        *,
+        is_reasoning: bool = False,
+    ) -> None:
+        """Arguments and errors as for `parse_output`."""
+        self._format = format_named(tool_format) if isinstance(tool_format, str) else tool_format
+        listed = list(tools)
+        self._tools = {tool.name: tool for tool in read_tools(listed)} if listed else {}
+        self._where = _Where.REASONING if is_reasoning else _Where.START
+        self._text, self._num_dropped = "", 0
+        self._parts: dict[_Where, list[str]] = {_Where.REASONING: [], _Where.CONTENT: []}
+        self._calls: list[ToolCall] = []
+        self._new = ToolDelta()
+        self._held = ""  # line breaks that belong to a section only if more of it follows
+        self._triggers = {
+            text: around for around in self._format.around for text in triggers(self._format, around, self._tools)
+        }
+        self._around = self._format.around[0]
+        self._is_partial = False  # the text may go on to be a mark
+
+    @property
+    def output(self) -> ToolOutput:
+        """Everything so far."""
+        content, reasoning = ("".join(self._parts[key]) for key in (_Where.CONTENT, _Where.REASONING))
+        return ToolOutput(content, reasoning, tuple(self._calls))
+
+    def push(self, text: str) -> ToolDelta:
+        """Add text; returns what it adds to the output.
+
+        Raises:
+            ToolParseError: a call is malformed.
+        """
+        self._text += text
+        if self._where in (_Where.FIRST_CALL, _Where.NEXT_CALL) and not _CLOSERS.intersection(text):
+            return ToolDelta()  # no call ends here
+        return self._run(is_whole=False)
+
+    def finish(self) -> ToolDelta:
+        """End the text; returns what was held back.
+
+        Raises:
+            ToolParseError: a call is malformed or incomplete.
+        """
+        return self._run(is_whole=True)
+
+    def _run(self, *, is_whole: bool) -> ToolDelta:
+        self._new = ToolDelta()
+        try:
+            while self._step(is_whole):
+                pass
+        except Incomplete:
+            if is_whole:
+                raise ToolParseError("the text ends within a tool call", self._num_dropped) from None
+        except Malformed as error:
+            raise ToolParseError(str(error), self._num_dropped) from None
+        return self._new
+
+    def _step(self, is_whole: bool) -> bool:
+        """Read a section or a part of one. Returns False if nothing more can be told."""
+        spans = self._format
+        match self._where:
+            case _Where.START:
+                return self._begin(is_whole)
+            case _Where.REASONING:
+                assert spans.reasoning is not None
+                return self._section(_Where.REASONING, spans.reasoning.end, _Where.START, is_whole)
+            case _Where.PREAMBLE:
+                assert spans.preamble is not None
+                return self._section(_Where.CONTENT, spans.preamble.end, _Where.START, is_whole)
+            case _Where.CONTENT:
+                assert spans.content is not None
+                return self._section(_Where.CONTENT, spans.content.end, _Where.END, is_whole)
+            case _Where.PLAIN:
+                return self._plain(is_whole)
+            case _Where.FIRST_CALL:
+                self._call(self._around.opening)
+                self._where = _Where.NEXT_CALL
+                return True
+            case _Where.NEXT_CALL:
+                return self._behind_call(is_whole)
+            case _Where.END:
+                self._show(_Where.CONTENT, self._text if self._text.strip() else "")
+                self._drop(len(self._text))
+                return False
+
+    def _begin(self, is_whole: bool) -> bool:
+        """Tell which section begins here."""
+        self._drop(len(self._text) - len(self._text.lstrip("\n")))
+        spans = self._format
+        if spans.joint and self._begins(spans.joint):
+            self._drop(len(spans.joint))
+            return True
+        marks = [
+            (spans.reasoning, _Where.REASONING),
+            (spans.preamble, _Where.PREAMBLE),
+            (spans.content, _Where.CONTENT),
+        ]
+        for span, where in marks:
+            if span is None or (where is _Where.REASONING and self._parts[where]):
+                continue
+            if self._begins(span.begin):
+                self._drop(len(span.begin))
+                self._where = where
+                return True
+        for trigger, around in self._triggers.items():
+            if self._begins(trigger):
+                self._around, self._where = around, _Where.FIRST_CALL
+                return True
+        if self._is_partial and not is_whole:
+            self._is_partial = False
+            return False
+        if not self._text:
+            return False
+        self._where = _Where.PLAIN
+        return True
+
+    def _begins(self, mark: str) -> bool:
+        if self._text.startswith(mark):
+            self._is_partial = False
+            return True
+        self._is_partial = self._is_partial or mark.startswith(self._text)
+        return False
+
+    def _section(self, where: _Where, end: str, following: _Where, is_whole: bool) -> bool:
+        """Pass on the text of a section, up to its end."""
+        at = self._text.find(end) if end else -1
+        if at >= 0:
+            self._show(where, self._text[:at])
+            self._drop(at + len(end))
+            self._held, self._where = "", following
+            return True
+        kept = 0 if is_whole else _overlap(self._text, (end,) if end else ())
+        self._show(where, self._text[: len(self._text) - kept])
+        self._drop(len(self._text) - kept)
+        return False
+
+    def _plain(self, is_whole: bool) -> bool:
+        """Pass on content up to the first call."""
+        found = [(at, text) for text in self._triggers if (at := self._text.find(text)) >= 0]
+        if found:
+            at, text = min(found)
+            self._show(_Where.CONTENT, self._text[:at])
+            self._drop(at)
+            self._held, self._around, self._where = "", self._triggers[text], _Where.FIRST_CALL
+            return True
+        kept = 0 if is_whole else _overlap(self._text, self._triggers)
+        self._show(_Where.CONTENT, self._text[: len(self._text) - kept])
+        self._drop(len(self._text) - kept)
+        return False
+
+    def _show(self, where: _Where, text: str) -> None:
+        """Add text to the output, except for line breaks at the beginning and at the end of a section."""
+        text = self._held + text
+        if not self._parts[where]:
+            text = text.lstrip("\n")
+        shown = text.rstrip("\n")
+        self._held = text[len(shown) :]
+        if shown:
+            self._parts[where].append(shown)
+            is_content = where is _Where.CONTENT
+            self._new = ToolDelta(
+                self._new.reasoning + ("" if is_content else shown),
+                self._new.content + (shown if is_content else ""),
+                self._new.calls,
+            )
+
+    def _drop(self, num_chars: int) -> None:
+        self._text, self._num_dropped = self._text[num_chars:], self._num_dropped + num_chars
+
+    def _behind_call(self, is_whole: bool) -> bool:
+        """Read another call, or what closes the calls."""
+        if not self._text.strip():
+            if is_whole and self._around.closing and not self._format.closing_is_optional:
+                raise Incomplete
+            return False
+        try:
+            end = self._match(atoms(self._around.closing), 0)[1]
+            is_closed = bool(self._around.closing)
+        except Malformed:
+            is_closed = False
+        if is_closed:
+            self._drop(end)
+            self._where = _Where.END
+            return True
+        try:
+            if self._format.between is None:
+                raise Malformed("a text of this format has one call")
+            self._call(self._format.between)
+        except (Malformed, Incomplete) as error:
+            if self._around.closing or (isinstance(error, Incomplete) and not is_whole):
+                raise
+            self._where = _Where.END  # text behind the calls
+        return True
+
+    def _call(self, before: Pieces) -> None:
+        """Read one call, in whichever spelling."""
+        waits: Incomplete | None = None
+        error = Malformed("expected a tool call")
+        for spelling in self._format.call:
+            try:
+                call, end = self._match(atoms((*before, *spelling)), 0)
+            except Incomplete as wait:
+                waits = wait
+            except Malformed as wrong:
+                error = wrong
+            else:
+                self._drop(end)
+                self._calls.append(call)
+                self._new = ToolDelta(self._new.reasoning, self._new.content, (*self._new.calls, call))
+                return
+        raise waits or error
+
+    def _match(self, found: Pieces, at: int) -> tuple[ToolCall, int]:
+        """Match atoms; returns the call that they contain, and the position behind them."""
+        name, call_id, arguments, text = "", None, dict[str, Any](), self._text
+        for atom in without_last_blanks(found):
+            match atom:
+                case Slot.BLANKS:
+                    at = skip_blanks(text, at)
+                case Slot.NAME:
+                    name, at = read_name(text, at)
+                case Slot.ID:
+                    call_id, at = read_name(text, at)
+                case Slot.ARGUMENTS:
+                    arguments, at = read_arguments(self._format, self._tools.get(name), text, at)
+                case str():
+                    at = _read_fixed(text, at, atom)
+        return ToolCall(name, arguments, call_id), at
+
+
+_CLOSERS = frozenset('}])>"')
+"""Characters, one of which ends a call or what follows it."""
+
+
+def _read_fixed(text: str, at: int, fixed: str) -> int:
+    """The position behind a fixed text, whose line breaks may be other blanks or missing."""
+    inner = fixed.strip("\n")
+    if fixed.startswith("\n"):
+        at = skip_blanks(text, at)
+    if not text.startswith(inner, at):
+        if inner.startswith(text[at:]):
+            raise Incomplete
+        raise Malformed(f"expected {inner!r}, not {text[at : at + 20]!r}")
+    at += len(inner)
+    return skip_blanks(text, at) if fixed.endswith("\n") else at
+
+
+def _overlap(text: str, marks: Iterable[str]) -> int:
+    """Length of the longest end of the text that begins a mark."""
+    longest = 0
+    for mark in marks:
+        for size in range(min(len(mark) - 1, len(text)), longest, -1):
+            if text.endswith(mark[:size]):
+                longest = size
+                break
+    return longest

@@ -1,0 +1,251 @@
+"""Constraints of tool calls: what a template renders is accepted and read back, what the masks let through an independent parser reads."""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from rtlang_grammars import Constraint, GrammarError, Vocabulary
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
+from rtlang_grammars.formats.catalogue import FORMATS
+from rtlang_grammars.formats.parsing import ToolOutput, parse_output
+from rtlang_grammars.formats.tool_grammar import tool_grammar
+from rtlang_grammars.machine.matcher import MachineMatcher
+from tests.support.tool_calls import random_call, random_tools, text
+from tests.support.tool_parsers import PARSERS
+from tests.support.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HAS_ONE_CALL, TEMPLATES, render
+from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+
+_SMALL = small_vocabulary()
+VOCABULARY = Vocabulary(  # its special tokens have names that no format writes
+    tuple(b"<s%d>" % i if i in _SMALL.silent_ids else text for i, text in enumerate(_SMALL.token_bytes)),
+    _SMALL.eos_token_ids,
+    _SMALL.special_token_ids,
+    _SMALL.vocab_size,
+)
+END = min(VOCABULARY.eos_token_ids)
+AVOID = ("<think>", "</think>", "<tool_call>", "</tool_call>", "functools", "Action:")
+"""Texts that content and reasoning cannot contain in some formats."""
+
+
+@functools.cache
+def backend() -> RtlangBackend:
+    return RtlangBackend.create(VOCABULARY)
+
+
+def matcher_of(constraint: Constraint) -> MachineMatcher:
+    return backend().compile(constraint).matcher()
+
+
+def accepts(matcher: MachineMatcher, given: str) -> bool:
+    return matcher.accepts([*spell(VOCABULARY, given), END])
+
+
+def avoided(name: str) -> tuple[str, ...]:
+    tagged = FORMATS[name].tagged
+    return () if tagged is None else tagged.excludes
+
+
+def tools_of(name: str, rng: random.Random, count: int = 4) -> list[dict[str, Any]]:
+    return random_tools(rng, count, python_names=name == "llama-4")
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_what_the_template_renders_is_accepted_and_read_back(name: str) -> None:
+    rng = random.Random(name)
+    num_calls = 0
+    while num_calls < 200:
+        tools = tools_of(name, rng)
+        matcher = matcher_of(tool_grammar(name, tools))
+        needed = matcher_of(tool_grammar(name, tools, tool_choice="required"))
+        for _ in range(40):
+            count = 1 if name in HAS_ONE_CALL else rng.randrange(4)
+            calls = [random_call(rng, tools, avoided(name)) for _ in range(count)]
+            content = text(rng, AVOID).strip() if not calls or name not in HAS_NO_CONTENT_BEFORE_CALLS else ""
+            content = content if rng.random() < 0.5 or not calls else ""
+            reasoning = text(rng, AVOID).strip() if FORMATS[name].reasoning and rng.random() < 0.5 else ""
+            reasoning = reasoning if "reasoning_content" in TEMPLATES[name] else ""
+            given = render(name, content, reasoning, calls)
+            assert accepts(matcher, given), given
+            assert accepts(needed, given) == (bool(calls) and not content), given
+            read = parse_output(name, given, tools)
+            assert [(each.name, each.arguments) for each in read.calls] == calls, given
+            assert (read.content, read.reasoning) == (content, reasoning), given
+            num_calls += len(calls)
+            parsed = PARSERS[name](given)
+            assert [each for each, _ in parsed[1]] == [each for each, _ in calls]
+
+
+def drawn(matcher: MachineMatcher, rng: random.Random, length: int) -> str:
+    """A text that the masks let through: random tokens, then a completion."""
+    matcher, tokens = matcher.fork(), list[int]()
+    row = np.zeros(VOCABULARY.num_mask_words, dtype=np.int32)
+    for _ in range(length):
+        matcher.fill_bitmask(row)
+        allowed = [each for each in allowed_ids(row) if each not in VOCABULARY.eos_token_ids]
+        if not allowed:
+            break
+        joints = [each for each in allowed if VOCABULARY.token_bytes[each][:1] in b"<>/[]{}(),:\"'=\n"]
+        token = rng.choice(joints if joints and rng.random() < 0.5 else allowed)
+        assert matcher.accept_token(token)
+        tokens.append(token)
+    closing = matcher.closing_bytes()
+    assert closing is not None, VOCABULARY.text_of(tokens)
+    return (VOCABULARY.text_of(tokens) + closing).decode()
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_what_the_masks_let_through_is_parsed(name: str) -> None:
+    rng = random.Random(name)
+    for choice in ("auto", "required", "none", {"name": "no_parameters"}):
+        tools = tools_of(name, rng, 3)
+        schemas = {each["function"]["name"]: each["function"].get("parameters", {}) for each in tools}
+        matcher = matcher_of(tool_grammar(name, tools, tool_choice=choice))
+        for _ in range(40):
+            given = drawn(matcher, rng, rng.randrange(40))
+            content, calls = PARSERS[name](given)
+            read = parse_output(name, given, tools)
+            assert [each.name for each in read.calls] == [each for each, _ in calls], given
+            assert read.content == content.strip("\n") or FORMATS[name].content is not None, given
+            for call, (_, arguments) in zip(read.calls, calls, strict=True):
+                jsonschema.validate(call.arguments, schemas[call.name])
+                if FORMATS[name].tagged is None:
+                    assert call.arguments == arguments or "\\" in given, given
+                else:
+                    assert call.arguments.keys() == arguments.keys()
+            match choice:
+                case "required":
+                    assert read.calls
+                case "none":
+                    assert not read.calls
+                case {"name": only}:
+                    assert [each.name for each in read.calls] == [only]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_bounds_on_calls_hold(name: str) -> None:
+    tools = [{"name": "a"}, {"name": "b"}]
+    one, two = (render(name, "", "", [(each, {}) for each in names]) for names in ("a", "ab"))
+    single = matcher_of(tool_grammar(name, tools, parallel=False))
+    named = matcher_of(tool_grammar(name, tools, tool_choice={"type": "function", "function": {"name": "a"}}))
+    none = matcher_of(tool_grammar(name, tools, tool_choice="none"))
+    assert [accepts(each, one) for each in (single, named, none)] == [True, True, False]
+    if name not in HAS_ONE_CALL:
+        many = matcher_of(tool_grammar(name, tools))
+        assert [accepts(each, two) for each in (many, single, named)] == [True, False, False]
+    assert not accepts(named, render(name, "", "", [("b", {})]))
+    answer = render(name, "no call", "", [])
+    assert [accepts(each, answer) for each in (single, none, named)] == [True, True, False]
+
+
+def test_undeclared_names_are_refused_unless_the_schema_speaks_about_them() -> None:
+    closed = {"type": "object", "properties": {"x": {"type": "integer"}}}
+    for parameters, extra in ((closed, False), ({**closed, "additionalProperties": True}, True)):
+        matcher = matcher_of(tool_grammar("hermes", [{"name": "f", "parameters": parameters}]))
+        assert accepts(matcher, render("hermes", "", "", [("f", {"x": 1})]))
+        assert accepts(matcher, render("hermes", "", "", [("f", {"x": 1, "y": 2})])) == extra
+
+
+def test_without_strict_any_object_is_allowed() -> None:
+    parameters = {"type": "object", "properties": {"x": {"type": "integer"}}}
+    matcher = matcher_of(tool_grammar("hermes", [{"name": "f", "parameters": parameters, "strict": False}]))
+    assert accepts(matcher, render("hermes", "", "", [("f", {"x": "one", "y": 2})]))
+
+
+def test_reasoning_is_optional_required_opened_or_forbidden() -> None:
+    texts = {"closed": "<think>a</think>b", "inside": "a</think>b", "without": "b"}
+    accepted: dict[str, set[str]] = {}
+    for reasoning in ("forbidden", "optional", "required", "opened"):
+        matcher = matcher_of(tool_grammar("hermes", [{"name": "f"}], reasoning=reasoning))
+        accepted[reasoning] = {key for key, given in texts.items() if accepts(matcher, given)}
+    assert accepted == {
+        "forbidden": {"without"},
+        "optional": {"closed", "without"},
+        "required": {"closed"},
+        "opened": {"inside"},
+    }
+    assert parse_output("hermes", texts["inside"], is_reasoning=True) == ToolOutput("b", "a")
+
+
+def test_the_characters_of_reasoning_are_bounded() -> None:
+    matcher = matcher_of(tool_grammar("hermes", [{"name": "f"}], reasoning="required", max_reasoning_chars=5))
+    assert accepts(matcher, "<think>aé日</t</think>b") is False
+    assert accepts(matcher, "<think>aé日<t</think>b")
+
+
+def test_more_parameters_than_fit_in_any_order_are_written_in_the_declared_order() -> None:
+    properties = {f"p{i}": {"type": "integer"} for i in range(12)}
+    tool = {"name": "f", "parameters": {"properties": properties, "required": ["p3"]}}
+    matcher = matcher_of(tool_grammar("glm-4.5", [tool]))
+    accepted = [
+        accepts(matcher, render("glm-4.5", "", "", [("f", dict.fromkeys(names, 1))]))
+        for names in (["p3"], ["p0", "p3", "p11"], ["p3", "p0"], ["p0", "p11"])
+    ]
+    assert accepted == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "tools", "options", "message"),
+    [
+        ("xml", [{"name": "f"}], {}, "format = 'xml': expected one of hermes"),
+        ("hermes", [], {}, "0 tools: expected 1 to 512"),
+        ("hermes", [{"name": "f"}, {"name": "f"}], {}, "two tools have this name"),
+        ("hermes", [{"name": "f g"}], {}, "letters, digits"),
+        ("hermes", [{"name": "f"}], {"tool_choice": "g"}, "tool_choice = 'g': expected auto, none, required"),
+        ("hermes", [{"name": "f"}], {"tool_choice": {"name": "g"}}, "tool_choice = {'name': 'g'}"),
+        ("hermes", [{"name": "f"}], {"reasoning": "some"}, "reasoning = 'some': expected one of forbidden"),
+        ("llama-3", [{"name": "f"}], {"reasoning": "required"}, "the format llama-3 has no reasoning"),
+        (
+            "hermes",
+            [{"name": "f"}],
+            {"max_reasoning_chars": -1},
+            "max_reasoning_chars = -1: expected an integer from 0",
+        ),
+        ("llama-4", [{"name": "f-g"}], {}, "needs a Python name"),
+        ("llama-4", [{"name": "f", "parameters": {"properties": {"a b": {}}}}], {}, "cannot write this name"),
+        ("glm-4.5", [{"name": "f", "parameters": {"properties": {"a<": {}}}}], {}, "cannot write this name"),
+        ("glm-4.5", [{"name": "f", "parameters": {"required": ["a"]}}], {}, "required parameter 'a' is not declared"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(name: str, tools: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        tool_grammar(name, tools, **options)
+    assert message in str(caught.value)
+
+
+def test_schemas_of_the_tools_are_reported_with_their_places() -> None:
+    parameters = {"type": "object", "properties": {"x": {"type": "integer", "title": "X"}}}
+    grammar = backend().compile(tool_grammar("hermes", [{"name": "f", "parameters": parameters}]))
+    pointers = [entry.pointer for entry in grammar.report.entries]
+    assert any(pointer.startswith("#/") and pointer.endswith("#/properties/x") for pointer in pointers), pointers
+
+
+MARKS = re.compile(r"<[|｜][^<>]*?[|｜]>|\[/?[A-Z_]{4,}\]|</?(?:think|tool_call|arg_key|arg_value)>")
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_marks_that_are_special_tokens_are_those_tokens(name: str) -> None:
+    tools = [{"name": "f", "parameters": {"properties": {"x": {"type": "integer"}}}}, {"name": "g"}]
+    calls: list[tuple[str, dict[str, Any]]] = [("f", {"x": 1}), ("g", {})]
+    content = "" if name in HAS_NO_CONTENT_BEFORE_CALLS else "text"
+    given = render(name, content, "why", calls[: 1 if name in HAS_ONE_CALL else 2])
+    marks = sorted({*MARKS.findall(given), *MARKS.findall(tool_grammar(name, tools).source)})
+    tokens = (*(bytes([byte]) for byte in range(256)), *(mark.encode() for mark in marks), b"<end>")
+    end = len(tokens) - 1
+    vocabulary = Vocabulary(tokens, frozenset({end}), frozenset(range(256, end + 1)), end + 1)
+    matcher = RtlangBackend.create(vocabulary).compile(tool_grammar(name, tools)).matcher()
+    ids = []
+    for part in re.split(f"({MARKS.pattern})", given):
+        ids += [256 + marks.index(part)] if part in marks else list(part.encode())
+    assert matcher.accepts([*ids, end]), given
+    read = parse_output(name, vocabulary.shown(ids).decode(), tools)
+    assert read == parse_output(name, given, tools)
+    assert [(each.name, each.arguments) for each in read.calls] == calls[: len(read.calls)]
+    if MARKS.search(given):
+        assert not matcher.accepts([*given.encode(), end]), "marks are not spelled with ordinary tokens"
