@@ -182,7 +182,7 @@ def test_check_lists_what_is_there_and_generates_a_valid_value(folder: Path) -> 
     for fact in (
         "torch",
         "processor",
-        "grammars    native backend",
+        "grammars    native code compiled",
         str(folder / "model"),
         "1 threads",
         "all checks passed",

@@ -8,6 +8,7 @@ step with the same grammar library that the runtime uses, as a logits processor 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,6 +69,10 @@ class StaticBatching:
             directory, dtype=DTYPES[dtype], attn_implementation="sdpa"
         ).eval()
         self._new_cache: Callable[[], Any] = lambda: transformers.DynamicCache(config=self._model.config)
+        parameters = inspect.signature(self._model.forward).parameters
+        self._cache_argument = (
+            "cache" if "cache" in parameters else "past_key_values"
+        )  # its name before transformers 5.24
         self._eos_token_ids = eos_token_ids
 
     @torch.inference_mode()
@@ -95,7 +100,7 @@ class StaticBatching:
                 input_ids=input_ids,
                 attention_mask=mask[:, :end],
                 position_ids=positions[:, begin:end],
-                past_key_values=cache,
+                **{self._cache_argument: cache},
                 use_cache=True,
                 logits_to_keep=1,
             ).logits[:, -1]  # [B, V]

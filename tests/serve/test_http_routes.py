@@ -71,7 +71,7 @@ def test_version_describes_the_server(routes: Routes) -> None:
     status, _, body = routes.get("/version", **AUTH)
     assert status == 200
     found = json.loads(body)
-    assert found["models"] == [{"model": "m", "vocab_size": 300, "max_model_len": 512}]
+    assert found["models"] == [{"model": "m", "vocab_size": 300, "max_model_len": 512, "tool_format": None}]
     assert found["protocol"] == 1
     assert found["version"] == rtlang.__version__
 

@@ -293,14 +293,14 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "DiffLlama", "diffllama", {"head_dim": 16}, refusal="2 of its 2 layers use the attention interface, in 4 calls"
     ),
-    Family("GPT-J", "gptj", {"rotary_dim": 8}, refusal=_OWN_ATTENTION),
+    Family("GPT-J", "gptj", {"rotary_dim": 8}),
     Family(
         "GPT-Neo",
         "gpt_neo",
         {"num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 10, "num_heads": 4},
         refusal=_OWN_ATTENTION,
     ),
-    Family("CodeGen", "codegen", {"rotary_dim": 8}, refusal=_OWN_ATTENTION),
+    Family("CodeGen", "codegen", {"rotary_dim": 8}),
     Family("BLOOM", "bloom", refusal=_NO_POSITIONS),
     Family("MPT", "mpt", {"d_model": 64, "n_heads": 4, "n_layers": 2}, refusal=_NO_POSITIONS),
     Family("GPT", "openai-gpt", refusal=_OWN_ATTENTION),

@@ -26,7 +26,9 @@ SERVED = [
 ]
 REFUSED = [
     pytest.param(
-        family, id=family.model_type, marks=() if family.model_type in ("mamba", "gptj", "bloom") else pytest.mark.slow
+        family,
+        id=family.model_type,
+        marks=() if family.model_type in ("mamba", "gpt_neo", "bloom") else pytest.mark.slow,
     )
     for family in FAMILIES
     if family.refusal is not None

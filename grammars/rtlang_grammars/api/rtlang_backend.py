@@ -16,7 +16,6 @@ from rtlang_grammars.completion.completion_path import TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
-from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.machine.batch import fill_batch
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
@@ -123,6 +122,7 @@ class RtlangBackend:
 
     def _compile_lexed(self, compilation: Compilation, budget: Budget) -> RtlangGrammar:
         """A Lark grammar with a lexer."""
+        from rtlang_grammars.lowering.lexed_tables import LexedTables  # lark is imported where it is needed
 
         def compiled(budget: Budget | None = None) -> LexedTables:
             constraint = compilation.constraint

@@ -14,13 +14,11 @@ from typing import Any
 from rtlang_grammars.context_free.cfg import Cfg
 from rtlang_grammars.context_free.folding import regular_languages
 from rtlang_grammars.context_free.gbnf_reader import read_gbnf
-from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Grammar
 from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables
 from rtlang_grammars.lowering.languages.embedding import Embedding
-from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.lowering.structure_tables import StructureTables
 from rtlang_grammars.machine.automaton.json_base_states import json_base_states
 from rtlang_grammars.machine.automaton.tables import Tables
@@ -157,6 +155,8 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> Re
     budget.check_source(constraint.source)
     if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
         is_lark = constraint.lexer is Lexer.LARK
+        from rtlang_grammars.lowering.lexed_tables import LexedTables  # lark is imported where it is needed
+
         LexedTables(constraint.source, budget, is_lark=is_lark, indentation=constraint.indentation)
         return None
     return build(Compilation(constraint, None, limits or Limits(), True), budget).report
@@ -191,6 +191,8 @@ def build(compilation: Compilation, budget: Budget) -> Built:
         case ConstraintKind.CHOICE:
             tables, start = _choice_tables(constraint.source, budget, tokens)
         case ConstraintKind.LARK:  # with lexer=anywhere; others have no tables of this kind
+            from rtlang_grammars.context_free.lark_reader import read_lark
+
             tables, start = _grammar_tables(read_lark(constraint.source, budget=budget, tokens=tokens), budget)
         case ConstraintKind.GBNF:
             tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget, tokens=tokens), budget)

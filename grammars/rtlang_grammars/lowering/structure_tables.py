@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
-from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
@@ -289,6 +288,8 @@ class StructureTables:
         if found is None:
             kind, source, budget = leaf.constraint.kind, leaf.constraint.source, self._budget
             if kind is ConstraintKind.LARK:
+                from rtlang_grammars.context_free.lark_reader import read_lark  # lark is imported where it is needed
+
                 cfg = read_lark(source, budget=budget, tokens=self._tokens)
             else:
                 notation = Notation.GBNF if kind is ConstraintKind.GBNF else Notation.W3C

@@ -39,6 +39,7 @@ def dump(tables: LexedTables) -> tuple[dict[str, Any], list[Ints]]:
         "arrays": [[_TYPES.index(str(each.dtype)), *each.shape] for each in arrays],
         "ignored": sorted(tables.ignored),
         "num_terminals": tables.num_terminals,
+        "token_sets": sorted(tables.token_sets),
         "start_head": rules.start_head,
         "pending": [[state, sorted(each)] for state, each in enumerate(automaton.pending) if each],
         "first_bytes": [each.decode("latin-1") for each in automaton.first_bytes],

@@ -72,7 +72,7 @@ def test_a_second_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.M
     RtlangBackend(small_index(), store=first).compile(constraint)
     first.flush()
     assert first.counts.stored == 1
-    monkeypatch.setattr("rtlang_grammars.api.rtlang_backend.LexedTables", None)
+    monkeypatch.setattr("rtlang_grammars.lowering.lexed_tables.LexedTables", None)
     second = GrammarStore(tmp_path)
     matcher = RtlangBackend(small_index(), store=second).compile(constraint).matcher()
     assert second.counts.hits == 1

@@ -104,7 +104,7 @@ def test_dummy_weights_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
 
 def test_models_that_bypass_the_attention_interface_are_refused_by_name(tmp_path: Path) -> None:
     for model_type, reason in (
-        ("gptj", "its attention cannot be replaced"),
+        ("gpt_neo", "its attention cannot be replaced"),
         ("bloom", "must accept both position_ids"),
     ):
         (family,) = (family for family in FAMILIES_BY_TYPE if family.model_type == model_type)
