@@ -156,7 +156,8 @@ class MachineGrammar:
         trail = configuration[configuration[LENGTH] :]
         trie, found = index.trie, workspace.found
         named = risky.ending if trail[MODE] == IN_NAME else risky.whole
-        count = find_repeats(trail, *named, risky.within, trie.data, trie.offsets, workspace.trail, found)
+        within = risky.within if mask.holds_names else index.no_ids
+        count = find_repeats(trail, *named, within, trie.data, trie.offsets, workspace.trail, found)
         return self._removed(mask, found[:count]) if count else mask
 
     def repeats_name(self, configuration: Configuration, text: bytes) -> bool:
