@@ -33,16 +33,19 @@ def read_arguments(tool_format: ToolFormat, tool: Tool | None, text: str, at: in
         tool: gives the types of values without quotes; None if unknown.
     Raises:
         Incomplete: the text ends within the arguments.
-        Malformed: the arguments are not written in the style of the format.
+        Malformed: the arguments are not written in the style of the format, or nested too deeply for Python's parsers.
     """
-    match tool_format.arguments:
-        case ArgumentStyle.JSON:
-            return _read_json(text, at)
-        case ArgumentStyle.PYTHON:
-            return _read_python(text, at)
-        case ArgumentStyle.TAGGED:
-            assert tool_format.tagged is not None
-            return _read_tagged(tool_format.tagged, tool, text, at)
+    try:
+        match tool_format.arguments:
+            case ArgumentStyle.JSON:
+                return _read_json(text, at)
+            case ArgumentStyle.PYTHON:
+                return _read_python(text, at)
+            case ArgumentStyle.TAGGED:
+                assert tool_format.tagged is not None
+                return _read_tagged(tool_format.tagged, tool, text, at)
+    except (RecursionError, MemoryError):
+        raise Malformed("the arguments are nested too deeply") from None
 
 
 def skip_blanks(text: str, at: int) -> int:

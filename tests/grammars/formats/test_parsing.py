@@ -70,3 +70,18 @@ def test_values_without_quotes_have_the_types_of_the_schema() -> None:
     text = f"<tool_call>\n<function=f>\n{inner}</function>\n</tool_call>"
     expected = {"s": "5", "i": 5, "n": 5.5, "b": True, "o": {"a": "</parameter>"}}
     assert parse_output("qwen-coder", text, tools).calls == (ToolCall("f", expected),)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("json", '{"name": "get", "arguments": ' + '{"a":' * 100_000),
+        ("json", '{"name": "get", "arguments": {"a": ' + "[" * 5000 + "]" * 5000 + "}}"),
+        ("llama-4", "[f(n=" + "-" * 50_000 + "1)]"),
+        ("llama-4", "[f(n=" + "[" * 250 + "]" * 250 + ")]"),
+    ],
+)
+def test_arguments_that_are_nested_too_deeply_are_named(name: str, text: str) -> None:
+    tools = [{"type": "function", "function": {"name": each, "parameters": {}}} for each in ("f", "get")]
+    with pytest.raises(ToolParseError, match="nested"):
+        parse_output(name, text, tools)
