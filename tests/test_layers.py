@@ -182,6 +182,7 @@ def needlessly_inside_function(found: Import) -> bool:
     # They import lark, which takes 60 ms and which only Lark grammars need.
     may_be |= is_within(found.target, "rtlang_grammars.lowering.lexed_tables")
     may_be |= is_within(found.target, "rtlang_grammars.context_free.lexing.parse_trees")
+    may_be |= is_within(found.target, "rtlang_grammars.context_free.lark_reader")
     return found.is_inside_function and not may_be
 
 
