@@ -21,7 +21,7 @@ from typing import Any
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError
-from rtlang.contract.events import GraphFailed
+from rtlang.contract.events import Event, GraphFailed
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, check_run_options
@@ -29,6 +29,7 @@ from rtlang.contract.target import Listener
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.engine import Engine
+from rtlang.engine.request import RequestOutput
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.runner import Runner
@@ -40,6 +41,7 @@ from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.process_settings import loading
 from rtlang.runtime.telemetry import Telemetry, counters
+from rtlang.runtime.trace import Trace
 from rtlang_grammars import Report
 
 logger = logging.getLogger(__name__)
@@ -82,6 +84,8 @@ class Runtime:
         self._graphs: dict[int, GraphRun] = {}  # engine thread only
         self._is_broken = False
         self._admission = Admission(self.config.max_waiting)
+        self._telemetry = Telemetry(self.metrics)
+        self._traces: tuple[Trace, ...] = ()
 
     def __enter__(self) -> Runtime:
         return self.start()
@@ -104,7 +108,7 @@ class Runtime:
                 raise EngineDeadError(_CLOSED)
             if self._loop is None:
                 precompile.start_background_compile(self.config)
-                loop = EngineLoop(self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step)
+                loop = EngineLoop(self._make_engine, self._break, self._end, on_step=self._after_step)
                 try:
                     with loading():
                         loop.start()
@@ -160,6 +164,9 @@ class Runtime:
         share.add(graph.nodes)
         run = LocalGraphRun(self, next(self._graph_ids), graph.nodes, share)
 
+        if self._traces:
+            listener = self._traced(listener)
+
         def begin() -> None:
             if self._is_broken or self._is_closed:
                 share.close()
@@ -205,6 +212,19 @@ class Runtime:
         engine = self._running_loop().engine
         assert self._runner is not None
         return counters(engine, self._runner) | {"num_graphs": len(self._graphs)}
+
+    def trace(self, path: str | os.PathLike[str]) -> Trace:
+        """Record the timeline of the runtime until `close`, or for a `with` block, and write it to `path` as a Chrome trace.
+
+        Contains every engine step, and the nodes of graphs submitted while it is open. Loads the model if needed.
+
+        Raises:
+            ConfigError: the folder of `path` does not exist.
+        """
+        trace = Trace(path, self._running_loop().clock, self._forget_trace)
+        with self._lock:
+            self._traces = (*self._traces, trace)
+        return trace
 
     def clear_cache(self) -> None:
         """Drop every cached page that no running request uses."""
@@ -272,6 +292,25 @@ class Runtime:
         except BaseException:
             self._free()  # the traceback would keep it all alive
             raise
+
+    def _after_step(self, engine: Engine, outputs: list[RequestOutput], started: float, ended: float) -> None:
+        self._telemetry.after_step(engine, outputs, started, ended)
+        for trace in self._traces:
+            trace.after_step(engine, outputs, started, ended)
+
+    def _traced(self, listener: Listener) -> Listener:
+        """A listener that also passes events to the open traces."""
+
+        def listen(event: Event) -> None:
+            for trace in self._traces:
+                trace.on_event(event)
+            listener(event)
+
+        return listen
+
+    def _forget_trace(self, trace: Trace) -> None:
+        with self._lock:
+            self._traces = tuple(each for each in self._traces if each is not trace)
 
     def _forget(self, graph_id: int) -> None:
         self._graphs.pop(graph_id, None)
