@@ -74,7 +74,7 @@ class _Reader:
     def part(self, plain: Any, at: str, ends: tuple[str, ...]) -> Constraint:
         """A format. `ends` are the texts that end it, which free text inside must not contain."""
         if at.count("/") > 4 * _MANY:
-            raise GrammarError(f"nested too deeply: more than {_MANY} levels", at)
+            raise GrammarError(f"nested too deeply: its pointer has more than {4 * _MANY} steps", at)
         if not isinstance(plain, Mapping):
             raise GrammarError("expected a format: a map with a type", at)
         kind = plain.get("type")
