@@ -59,6 +59,13 @@ grammar = typer.Typer(
 )
 app.add_typer(grammar, name="grammar")
 
+bench = typer.Typer(
+    help="Compare throughput with static batching in transformers; or run another benchmark.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+app.add_typer(bench, name="bench")
+
 RESUME_S = 30.0  # how long `rtlang run --url` tries to reconnect
 
 
@@ -164,9 +171,10 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
             asyncio.run(server.serve(handle_signals=True, on_listening=announce))
 
 
-@app.command()
+@bench.callback()
 @with_settings(RuntimeConfig, "settings")
-def bench(
+def bench_throughput(
+    context: typer.Context,
     settings: dict[str, Any],
     workload: Annotated[
         str,
@@ -191,11 +199,13 @@ def bench(
         float, typer.Option(min=1, help="With --device cuda: start no new measurement after this many seconds.")
     ] = 480.0,
 ) -> None:
-    """Compare throughput with static batching in transformers, on the same weights in one process.
+    """Compare throughput with static batching in transformers, on the same weights in one process; or run another benchmark.
 
     With --device cuda: check the GPU's output against the CPU's, then measure its kernels and the decoding of a random model with the
     shape of an 8B Llama.
     """
+    if context.invoked_subcommand is not None:
+        return
     if settings.get("device", "cpu") != "cpu":
         _bench_device(settings, quick, json_file, out, budget_s)
         return
@@ -238,6 +248,27 @@ def bench(
             raise CommandError(
                 "greedy float32 tokens differ between the two systems: the figures compare different work"
             )
+
+
+@bench.command("language")
+def bench_language(
+    programs: Annotated[
+        int | None,
+        typer.Option(min=1, max=100_000, help="Measure the memory of this many waiting async programs instead."),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each case; the median counts.")] = 7,
+) -> None:
+    """Measure what the language costs: processor time per generation call, or memory per waiting program.
+
+    The target answers at once and computes nothing. Exits with code 1 if a limit is exceeded.
+    """
+    language = import_module("rtlang.bench.language")
+    with _one_line_errors():
+        found = language.measure_calls(repeats=repeats) if programs is None else [language.measure_memory(programs)]
+        for each in found:
+            typer.echo(str(each))
+        if not all(each.is_met for each in found):
+            raise CommandError("the language exceeds a limit")
 
 
 def _bench_device(

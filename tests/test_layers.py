@@ -41,7 +41,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.runtime": {"rtlang.contract", "rtlang.model", "rtlang.engine", "rtlang_grammars"},
     "rtlang.serve": {"rtlang.contract", "rtlang.protocol"},
     "rtlang": {"rtlang.contract", "rtlang.lang", "rtlang.client", "rtlang.runtime"},  # hands names on
-    "rtlang.bench": {"rtlang", "rtlang.contract", "rtlang.model", "rtlang.runtime", "rtlang_kernels_bench", *LIBRARIES},
+    "rtlang.bench": {
+        "rtlang",
+        "rtlang.contract",
+        "rtlang.lang",
+        "rtlang.model",
+        "rtlang.runtime",
+        "rtlang_kernels_bench",
+        *LIBRARIES,
+    },
     "rtlang.console": {"rtlang.contract", "rtlang.lang", "rtlang_grammars"},
     "rtlang.__main__": {
         *("rtlang", "rtlang.contract", "rtlang.lang", "rtlang.model", "rtlang.bench", "rtlang.console"),

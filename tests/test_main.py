@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 import rtlang
 from rtlang.__main__ import CHECK_SCHEMA, app
-from rtlang.bench import workloads
+from rtlang.bench import language, workloads
+from rtlang.bench.language import Cost
 from rtlang.serve.server import running_server
 from tests.support.fake_target import FakeTarget, by_name
 from tests.support.tiny_models import make_checkpoint
@@ -216,6 +217,19 @@ def test_bench_refuses_what_it_cannot_measure(folder: Path, arguments: list[str]
     code, _, errors = invoke(folder, "bench", *(argument.format(folder) for argument in arguments))
     assert code == 1
     assert told in errors.splitlines()[-1]
+
+
+def test_bench_language_tells_every_figure_and_fails_over_a_limit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low, high = Cost("fast", 1.0, 1.0, 1.0, 60.0), Cost("slow", 99.0, 1.0, 100.0, 60.0)
+    monkeypatch.setattr(language, "measure_calls", lambda repeats: [low])
+    code, told, _ = invoke(folder, "bench", "language", "--repeats", "2")
+    assert (code, told) == (0, f"{low}\n")
+    monkeypatch.setattr(language, "measure_calls", lambda repeats: [low, high])
+    code, told, errors = invoke(folder, "bench", "language")
+    assert (code, told) == (1, f"{low}\n{high}\n")
+    assert "exceeds a limit" in errors
 
 
 def test_bench_prints_markdown_and_writes_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,16 @@ def package_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str | None]
     return versions
 
 
+def resident_bytes(proc: Path = Path("/proc/self")) -> int:
+    """Resident memory of this process.
+
+    Raises:
+        OSError: the system does not report it.
+    """
+    lines = (proc / "status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) * 1024
+
+
 class PeakMemory:
     """Peak resident memory of this process since the last `reset`, or since its start if the system cannot reset the peak."""
 

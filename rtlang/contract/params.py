@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
@@ -161,6 +162,38 @@ class SamplingParams:
                 value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
             values[name] = value
         return cls(**values)
+
+
+def sampling_params(options: Mapping[str, Any], base: SamplingParams | None = None) -> SamplingParams:
+    """`base` (by default the defaults) with these options. Programs repeat their options, so equal ones are checked once and shared.
+
+    Raises:
+        ParameterError: an option is invalid; names it.
+    """
+    if not options:
+        return SamplingParams() if base is None else base
+    key = []
+    for name, value in options.items():
+        kind = type(value)
+        if kind is tuple:
+            if not all(type(item) is str for item in value):
+                return _with_options(base, options)
+        elif kind not in _SCALARS:
+            return _with_options(base, options)
+        key.append((name, kind, value))  # 1, 1.0 and True are equal keys but not equally valid
+    return _known_params(base, tuple(key))
+
+
+_SCALARS = frozenset((int, float, str, bool, type(None)))
+
+
+@lru_cache(maxsize=1024)
+def _known_params(base: SamplingParams | None, key: tuple[tuple[str, type, Any], ...]) -> SamplingParams:
+    return _with_options(base, {name: value for name, _, value in key})
+
+
+def _with_options(base: SamplingParams | None, options: Mapping[str, Any]) -> SamplingParams:
+    return SamplingParams(**options) if base is None else replace(base, **options)
 
 
 @dataclass(frozen=True, slots=True)

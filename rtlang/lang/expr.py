@@ -14,7 +14,7 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph import ROLES
-from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option
+from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, real, user_location
 
@@ -218,7 +218,7 @@ def gen(
     kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
     given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
     # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
-    SamplingParams(**{"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
+    sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
     return Gen(_name(name, "gen"), kind, params, given)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rtlang.contract.errors import (
@@ -28,7 +28,7 @@ from rtlang.contract.errors import (
 )
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import MAX_NODES, Arg, Generate, Node, Part, RequestGraph, Select, Text
-from rtlang.contract.params import SamplingParams, SelectMethod
+from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
 from rtlang.lang.meta import Meta
 from rtlang.lang.output_types.types import OutputType
 from rtlang.lang.values import user_location
@@ -133,15 +133,17 @@ class Recording:
     def add_text(self, parent: int | None, parts: Sequence[Part]) -> int:
         """Record a text node; returns its id."""
         for part in parts:
-            if isinstance(part, Arg):
+            if type(part) is Arg:
                 self._inputs[part.name] = None
-        return self._add(lambda node_id: Text(node_id, parent, tuple(parts)))
+        with self._lock:
+            return self._add(Text(self._next_id(), parent, tuple(parts)))
 
     def add_generate(self, parent: int | None, name: str | None, params: SamplingParams, kind: OutputType) -> int:
         """Record a generate node whose completions parse as `kind`; returns its id."""
         if kind.for_format is not None:
             kind = kind.for_format(self.driver.tool_format)
-        node_id = self._add(lambda node_id: Generate(node_id, parent, name, params, kind.constraint))
+        with self._lock:
+            node_id = self._add(Generate(self._next_id(), parent, name, params, kind.constraint))
         self._types[node_id], self._locations[node_id] = kind, user_location()
         return node_id
 
@@ -149,7 +151,8 @@ class Recording:
         self, parent: int | None, name: str | None, choices: tuple[str, ...], method: SelectMethod, kind: OutputType
     ) -> int:
         """Record a select node whose text parses as `kind`; returns its id."""
-        node_id = self._add(lambda node_id: Select(node_id, parent, name, choices, method))
+        with self._lock:
+            node_id = self._add(Select(self._next_id(), parent, name, choices, method))
         self._types[node_id], self._locations[node_id] = kind, user_location()
         return node_id
 
@@ -279,28 +282,31 @@ class Recording:
         Raises:
             ParameterError: an option is invalid; names it, the generation and the line.
         """
-        base = params or self.base
         try:
-            if base is None:
-                return SamplingParams(**options)
-            return replace(base, **options) if options else base
+            return sampling_params(options, params or self.base)
         except ParameterError as error:
             raise _at_generation(error, name, user_location()) from None
 
-    def _add(self, make: Any) -> int:
-        with self._lock:
-            if self.is_closed:
-                raise TraceError("the program has ended; nothing more can be appended to its state", user_location())
-            node_id = len(self.nodes)
-            if node_id >= MAX_NODES:
-                raise TraceError(f"a program may record at most {MAX_NODES} nodes", user_location())
-            node: Node = make(node_id)
-            self.nodes[node_id] = node
-            self._pending.append(node)
-            return node_id
+    def _next_id(self) -> int:
+        """The id of the next node; the lock must be held until `_add`."""
+        if self.is_closed:
+            raise TraceError("the program has ended; nothing more can be appended to its state", user_location())
+        node_id = len(self.nodes)
+        if node_id >= MAX_NODES:
+            raise TraceError(f"a program may record at most {MAX_NODES} nodes", user_location())
+        return node_id
+
+    def _add(self, node: Node) -> int:
+        self.nodes[node.node_id] = node
+        self._pending.append(node)
+        return node.node_id
 
     def _have(self, node_ids: Sequence[int]) -> bool:
-        return all(self.driver.outcome(node_id) is not None for node_id in node_ids)
+        outcome = self.driver.outcome
+        for node_id in node_ids:  # noqa: SIM110 - a generator costs more than the rest of this function
+            if outcome(node_id) is None:
+                return False
+        return True
 
     def _may_break(self, location: str, what: str, reason: str) -> None:
         if isinstance(self.driver, AheadOfTime):

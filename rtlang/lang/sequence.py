@@ -45,14 +45,22 @@ class Sequence:
         if kept:
             self.head = self._recording.add_text(self.head, kept)
 
+    def append_message(self, role: str, parts: Iterable[Part]) -> None:
+        """Append a whole chat message of text, as one node.
+
+        Raises:
+            TraceError: a message is open.
+        """
+        self._check_role(role)
+        self.append([RoleStart(role), *parts, RoleEnd()])
+
     def open_role(self, role: str) -> int | None:
         """Start a chat message; returns the previous end, for `close_role`.
 
         Raises:
             TraceError: another message is open.
         """
-        if self.role is not None:
-            raise TraceError(f"a {role} message cannot start inside a {self.role} message", user_location())
+        self._check_role(role)
         start = self.head
         self.append([RoleStart(role)])
         self.role = role
@@ -70,6 +78,10 @@ class Sequence:
             self.keep_head()
         else:
             self.append([RoleEnd()])
+
+    def _check_role(self, role: str) -> None:
+        if self.role is not None:
+            raise TraceError(f"a {role} message cannot start inside a {self.role} message", user_location())
 
     def parts(self, after: int | None) -> list[Part]:
         """The parts of the sequence after node `after`, or from the start if it is None."""

@@ -155,6 +155,8 @@ class State:
                 self._record_gen(expr)
             case exprs.Select():
                 self._record_select(expr)
+            case exprs.Role(role, (exprs.Pieces() as content,)):
+                self._sequence.append_message(role, self._parts(content))
             case exprs.Role():
                 start = self._sequence.open_role(expr.role)
                 for each in expr.content:
@@ -167,6 +169,10 @@ class State:
                 raise AssertionError(f"{type(expr).__name__} is not a known expression")
 
     def _record_pieces(self, expr: exprs.Pieces) -> None:
+        self._sequence.append(self._parts(expr))
+
+    def _parts(self, expr: exprs.Pieces) -> list[Part]:
+        """The text parts of an expression; values that are no text are waited for."""
         parts: list[Part] = []
         for piece in expr.pieces:
             if isinstance(piece, str):
@@ -177,7 +183,7 @@ class State:
                 raise TraceError(
                     f"{piece!r} belongs to another run; pass its text instead, such as str(value)", user_location()
                 )
-        self._sequence.append(parts)
+        return parts
 
     def _record_gen(self, gen: exprs.Gen) -> None:
         key = self._new_key(gen.name)

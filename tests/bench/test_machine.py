@@ -3,7 +3,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-from rtlang.bench.machine import PeakMemory, package_versions, this_machine
+from rtlang.bench.machine import PeakMemory, package_versions, resident_bytes, this_machine
 from rtlang.model.system_resources import num_cores
 
 CPU_INFO = """processor\t: 0
@@ -51,3 +51,8 @@ def test_a_system_without_proc_has_no_peak(tmp_path: Path) -> None:
     peak = PeakMemory(tmp_path / "missing")
     peak.reset()
     assert peak.read_bytes() is None
+
+
+def test_resident_memory_is_read_from_the_process_status(tmp_path: Path) -> None:
+    (tmp_path / "status").write_text("Name:\tx\nVmHWM:\t   2048 kB\nVmRSS:\t   1024 kB\n")
+    assert resident_bytes(tmp_path) == 1024 * 1024

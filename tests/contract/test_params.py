@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.params import SamplingParams, Usage
+from rtlang.contract.params import SamplingParams, Usage, sampling_params
 
 REFUSED: list[tuple[str, Any]] = [
     ("max_tokens", 0),
@@ -138,3 +139,25 @@ def test_a_message_says_what_is_allowed(options: dict[str, Any], message: str) -
 
 def test_a_pattern_that_python_warns_of_is_taken() -> None:
     assert SamplingParams(stop_regex="[[a]").stop_regex == ("[[a]",)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED, ids=str)
+def test_shared_parameters_refuse_the_same_options(name: str, value: Any) -> None:
+    if isinstance(value, bool):  # the equal integer may be valid, and must not hide the mistake
+        with contextlib.suppress(ParameterError):
+            sampling_params({name: int(value)})
+    with pytest.raises(ParameterError) as caught:
+        sampling_params({name: value})
+    assert caught.value.field == name
+
+
+def test_equal_options_share_their_parameters() -> None:
+    base = SamplingParams(temperature=1.0)
+    for given_base in (None, base):
+        for options in ({"max_tokens": 7, "stop": ("a",)}, {"logit_bias": ((1, 2.0),)}, {"stop": "a"}):
+            whole = SamplingParams(**options) if given_base is None else replace(given_base, **options)
+            assert sampling_params(options, given_base) == whole
+    assert sampling_params({"max_tokens": 7}) is sampling_params({"max_tokens": 7})
+    assert sampling_params({}, base) is base
+    assert type(sampling_params({"temperature": 1}).temperature) is int
+    assert type(sampling_params({"temperature": 1.0}).temperature) is float

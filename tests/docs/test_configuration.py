@@ -25,6 +25,8 @@ def commands(command: Any = None, name: str = "rtlang") -> Iterator[tuple[str, A
     if inner is None:
         yield name, command
         return
+    if command.invoke_without_command:
+        yield name, command
     for key, each in inner.items():
         yield from commands(each, f"{name} {key}")
 

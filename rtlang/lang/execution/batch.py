@@ -128,6 +128,8 @@ class _ThreadedBatch:
 
     def _add_thread(self) -> None:
         """Start another worker if bodies are left, because one is about to wait or is slow."""
+        if self._next >= len(self._bodies):  # never falls, so it needs no lock
+            return
         with self._condition.lock:
             if self._is_stopped or self._next >= len(self._bodies) or self._num_threads >= self._max_threads:
                 return

@@ -76,13 +76,17 @@ class InterruptibleCondition:
             if left is not None and left <= 0:
                 await asyncio.sleep(0)  # a caller that polls must not starve the event loop
                 return is_ready()
-            entry = (loop, loop.create_future())
+            future: asyncio.Future[None] = loop.create_future()
+            entry = (loop, future)
             self._futures.append(entry)
+            timer = None if left is None else loop.call_later(left, _settle, future)
             try:
                 if is_ready():
                     return True
-                await asyncio.wait((entry[1],), timeout=left)
+                await future
             finally:
+                if timer is not None:
+                    timer.cancel()
                 if entry in self._futures:
                     self._futures.remove(entry)
         return True

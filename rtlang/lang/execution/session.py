@@ -102,12 +102,12 @@ class Session:
     def wait(self, node_ids: Sequence[int]) -> None:
         """Submit recorded nodes and block until these nodes have outcomes."""
         self._flush(is_last=False)
-        self._block(lambda: all(self.outcome(node_id) is not None for node_id in node_ids))
+        self._block(lambda: self._have(node_ids))
 
     async def wait_async(self, node_ids: Sequence[int]) -> None:
         """Like the blocking method, for coroutines."""
         await self._flush_async(is_last=False)
-        await self._sleep(lambda: all(self.outcome(node_id) is not None for node_id in node_ids))
+        await self._sleep(lambda: self._have(node_ids))
 
     # The end of a run
 
@@ -244,6 +244,15 @@ class Session:
         if self.deadline is None or self.final is not None:
             return None
         return min(max(self.deadline - time.monotonic(), 0.0), MAX_WAIT_S)
+
+    def _have(self, node_ids: Sequence[int]) -> bool:
+        if self.final is not None:  # ends nodes without an outcome too
+            return True
+        outcomes = self._outcomes
+        for node_id in node_ids:  # noqa: SIM110 - called at every notification
+            if node_id not in outcomes:
+                return False
+        return True
 
     def _block(self, is_ready: Callable[[], bool]) -> None:
         if is_ready():
