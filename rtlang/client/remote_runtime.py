@@ -112,6 +112,7 @@ class RemoteRuntime:
         is_open: bool = False,
         priority: int = 0,
         deadline_s: float | None = None,
+        seed: int | None = None,
     ) -> RemoteGraphRun:
         """Run a graph on the server; see `rtlang.contract.target.Target`. Waits until the server has accepted it.
 
@@ -123,6 +124,8 @@ class RemoteRuntime:
         """
         graph.validate()
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
+        if seed is not None:
+            body["seed"] = seed
         message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
         if self._resume_s is not None:
             message |= {"detach_ms": max(1, round(self._resume_s * 1000)), "idem": secrets.token_hex(16)}

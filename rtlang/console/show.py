@@ -58,11 +58,12 @@ class Labels:
         is_open: bool = False,
         priority: int = 0,
         deadline_s: float | None = None,
+        seed: int | None = None,
     ) -> GraphRun:
         """See `Target.submit`."""
         self.note(graph.nodes)
         run = self._target.submit(
-            graph, listener, inputs=inputs, is_open=is_open, priority=priority, deadline_s=deadline_s
+            graph, listener, inputs=inputs, is_open=is_open, priority=priority, deadline_s=deadline_s, seed=seed
         )
         return _LabelledRun(run, self)
 

@@ -23,6 +23,7 @@ MAX_LOGPROBS = 100
 MAX_STOPS = 32
 MAX_RETRIES = 16
 MAX_PRIORITY = 1_000_000
+MAX_SEED = (1 << 64) - 1
 MAX_MAX_TOKENS = 1 << 24
 MAX_TOKEN_ID = (1 << 31) - 1
 MAX_DEADLINE_S = 1e9
@@ -124,7 +125,7 @@ class SamplingParams:
             _check_int("logit_bias", pair[0], 0, MAX_TOKEN_ID)
             _check_float("logit_bias", pair[1], -1e4, 1e4, where=f" for token {pair[0]}")
         if self.seed is not None:
-            _check_int("seed", self.seed, 0, (1 << 64) - 1)
+            _check_int("seed", self.seed, 0, MAX_SEED)
         _check_int("n", self.n, 1, MAX_N)
         _check_int("max_retries", self.max_retries, 0, MAX_RETRIES)
         for name in ("logprobs", "prompt_logprobs"):
@@ -212,13 +213,15 @@ class Usage:
         )
 
 
-def check_run_options(priority: object, deadline_s: object) -> None:
+def check_run_options(priority: object, deadline_s: object, seed: object = None) -> None:
     """Check the options of a whole run.
 
     Raises:
-        ParameterError: `priority` or `deadline_s` is invalid.
+        ParameterError: `priority`, `deadline_s` or `seed` is invalid.
     """
     _check_int("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
+    if seed is not None:
+        _check_int("seed", seed, 0, MAX_SEED)
     if deadline_s is None:
         return
     if isinstance(deadline_s, bool) or not isinstance(deadline_s, (int, float)) or not deadline_s > 0:

@@ -58,6 +58,7 @@ class Target(Protocol):
         is_open: bool = False,
         priority: int = 0,
         deadline_s: float | None = None,
+        seed: int | None = None,
     ) -> GraphRun:
         """Submit a graph. Once accepted, exactly one final event reaches the listener, whatever fails.
 
@@ -66,6 +67,8 @@ class Target(Protocol):
             is_open: whether nodes may be added until `close` is called.
             priority: lower values run first under the priority policy.
             deadline_s: seconds from now after which the graph fails with DeadlineError.
+            seed: determines the text of every generation that samples without a seed of its own; random if it is not given. The same graph
+                with the same seed gives the same texts.
         Raises:
             GraphError: the graph is invalid, or an input is missing or unknown.
             OverloadError: the queue is full.

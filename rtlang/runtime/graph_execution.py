@@ -7,7 +7,7 @@ the cause; other nodes continue.
 
 from __future__ import annotations
 
-import random
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -28,7 +28,8 @@ from rtlang.contract.graph import Generate, Node, Select, Text, dependencies
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.selection import select_scores, softmax
+from rtlang.runtime.seeds import node_seed
+from rtlang.runtime.selection import select_scores, softmax, token_logprobs
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
 
@@ -58,8 +59,8 @@ class _Work:
     requests: list[Request] = field(default_factory=list)
     completions: dict[int, Completion] = field(default_factory=dict)
     num_open: int = 0
-    num_prefix_tokens: list[int] = field(default_factory=list)  # select: index of each request's first scored token
-    has_unconditional: bool = False
+    choices: list[tuple[int, ...]] = field(default_factory=list)  # select: the tokens of each choice
+    scored: list[Request | None] = field(default_factory=list)  # select: by job; None if there is nothing to compute
     first_token_time: float | None = None
 
 
@@ -71,6 +72,7 @@ class GraphExecution:
         on_end: called once, after the final event.
         max_model_len: maximum sequence length in tokens.
         clock: returns seconds.
+        seed: determines, with the id of the node, the seed of a generation without one.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class GraphExecution:
         clock: Callable[[], float],
         on_end: Callable[[], None],
         is_open: bool,
+        seed: int = 0,
     ) -> None:
         self.graph_id = graph_id
         self.is_open = is_open
@@ -93,7 +96,7 @@ class GraphExecution:
         self._inputs, self._listener = inputs, listener
         self._tokenizer, self._submit, self._abort = tokenizer, submit, abort
         self._max_model_len = max_model_len
-        self._clock, self._on_end = clock, on_end
+        self._clock, self._on_end, self._seed = clock, on_end, seed
         self._nodes: dict[int, Node] = {}
         self._num_missing: dict[int, int] = {}  # number of unfinished dependencies, by waiting node
         self._waiters: dict[int, list[int]] = {}
@@ -232,7 +235,7 @@ class GraphExecution:
 
     def _start_generate(self, node: Generate, before: TokenSequence) -> None:
         params = node.params
-        seed = params.seed if params.seed is not None else random.getrandbits(64)
+        seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
         work = self._work[node.node_id] = _Work(node, self._clock(), num_open=params.n)
         prompt = self._prompt(before)
         for choice in range(params.n):
@@ -332,27 +335,28 @@ class GraphExecution:
     def _start_select(self, node: Select, before: TokenSequence) -> None:
         work = self._work[node.node_id] = _Work(node, self._clock())
         prompt = self._prompt(before)
-        choices = [tuple(self._tokenizer.encode(choice, is_start=not prompt)) for choice in node.choices]
-        work.has_unconditional = node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED
-        prefixes = [prompt, tuple(self._tokenizer.start_ids())] if work.has_unconditional else [prompt]
-        jobs = [(prefix, choice) for prefix in prefixes for choice in choices]
-        work.num_open = len(jobs)
-        for prefix, choice in jobs:
-            score_from = max(1, len(prefix))
-            work.num_prefix_tokens.append(len(prefix))
-            if (
-                len(prefix) + len(choice) <= score_from
-            ):  # a single token without a prefix has no conditional probability
-                raise RequestError("select needs text before it, because the model has no start token")
-            work.requests.append(
-                self._submit(
-                    prefix + choice,
+        work.choices = [tuple(self._tokenizer.encode(choice, is_start=not prompt)) for choice in node.choices]
+        prefixes = [prompt]
+        if node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED:
+            prefixes.append(tuple(self._tokenizer.start_ids()))
+        jobs = [prefix + choice for prefix in prefixes for choice in work.choices]
+        starts = [max(1, len(prefix)) for prefix in prefixes for _ in work.choices]
+        is_scored = [len(token_ids) > start for token_ids, start in zip(jobs, starts, strict=True)]
+        work.num_open = sum(is_scored)
+        for token_ids, start, is_asked in zip(jobs, starts, is_scored, strict=True):
+            request = None
+            if is_asked:
+                request = self._submit(
+                    token_ids,
                     SamplingParams(max_tokens=1),
                     lambda output: self._on_scored(work, output),
-                    score_from=score_from,
+                    score_from=start,
                     score_only=True,
                 )
-            )
+                work.requests.append(request)
+            work.scored.append(request)
+        if not work.num_open:  # single tokens without a prefix
+            self._finish_select(node, work)
 
     def _on_scored(self, work: _Work, output: RequestOutput) -> None:
         node = work.node
@@ -363,22 +367,30 @@ class GraphExecution:
             self._fail_node(node, output.error)
             return
         work.num_open -= 1
-        if work.num_open:
-            return
+        if not work.num_open:
+            self._finish_select(node, work)
+
+    def _finish_select(self, node: Select, work: _Work) -> None:
         del self._work[node.node_id]
         num_choices = len(node.choices)
-        logprobs = [[score.logprob for score in request.scores] for request in work.requests]
-        conditional, unconditional = logprobs[:num_choices], logprobs[num_choices:]
-        tokens = [tuple(r.token_ids[work.num_prefix_tokens[i] :]) for i, r in enumerate(work.requests[:num_choices])]
-        scores = select_scores(node.method, tokens, conditional, unconditional)
+        scored = [
+            token_logprobs(tokens, () if request is None else request.scores, self._tokenizer.vocab_size)
+            for tokens, request in zip(itertools.cycle(work.choices), work.scored)
+        ]
+        conditional, unconditional = (
+            [[score.logprob for score in each] for each in part]
+            for part in (scored[:num_choices], scored[num_choices:])
+        )
+        scores = select_scores(node.method, work.choices, conditional, unconditional)
         best = max(range(num_choices), key=lambda index: scores[index])
+        text, tokens = node.choices[best], work.choices[best]
         before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
-        token_logprobs = tuple(work.requests[best].scores)
-        completion = Completion(node.choices[best], tokens[best], FinishReason.STOP, None, token_logprobs)
+        completion = Completion(text, tokens, FinishReason.STOP, None, scored[best])
         probabilities = softmax([sum(values) for values in conditional])
+        work.first_token_time = self._clock()
+        self._listener(TextDelta(self.graph_id, node.node_id, 0, text, tokens))
         self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
-        after = self._begun(before).followed_by(tokens[best])
-        self._end_node(node, after, (node.choices[best],))
+        self._end_node(node, self._begun(before).followed_by(tokens), (text,))
 
 
 def _since(start: float, times: Iterable[float | None], now: float) -> float:

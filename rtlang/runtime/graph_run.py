@@ -30,6 +30,7 @@ class RunOptions:
     is_open: bool
     priority: int
     deadline_s: float | None
+    seed: int
 
 
 class GraphRun:
@@ -71,6 +72,7 @@ class GraphRun:
             clock=loop.clock,
             on_end=self._end,
             is_open=options.is_open,
+            seed=options.seed,
         )
         self._timer: Timer | None = None
         if options.deadline_s is not None:

@@ -40,6 +40,7 @@ from rtlang.runtime.fork_guard import ForkGuard
 from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.process_settings import loading
+from rtlang.runtime.seeds import new_run_seed
 from rtlang.runtime.telemetry import Telemetry, counters
 from rtlang.runtime.trace import Trace
 from rtlang_grammars import Report
@@ -146,6 +147,7 @@ class Runtime:
         is_open: bool = False,
         priority: int = 0,
         deadline_s: float | None = None,
+        seed: int | None = None,
     ) -> LocalGraphRun:
         """See `Target.submit`."""
         graph.validate()
@@ -158,7 +160,7 @@ class Runtime:
                 raise GraphError(
                     None, "inputs", f"unknown input {name!r}; the graph has {', '.join(graph.inputs) or 'none'}"
                 )
-        check_run_options(priority, deadline_s)
+        check_run_options(priority, deadline_s, seed)
         loop = self._running_loop()
         share = Share(self._admission)
         share.add(graph.nodes)
@@ -179,7 +181,7 @@ class Runtime:
                 run.graph_id,
                 listener,
                 share,
-                RunOptions(given, is_open, priority, deadline_s),
+                RunOptions(given, is_open, priority, deadline_s, new_run_seed() if seed is None else seed),
                 loop=loop,
                 runner=self._runner,
                 checker=self._checker,

@@ -5,7 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SelectMethod
+
+
+def token_logprobs(tokens: Sequence[int], scores: Iterable[TokenLogprob], vocab_size: int) -> tuple[TokenLogprob, ...]:
+    """The log-probability of each token of a choice.
+
+    A model gives no probability to a token that nothing stands before: to the first token of a sequence, if there is no start token. All
+    tokens of the vocabulary are taken as equally likely there.
+
+    Args:
+        scores: those that the model gives: of all tokens, or of all but the first.
+    """
+    given = tuple(scores)
+    assert len(tokens) - len(given) in (0, 1)
+    return given if len(given) == len(tokens) else (TokenLogprob(tokens[0], -math.log(vocab_size)), *given)
 
 
 def select_scores(
@@ -18,7 +33,7 @@ def select_scores(
 
     Args:
         tokens: token ids of each choice.
-        conditional: log-probabilities of these tokens given the prompt.
+        conditional: log-probabilities of these tokens given the prompt, one per token.
         unconditional: the same without the prompt; may be empty.
     """
     match method:
@@ -45,18 +60,13 @@ def _greedy_scores(tokens: Sequence[tuple[int, ...]], logprobs: Sequence[Sequenc
     while len(alive) > 1:
         ended = [index for index in alive if len(tokens[index]) == depth]
         alive = [index for index in alive if len(tokens[index]) > depth]
-        best = max(alive, key=lambda index: logprobs[index][_at(logprobs[index], tokens[index], depth)], default=None)
-        if best is None or (ended and logprobs[best][_at(logprobs[best], tokens[best], depth)] < math.log(0.5)):
+        best = max(alive, key=lambda index: logprobs[index][depth], default=None)
+        if best is None or (ended and logprobs[best][depth] < math.log(0.5)):
             alive = ended[:1]
             break
         alive = [index for index in alive if tokens[index][depth] == tokens[best][depth]]
         depth += 1
     return [1.0 if index == alive[0] else 0.0 for index in range(len(tokens))]
-
-
-def _at(logprobs: Sequence[float], tokens: Sequence[int], depth: int) -> int:
-    """Index of the score of token `depth`; without a prompt the first token has no score."""
-    return max(0, depth - (len(tokens) - len(logprobs)))
 
 
 def softmax(values: Iterable[float]) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from typing import Any
 from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph
-from rtlang.contract.params import MAX_PRIORITY
+from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
 from rtlang.protocol.event_codec import Offsets, error_to_wire, event_to_wire, next_offset
 from rtlang.protocol.field_checks import check_int, check_map, optional
 from rtlang.protocol.generation import generation_graph_from_plain
@@ -63,6 +63,7 @@ class Submit:
     deadline_s: float | None
     resume_timeout_s: float | None = None
     key: OpenKey | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,5 +352,13 @@ class Connection:
         is_open = message.kind == "program" and body.get("open") is True
         self._offsets[message.stream] = {}
         return Submit(
-            message.stream, graph, inputs, is_open, priority, message.deadline_s, message.resume_timeout_s, message.key
+            message.stream,
+            graph,
+            inputs,
+            is_open,
+            priority,
+            message.deadline_s,
+            message.resume_timeout_s,
+            message.key,
+            optional(check_int, body, "seed", 0, MAX_SEED),
         )

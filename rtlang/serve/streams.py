@@ -102,6 +102,7 @@ class Streams:
                 is_open=action.is_open,
                 priority=action.priority,
                 deadline_s=action.deadline_s,
+                seed=action.seed,
             )
         except BaseException:
             if resumable is not None:

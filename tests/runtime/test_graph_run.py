@@ -35,7 +35,7 @@ def make(listener: Any, deadline_s: float | None = None) -> tuple[GraphRun, Fake
         7,
         listener,
         Share(Admission(4)),
-        RunOptions({}, True, 0, deadline_s),
+        RunOptions({}, True, 0, deadline_s, 0),
         is_broken=lambda: False,
         on_end=ended.append,
         **collaborators,

@@ -317,6 +317,7 @@ class FakeTarget:
         is_open: bool = False,
         priority: int = 0,
         deadline_s: float | None = None,
+        seed: int | None = None,
     ) -> FakeRun:
         graph.validate()
         given = dict(inputs or {})

@@ -92,6 +92,7 @@ class ScriptedTarget:
         is_open: bool = False,
         priority: int = 0,
         deadline_s: float | None = None,
+        seed: int | None = None,
     ) -> ScriptedRun:
         if self.refusal is not None:
             raise self.refusal
