@@ -89,6 +89,7 @@ class InstantTarget:
         is_open: bool = False,
         priority: int = 0,
         deadline_s: float | None = None,
+        seed: int | None = None,
     ) -> _InstantRun:
         """See `Target.submit`."""
         del inputs, priority, deadline_s

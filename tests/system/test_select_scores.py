@@ -135,4 +135,5 @@ def test_a_choice_streams_its_text_once(world: tuple[rt.Runtime, Scorer]) -> Non
     events = list(choose.stream(prompt="x", choices=["one", "two"], method="full_likelihood", runtime=runtime))
     kinds = [type(event).__name__ for event in events]
     assert kinds == ["TextEvent", "ValueEvent", "EndEvent"]
-    assert events[0].name == "choice" and events[0].text == events[1].text in ("one", "two")
+    assert events[0].name == "choice"
+    assert events[0].text == events[1].text in ("one", "two")
