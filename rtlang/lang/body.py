@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -21,21 +22,38 @@ def current_state() -> State | None:
     return _current_state.get()
 
 
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of a function, of the function of a `functools.partial`, or of the class of another callable object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Whether calling `function` gives a coroutine; also for partial functions and objects with a coroutine `__call__`."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A function whose first parameter is a state, with bound arguments for the others."""
+    """A function whose first parameter is a state, with bound arguments for the others.
+
+    Attributes:
+        receiver: the instance or class in front of the state, if the function is a method; else empty.
+    """
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    receiver: tuple[Any, ...] = ()
 
     @property
     def name(self) -> str:
-        return self.function.__name__
+        return name_of(self.function)
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
+        return is_coroutine_function(self.function)
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Body:
         """A copy with more arguments bound; a repeated keyword replaces the earlier value.
@@ -43,9 +61,9 @@ class Body:
         Raises:
             TypeError: the function does not accept these arguments.
         """
-        both = Body(self.function, (*self.args, *args), {**self.kwargs, **kwargs})
+        both = Body(self.function, (*self.args, *args), {**self.kwargs, **kwargs}, self.receiver)
         try:
-            inspect.signature(self.function).bind_partial(None, *both.args, **both.kwargs)
+            inspect.signature(self.function).bind_partial(*self.receiver, None, *both.args, **both.kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
         return both
@@ -58,7 +76,7 @@ class Body:
             TraceError: an argument is an input of a graph (`rt.arg`), which has no text in a run.
         """
         try:
-            inspect.signature(self.function).bind(None, *self.args, **self.kwargs)
+            inspect.signature(self.function).bind(*self.receiver, None, *self.args, **self.kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
         for value in (*self.args, *self.kwargs.values()):
@@ -72,7 +90,7 @@ class Body:
         """Call a plain function."""
         token = _current_state.set(state)
         try:
-            return self.function(state, *self.args, **self.kwargs)
+            return self.function(*self.receiver, state, *self.args, **self.kwargs)
         finally:
             _current_state.reset(token)
 
@@ -80,6 +98,6 @@ class Body:
         """Call a coroutine function."""
         token = _current_state.set(state)
         try:
-            return await self.function(state, *self.args, **self.kwargs)
+            return await self.function(*self.receiver, state, *self.args, **self.kwargs)
         finally:
             _current_state.reset(token)

@@ -8,33 +8,41 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Concatenate, Generic, Never, Self, TypeVar, overload
 
 from rtlang.compiler.fold_text import fold_text
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
-from rtlang.lang.body import Body, current_state
+from rtlang.lang.body import Body, current_state, is_coroutine_function, name_of
 from rtlang.lang.execution import batch, run
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.run import OnError
+from rtlang.lang.execution.run import OnError, check_on_error
+from rtlang.lang.execution.session import check_options
 from rtlang.lang.execution.stream import Stream
 from rtlang.lang.recording import AheadOfTime, Break, Recording
 from rtlang.lang.state import State
+from rtlang.lang.static_types import P, R_co
 from rtlang.lang.values import user_location
 
+_T = TypeVar("_T")
+_S = TypeVar("_S")
 
-class Program:
+
+class Program(Generic[P, R_co]):
     """A function that records a request graph, with zero or more bound arguments.
 
     The keywords runtime, params, priority, deadline_s and on_error of `run` and similar methods are options of the run. Pass parameters of
     the function with these names by position or with `bind`.
+
+    `Program[[str], int]` takes a string and returns an integer. Type checkers check the arguments of a run that has no options; with
+    options beside them only the options are checked, because no signature can hold both. `with_options(...)` keeps both checked.
     """
 
-    def __init__(self, body: Body) -> None:
-        self._body = body
+    def __init__(self, body: Body, options: Mapping[str, Any] | None = None) -> None:
+        self._body, self._options = body, dict(options or {})
         functools.update_wrapper(self, body.function)
 
     @property
@@ -47,59 +55,75 @@ class Program:
         """Whether the body is a coroutine function."""
         return self._body.is_async
 
-    def run(
+    @overload
+    def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R_co]: ...
+    @overload
+    def run(self, *args: Any, runtime: Target | None, **others: Any) -> Result[R_co]: ...
+    @overload
+    def run(self, *args: Any, params: SamplingParams | None, **others: Any) -> Result[R_co]: ...
+    @overload
+    def run(self, *args: Any, priority: int, **others: Any) -> Result[R_co]: ...
+    @overload
+    def run(self, *args: Any, deadline_s: float | None, **others: Any) -> Result[R_co]: ...
+    @overload
+    def run(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
+    def run(  # type: ignore[misc]
         self,
         *args: Any,
         runtime: Target | None = None,
         params: SamplingParams | None = None,
-        priority: int = 0,
+        priority: int | None = None,
         deadline_s: float | None = None,
-        on_error: OnError = "raise",
+        on_error: OnError | None = None,
         **kwargs: Any,
-    ) -> Result:
+    ) -> Result[R_co]:
         """Run the program and wait for its result.
 
         Args:
             args, kwargs: arguments of the function.
             runtime: the runtime to use; the default runtime if not given.
             params: sampling parameters of every generation without its own `params`.
-            priority: lower values run first under the priority policy.
+            priority: lower values run first under the priority policy; 0 if not given.
             deadline_s: seconds after which the run fails with DeadlineError.
-            on_error: "raise" raises the error of the run; "result" returns a partial result with `Result.error` set.
+            on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
         Raises:
             TypeError: an argument is missing.
             TraceError: no runtime is given and there is no default runtime.
             With on_error="raise", also an exception of the body, the error that ended the graph, or the error of the first failed
             node that the body did not handle.
         """
-        return run.run(
-            self._body.bound(args, kwargs),
-            runtime,
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
-            on_error=on_error,
+        options = self._with(
+            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
         )
+        return run.run(self._body.bound(args, kwargs), **options)
 
-    async def arun(
+    @overload
+    async def arun(self, *args: P.args, **kwargs: P.kwargs) -> Result[R_co]: ...
+    @overload
+    async def arun(self, *args: Any, runtime: Target | None, **others: Any) -> Result[R_co]: ...
+    @overload
+    async def arun(self, *args: Any, params: SamplingParams | None, **others: Any) -> Result[R_co]: ...
+    @overload
+    async def arun(self, *args: Any, priority: int, **others: Any) -> Result[R_co]: ...
+    @overload
+    async def arun(self, *args: Any, deadline_s: float | None, **others: Any) -> Result[R_co]: ...
+    @overload
+    async def arun(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
+    async def arun(  # type: ignore[misc]
         self,
         *args: Any,
         runtime: Target | None = None,
         params: SamplingParams | None = None,
-        priority: int = 0,
+        priority: int | None = None,
         deadline_s: float | None = None,
-        on_error: OnError = "raise",
+        on_error: OnError | None = None,
         **kwargs: Any,
-    ) -> Result:
+    ) -> Result[R_co]:
         """`run` for coroutines. A plain program occupies a thread until its body ends, an `async def` program does not."""
-        return await run.arun(
-            self._body.bound(args, kwargs),
-            runtime,
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
-            on_error=on_error,
+        options = self._with(
+            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
         )
+        return await run.arun(self._body.bound(args, kwargs), **options)
 
     def run_batch(
         self,
@@ -107,61 +131,67 @@ class Program:
         *,
         runtime: Target | None = None,
         params: SamplingParams | None = None,
-        priority: int = 0,
+        priority: int | None = None,
         deadline_s: float | None = None,
-        on_error: OnError = "result",
+        on_error: OnError | None = None,
         progress: bool | Callable[[int, int], None] = False,
         max_threads: int = batch.MAX_THREADS,
-    ) -> list[Result]:
+    ) -> list[Result[R_co]]:
         """Run the program once per input, concurrently; results are in the order of the inputs.
 
         Args:
             inputs: keyword arguments, one mapping per run.
             deadline_s: seconds for each run, from its start.
-            on_error: "result" sets `Result.error` of failed runs; "raise" raises the first failure and cancels the other runs.
+            on_error: "result" (default) sets `Result.error` of failed runs; "raise" raises the first failure and cancels the other runs.
             progress: True shows a progress bar; a function is called with (number of finished runs, number of runs).
             max_threads: maximum number of bodies that wait at graph breaks at the same time. Bodies without graph breaks and `async def`
                 programs occupy no thread.
         Raises:
             ParameterError: an input is not a mapping. With on_error="raise", also the errors of `run`.
         """
-        return batch.run_batch(
-            self._body,
-            inputs,
-            runtime,
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
-            on_error=on_error,
-            progress=progress,
-            max_threads=max_threads,
+        options = self._with(
+            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
         )
+        options["on_error"] = on_error or self._options.get("on_error") or "result"
+        return batch.run_batch(self._body, inputs, progress=progress, max_threads=max_threads, **options)
 
-    def stream(
+    @overload
+    def stream(self, *args: P.args, **kwargs: P.kwargs) -> Stream[R_co]: ...
+    @overload
+    def stream(self, *args: Any, runtime: Target | None, **others: Any) -> Stream[R_co]: ...
+    @overload
+    def stream(self, *args: Any, params: SamplingParams | None, **others: Any) -> Stream[R_co]: ...
+    @overload
+    def stream(self, *args: Any, priority: int, **others: Any) -> Stream[R_co]: ...
+    @overload
+    def stream(self, *args: Any, deadline_s: float | None, **others: Any) -> Stream[R_co]: ...
+    @overload
+    def stream(self, *args: Any, on_error: OnError, **others: Any) -> Stream[R_co]: ...
+    def stream(  # type: ignore[misc]
         self,
         *args: Any,
         runtime: Target | None = None,
         params: SamplingParams | None = None,
-        priority: int = 0,
+        priority: int | None = None,
         deadline_s: float | None = None,
-        on_error: OnError = "raise",
+        on_error: OnError | None = None,
         **kwargs: Any,
-    ) -> Stream:
+    ) -> Stream[R_co]:
         """Start the program and iterate over its events: `for event in ...` or `async for event in ...`.
 
         Arguments are those of `run`. With on_error="raise" an error is raised at the end of the iteration; with "result" the last event
         contains it.
         """
-        return Stream(
-            self._body.bound(args, kwargs),
-            runtime,
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
-            on_error=on_error,
+        options = self._with(
+            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
         )
+        return Stream(self._body.bound(args, kwargs), **options)
 
-    def graph(self, *args: Any, params: SamplingParams | None = None, **kwargs: Any) -> RequestGraph:
+    @overload
+    def graph(self, *args: P.args, **kwargs: P.kwargs) -> RequestGraph: ...
+    @overload
+    def graph(self, *args: Any, params: SamplingParams | None, **others: Any) -> RequestGraph: ...
+    def graph(self, *args: Any, params: SamplingParams | None = None, **kwargs: Any) -> RequestGraph:  # type: ignore[misc]
         """Record the program as one graph, without a runtime. Arguments passed as `rt.arg(name)` become inputs of the graph.
 
         Raises:
@@ -176,8 +206,8 @@ class Program:
     def record(self, params: SamplingParams | None = None) -> tuple[RequestGraph, tuple[Break, ...], Exception | None]:
         """Record without a runtime up to the first graph break. Returns the graph, the break and the exception of the body, if any."""
         body = self._body
-        inspect.signature(body.function).bind(None, *body.args, **body.kwargs)
-        recording = Recording(AheadOfTime(body.is_async), params)
+        inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
+        recording = Recording(AheadOfTime(body.is_async), params or self._options.get("params"))
         state, error = State(recording), None
         try:
             if body.is_async:
@@ -189,22 +219,59 @@ class Program:
         recording.close()
         return fold_text(recording.graph()), tuple(recording.breaks), error
 
-    def bind(self, *args: Any, **kwargs: Any) -> Program:
+    @overload
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Program[[], R_co]: ...
+    @overload
+    def bind(self, *args: Any, **kwargs: Any) -> Program[..., R_co]: ...
+    def bind(self, *args: Any, **kwargs: Any) -> Program[..., R_co]:
         """The program with these arguments bound.
 
         Raises:
             TypeError: the function does not accept these arguments.
         """
-        return Program(self._body.bound(args, kwargs))
+        return type(self)(self._body.bound(args, kwargs), self._options)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def with_options(
+        self,
+        *,
+        runtime: Target | None = None,
+        params: SamplingParams | None = None,
+        priority: int | None = None,
+        deadline_s: float | None = None,
+        on_error: OnError | None = None,
+    ) -> Self:
+        """The program with these options for its runs; options of a run itself override them. See `run`.
+
+        Raises:
+            ParameterError: an option is invalid; names it.
+        """
+        given = {
+            "runtime": runtime,
+            "params": params,
+            "priority": priority,
+            "deadline_s": deadline_s,
+            "on_error": on_error,
+        }
+        options = {**self._options, **{name: value for name, value in given.items() if value is not None}}
+        check_options(options.get("params"), options.get("priority", 0), options.get("deadline_s"))
+        if "on_error" in options:
+            check_on_error(options["on_error"])
+        if "runtime" in options:
+            run.resolve_runtime(options["runtime"])
+        return type(self)(self._body, options)
+
+    @overload
+    def __call__(self, state: State, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[misc]
         """Call this program inside another, as part of the same graph, and return its (possibly lazy) return value.
 
         With a state as first argument it continues the sequence of that state, otherwise it starts a new one. Its variables appear in the
         calling state as `name.variable`. An `async def` program must be awaited. Outside a program this is `bind`.
 
         Raises:
-            TraceError: an `async def` program is called from a plain one.
+            TraceError: an `async def` program is called from a plain one, or the program has options of a run.
         """
         if args and isinstance(args[0], State):
             return self._call_on(args[0], self._body.bound(args[1:], kwargs), on_same_sequence=True)
@@ -220,6 +287,12 @@ class Program:
         self._call_on(state, self._body, on_same_sequence=True)
 
     def _call_on(self, caller: State, body: Body, *, on_same_sequence: bool) -> Any:
+        if self._options:
+            raise TraceError(
+                f"{body.name} has options of a run ({', '.join(self._options)}); inside another program the options of its run "
+                f"hold, so call {body.name} without with_options(...)",
+                user_location(),
+            )
         callee = caller._callee(body.name, on_same_sequence=on_same_sequence)
         if not body.is_async:
             return body.call(callee)
@@ -227,29 +300,128 @@ class Program:
             raise TraceError(f"{body.name} is async and cannot be called from a plain program", user_location())
         return body.call_async(callee)
 
+    def _with(self, **given: Any) -> dict[str, Any]:
+        """The options of a run: those given, or else those of `with_options`, or else the defaults."""
+        return _DEFAULTS | self._options | {name: value for name, value in given.items() if value is not None}
+
     def __repr__(self) -> str:
         return f"<program {self.name}>"
 
 
-def program(function: Callable[..., Any]) -> Program:
+_DEFAULTS = {"runtime": None, "params": None, "priority": 0, "deadline_s": None, "on_error": "raise"}
+
+
+class AsyncProgram(Program[P, R_co]):
+    """A program made from an `async def` function. A call of it inside another program must be awaited."""
+
+    @overload  # type: ignore[override]
+    def __call__(self, state: State, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[misc]
+        """As `Program.__call__`; returns a coroutine."""
+        return super().__call__(*args, **kwargs)
+
+
+class ProgramMethod(Generic[_T, P, R_co]):
+    """A program in a class body whose state follows `self` or `cls`. On an instance (or class) it is a `Program`."""
+
+    def __init__(self, function: Callable[..., Any], *, is_of_class: bool = False) -> None:
+        self._function, self._is_of_class = function, is_of_class
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
+
+    def __get__(self, instance: _T | None, owner: type[Any] | None = None) -> Program[P, R_co]:
+        """The program with its receiver.
+
+        Raises:
+            TraceError: it is read from the class, but needs an instance.
+        """
+        receiver = (owner or type(instance)) if self._is_of_class else instance
+        if receiver is None:
+            name = name_of(self._function)
+            raise TraceError(
+                f"{name} is a method: read it from an instance, as in instance.{name}.run(...)", user_location()
+            )
+        made: Program[P, R_co] = _made(Body(self._function, receiver=(receiver,)))
+        return made
+
+    def __getattr__(self, name: str) -> Never:
+        known = name_of(vars(self).get("_function", type(self)))
+        raise AttributeError(
+            f"{name!r}: {known} is a method, so use it from an instance; for a class method write @rt.program above @classmethod"
+        )
+
+
+class AsyncProgramMethod(ProgramMethod[_T, P, R_co]):
+    """A `ProgramMethod` made from an `async def` function."""
+
+    def __get__(self, instance: _T | None, owner: type[Any] | None = None) -> AsyncProgram[P, R_co]:
+        """As `ProgramMethod.__get__`."""
+        found = super().__get__(instance, owner)
+        assert isinstance(found, AsyncProgram)
+        return found
+
+
+@overload
+def program(function: Callable[Concatenate[State, P], Coroutine[Any, Any, _T]]) -> AsyncProgram[P, _T]: ...  # type: ignore[overload-overlap]
+@overload
+def program(function: Callable[Concatenate[State, P], _T]) -> Program[P, _T]: ...  # type: ignore[overload-overlap]
+@overload
+def program(
+    function: Callable[Concatenate[_S, State, P], Coroutine[Any, Any, _T]],
+) -> AsyncProgramMethod[_S, P, _T]: ...
+@overload
+def program(function: Callable[Concatenate[_S, State, P], _T]) -> ProgramMethod[_S, P, _T]: ...
+def program(function: Any) -> Any:
     """Turn a plain or `async` function whose first parameter is the state into a program.
 
+    In a class body it makes a method, whose state follows `self`; `@rt.program` stands above `@classmethod` and `@staticmethod`.
+
     Raises:
-        TraceError: the function has no positional parameter.
+        TraceError: the function has no positional parameter for the state.
     """
-    if not callable(function) or isinstance(function, Program):
+    is_of_class = isinstance(function, classmethod)
+    if isinstance(function, classmethod | staticmethod):
+        is_static, function = not is_of_class, function.__func__
+    else:
+        is_static = False
+    if not callable(function) or isinstance(function, Program | ProgramMethod | type):
         raise TraceError("@rt.program decorates a function", user_location())
-    kinds = (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        inspect.Parameter.VAR_POSITIONAL,
-    )
-    first = next(iter(inspect.signature(function).parameters.values()), None)
-    if first is None or first.kind not in kinds:
+    positional = [
+        each
+        for each in inspect.signature(function).parameters.values()
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.VAR_POSITIONAL)
+    ]
+    if not positional:
         raise TraceError(
-            f"{function.__name__}() has no parameter; the first parameter must be the state", user_location()
+            f"{name_of(function)}() has no parameter; the first parameter must be the state", user_location()
         )
-    return Program(Body(function))
+    if is_static or not (is_of_class or _has_receiver(positional)):
+        return _made(Body(function))
+    if len(positional) < 2 and positional[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+        raise TraceError(
+            f"{name_of(function)}({positional[0].name}) has no state; the parameter behind {positional[0].name!r} must be the state",
+            user_location(),
+        )
+    kind = AsyncProgramMethod if is_coroutine_function(function) else ProgramMethod
+    return kind(function, is_of_class=is_of_class)
+
+
+def _made(body: Body) -> Any:
+    return AsyncProgram(body) if body.is_async else Program(body)
+
+
+def _has_receiver(positional: list[inspect.Parameter]) -> bool:
+    """Whether an instance stands in front of the state: by name, or because the second parameter is annotated as the state."""
+    first, *others = positional
+    if _is_state(first.annotation):
+        return False
+    return first.name in ("self", "cls") or any(_is_state(each.annotation) for each in others[:1])
+
+
+def _is_state(annotation: object) -> bool:
+    text = annotation if isinstance(annotation, str) else ""
+    return annotation is State or text.rpartition(".")[2] == "State"
 
 
 def _drive(body: Body, state: State) -> None:

@@ -17,6 +17,7 @@ from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
 from rtlang.lang.recording import Recording
 from rtlang.lang.sequence import Sequence
+from rtlang.lang.static_types import AnyValue
 from rtlang.lang.values import Value, parts_of, real, source_of, text_value, user_location
 from rtlang.lang.variables import Entry, Plain, Variable, generated, messages_of, view
 
@@ -105,13 +106,13 @@ class State:
 
     # Reading
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> AnyValue:
         """The value of a variable. Generated values are lazy (see `Value`); joined values and those with n > 1 are lists.
 
         Raises:
             TraceError: the variable does not exist; lists the existing ones.
         """
-        return view(self._variable(name), "value", name)
+        return view(self._variable(name), "value", name)  # type: ignore[no-any-return]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._find(name) is not None

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import Arg, Part, Ref
+from rtlang.lang.static_types import AnyValue
 
 
 class Source(Protocol):
@@ -46,7 +47,7 @@ def user_location() -> str:
     return "<unknown>:0"
 
 
-class Value:
+class Value(AnyValue):
     """A value that a running graph will produce.
 
     Within text it stands for the generated text, without waiting. Other uses wait for the value in a plain program; an `async def` program
@@ -161,7 +162,7 @@ class Value:
     def __deepcopy__(self, memo: object) -> Value:
         return self
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, AnyValue]:
         return self._rt_await(user_location()).__await__()
 
     async def _rt_await(self, location: str) -> Any:
@@ -225,7 +226,7 @@ def text_value(source: Source | None, parts: Sequence[Part], what: str) -> Value
     return Value(source, needs, tuple(parts), read, what, is_text=True)
 
 
-def arg(name: str) -> Value:
+def arg(name: str) -> Any:
     """An input of `Program.graph`: text that is passed when the graph is submitted.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol, get_args
+from typing import Any, Generic, Protocol, get_args
 
 from rtlang.contract.errors import RtlangError, TraceError
 from rtlang.contract.events import NodeFinished
@@ -13,11 +13,12 @@ from rtlang.contract.params import Usage
 from rtlang.lang.execution.session import Session
 from rtlang.lang.recording import Break
 from rtlang.lang.state import State
+from rtlang.lang.static_types import AnyValue, R_co
 from rtlang.lang.values import deep_real
 from rtlang.lang.variables import Reading, Variable, generated, messages_of, view
 
 
-class Result:
+class Result(Generic[R_co]):
     """The variables of a finished or failed program.
 
     `result[name]` is a parsed value, `result.text(name)` its text, `result.meta(name)` its `Meta`; reading a failed
@@ -53,11 +54,11 @@ class Result:
         self.error: BaseException | None = error
 
     @property
-    def value(self) -> Any:
+    def value(self) -> R_co:
         """The return value of the body, with lazy values replaced by actual ones. Raises the error of a failed generation."""
         if self._value_error is not None:
             raise self._value_error
-        return self._value
+        return self._value  # type: ignore[no-any-return]
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -69,14 +70,14 @@ class Result:
         """Names of all variables."""
         return self._source.names
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> AnyValue:
         """The value of a variable.
 
         Raises:
             KeyError: the variable does not exist.
             RtlangError: its generation failed.
         """
-        return self._source.read(name, "value")
+        return self._source.read(name, "value")  # type: ignore[no-any-return]
 
     def __contains__(self, name: object) -> bool:
         return name in self.names

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeAlias
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
@@ -24,6 +24,7 @@ from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, settle
 from rtlang.lang.meta import Meta
+from rtlang.lang.static_types import R_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +59,16 @@ class ErrorEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class EndEvent:
+class EndEvent(Generic[R_co]):
     """The end of the program."""
 
-    result: Result
+    result: Result[R_co]
 
 
-StreamEvent = TextEvent | ValueEvent | ErrorEvent | EndEvent
+StreamEvent: TypeAlias = TextEvent | ValueEvent | ErrorEvent | EndEvent[R_co]
 
 
-class Stream:
+class Stream(Generic[R_co]):
     """A running program and its events. Iterate once, with `for` or `async for`; the last event is an `EndEvent`.
 
     `close` (or leaving a `with` block) cancels the program. Leaving a loop early does not.
@@ -98,16 +99,16 @@ class Stream:
         self._session = self._run.session
         self._condition = InterruptibleCondition()
         self._raw: deque[Event | None] = deque()
-        self._ready: deque[StreamEvent] = deque()
+        self._ready: deque[StreamEvent[R_co]] = deque()
         self._is_body_done = False
-        self._result: Result | None = None
+        self._result: Result[R_co] | None = None
         self._is_over = False
         self._task = self._start(body)
 
-    def __iter__(self) -> Iterator[StreamEvent]:
+    def __iter__(self) -> Iterator[StreamEvent[R_co]]:
         return self
 
-    def __next__(self) -> StreamEvent:
+    def __next__(self) -> StreamEvent[R_co]:
         while True:
             event = self._next()
             if event is not None:
@@ -118,10 +119,10 @@ class Stream:
                 self._condition.wait(self._has_news, self._session.remaining_s())
             self._session.expire()
 
-    def __aiter__(self) -> AsyncIterator[StreamEvent]:
+    def __aiter__(self) -> AsyncIterator[StreamEvent[R_co]]:
         return self
 
-    async def __anext__(self) -> StreamEvent:
+    async def __anext__(self) -> StreamEvent[R_co]:
         while True:
             event = self._next()
             if event is not None:
@@ -143,14 +144,14 @@ class Stream:
             if isinstance(event, TextEvent) and event.name == name:
                 yield event.text
 
-    def result(self) -> Result:
+    def result(self) -> Result[R_co]:
         """Wait for the end and return the result, dropping unread events. Raises like the iteration."""
         for _ in self:
             pass
         assert self._result is not None
         return settle(self._result, self._on_error)
 
-    async def aresult(self) -> Result:
+    async def aresult(self) -> Result[R_co]:
         """`result` for coroutines."""
         async for _ in self:
             pass
@@ -161,13 +162,13 @@ class Stream:
         """Cancel the program. Idempotent."""
         self._session.cancel()
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Stream[R_co]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def __aenter__(self) -> Stream:
+    async def __aenter__(self) -> Stream[R_co]:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -213,7 +214,7 @@ class Stream:
     def _has_ended(self) -> bool:
         return self._is_body_done and self._session.final is not None
 
-    def _next(self) -> StreamEvent | None:
+    def _next(self) -> StreamEvent[R_co] | None:
         """The next available event, or None; sets `_is_over` after the last one."""
         if self._is_over:
             return None
@@ -232,7 +233,7 @@ class Stream:
                 return None
         return self._ready.popleft()
 
-    def _translate(self, event: Event) -> list[StreamEvent]:
+    def _translate(self, event: Event) -> list[StreamEvent[R_co]]:
         recording = self._session.recording
         match event:
             case TextDelta():
@@ -240,7 +241,7 @@ class Stream:
                 name = None if isinstance(node, Text) else node.name
                 return [TextEvent(name, event.text, event.node_id, event.choice)]
             case NodeFinished():
-                found: list[StreamEvent] = []
+                found: list[StreamEvent[R_co]] = []
                 for choice, completion in enumerate(event.completions):
                     value = recording.read(event.node_id, choice)
                     if isinstance(value, RtlangError):
