@@ -108,7 +108,7 @@ class RequestGraph:
         for name in self.inputs:
             if not isinstance(name, str) or not name:
                 raise GraphError(None, "inputs", f"expected non-empty strings, not {name!r}")
-        last_id = max(seen, default=-1)
+        last_id = -1
         for node in self.nodes:
             _check_node(node, seen, last_id, self.inputs)
             seen[node.node_id] = node
@@ -197,6 +197,8 @@ def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequ
     node_id = node.node_id
     if isinstance(node_id, bool) or not isinstance(node_id, int) or not 0 <= node_id < 1 << 53:
         raise GraphError(None, "node_id", f"expected a non-negative integer, not {node_id!r}")
+    if node_id in seen and node_id != last_id:
+        raise GraphError(node_id, "node_id", f"{node_id} is the id of a node submitted before")
     if node_id <= last_id:
         raise GraphError(node_id, "node_id", f"{node_id} follows {last_id}; ids must increase")
     if node.parent is not None:

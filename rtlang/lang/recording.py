@@ -27,7 +27,7 @@ from rtlang.contract.errors import (
     rebuild,
 )
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import MAX_NODES, Arg, Generate, Node, Part, RequestGraph, Select, Text
+from rtlang.contract.graph import MAX_NODES, Arg, Generate, Node, Part, RequestGraph, Select, Text, dependencies
 from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
 from rtlang.lang.meta import Meta
 from rtlang.lang.output_types.types import OutputType
@@ -157,14 +157,23 @@ class Recording:
         return node_id
 
     def take(self, *, is_last: bool) -> list[Node]:
-        """Remove and return the nodes to submit now. Text after the last generation waits, or is dropped at the end as unused."""
+        """Remove and return the nodes to submit now.
+
+        Text that no generation follows yet waits, so that it is tokenized together with text that is appended later, wherever the body
+        reads a value in between. At the end it is dropped as unused.
+        """
         with self._lock:
-            count = len(self._pending)
-            while count and isinstance(self._pending[count - 1], Text):
-                count -= 1
-            taken = self._pending[:count]
-            self._pending = [] if is_last else self._pending[count:]
-            return taken
+            needed: set[int] = set()
+            taken: list[Node] = []
+            waiting: list[Node] = []
+            for node in reversed(self._pending):
+                if isinstance(node, Text) and node.node_id not in needed:
+                    waiting.append(node)
+                else:
+                    needed |= dependencies(node)
+                    taken.append(node)
+            self._pending = [] if is_last else waiting[::-1]
+            return taken[::-1]
 
     def close(self) -> None:
         """Close the recording, because the body has ended; recording more raises."""

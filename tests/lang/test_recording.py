@@ -59,6 +59,18 @@ def test_ids_rise_and_the_graph_is_valid() -> None:
     assert (recording.name_of(node), recording.name_of(end)) == ("x", "node 3")
 
 
+def test_taking_leaves_text_that_no_generation_follows() -> None:
+    recording = Recording(Outcomes())
+    first = recording.add_text(None, ("a",))
+    other = recording.add_text(None, ("b",))
+    node = recording.add_generate(other, None, PARAMS, TEXT)
+    assert [each.node_id for each in recording.take(is_last=False)] == [other, node]
+    quote = recording.add_text(first, (Ref(node),))
+    recording.add_text(other, ("dropped",))
+    recording.add_generate(quote, None, PARAMS, TEXT)
+    assert [each.node_id for each in recording.take(is_last=True)] == [first, quote, 5]
+
+
 def test_taking_leaves_trailing_text() -> None:
     recording = Recording(Outcomes())
     node = recording.add_generate(None, None, PARAMS, TEXT)
