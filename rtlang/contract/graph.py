@@ -20,6 +20,7 @@ from rtlang_grammars import GrammarError
 MAX_NODES = 20_000
 MAX_SELECT_CHOICES = 1_024
 MAX_TEXT_CHARS = 4_000_000
+MAX_NAME_CHARS = 32_768
 ROLES = ("system", "user", "assistant", "tool")
 
 
@@ -231,8 +232,10 @@ def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequ
 
 
 def _check_name(node_id: int, name: object) -> None:
-    if name is not None and (not isinstance(name, str) or not name or len(name) > 256):
-        raise GraphError(node_id, "name", f"expected a string of 1 to 256 characters or none, not {name!r:.80}")
+    if name is not None and (not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS):
+        raise GraphError(
+            node_id, "name", f"expected a string of 1 to {MAX_NAME_CHARS} characters or none, not {name!r:.80}"
+        )
 
 
 def _check_parts(node: Text, seen: Mapping[int, Node], inputs: Sequence[str]) -> None:

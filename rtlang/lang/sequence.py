@@ -55,7 +55,7 @@ class Sequence:
         self.append([RoleStart(role), *parts, RoleEnd()])
 
     def open_role(self, role: str) -> int | None:
-        """Start a chat message; returns the previous end, for `close_role`.
+        """Start a chat message; returns the previous end, for `close_role` and `drop_role`.
 
         Raises:
             TraceError: another message is open.
@@ -78,6 +78,11 @@ class Sequence:
             self.keep_head()
         else:
             self.append([RoleEnd()])
+
+    def drop_role(self, start: int | None) -> None:
+        """Give up the open chat message and all that was appended in it: the sequence goes on from before the message."""
+        self.role, self.head = None, start
+        self.keep_head()
 
     def _check_role(self, role: str) -> None:
         if self.role is not None:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, overload
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart
 from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
 from rtlang.lang.recording import Recording
@@ -21,8 +21,10 @@ from rtlang.lang.static_types import AnyValue
 from rtlang.lang.values import Value, parts_of, real, source_of, text_value, user_location
 from rtlang.lang.variables import Entry, Plain, Variable, generated, messages_of, view
 
-MAX_NAME_CHARS = 256
+MAX_OWN_NAME_CHARS = 256
 MAX_FORKS = 4096
+MAX_PROGRAM_DEPTH = 100
+"""How deeply programs may call each other. Each call takes about four of the frames that Python limits to 1,000."""
 
 
 class State:
@@ -37,6 +39,7 @@ class State:
         prefix: str = "",
         outer_name: str = "",
         caller: State | None = None,
+        depth: int = 0,
     ) -> None:
         self._recording = recording
         self._sequence = Sequence(recording) if sequence is None else sequence
@@ -45,6 +48,7 @@ class State:
         self._prefix = prefix  # prefix of the open scopes
         self._outer_name = outer_name  # prefix of names in the graph: the enclosing calls
         self._caller = caller  # also receives the variables of this state, prefixed with the name of the call
+        self._depth = depth  # number of enclosing calls
         self._calls: set[str] = set()
         self._is_joined = False
 
@@ -159,10 +163,9 @@ class State:
             case exprs.Role(role, (exprs.Pieces() as content,)):
                 self._sequence.append_message(role, self._parts(content))
             case exprs.Role():
-                start = self._sequence.open_role(expr.role)
-                for each in expr.content:
-                    self._record(each)
-                self._sequence.close_role(start)
+                with RoleBlock(self, expr.role):
+                    for each in expr.content:
+                        self._record(each)
             case exprs.Series():
                 for each in expr.items:
                     self._record(each)
@@ -221,18 +224,28 @@ class State:
             inherited=inherited,
             prefix=self._prefix,
             outer_name=self._outer_name,
+            depth=self._depth,
         )
 
     def _callee(self, name: str, *, on_same_sequence: bool) -> State:
-        """The state of a program called `name`; its variables appear in this state as `name.variable`."""
+        """The state of a program called `name`; its variables appear in this state as `name.variable`.
+
+        Raises:
+            TraceError: programs call each other more than MAX_PROGRAM_DEPTH deep.
+        """
         self._check_growing()
+        if self._depth >= MAX_PROGRAM_DEPTH:
+            raise TraceError(
+                f"the call of {name} is nested {MAX_PROGRAM_DEPTH + 1} programs deep; at most {MAX_PROGRAM_DEPTH} are allowed",
+                user_location(),
+            )
         key, number = f"{self._prefix}{name}.", 1
         while key in self._calls or any(known.startswith(key) for known in self._variables):
             number += 1
             key = f"{self._prefix}{name}#{number}."
         self._calls.add(key)
         sequence = self._sequence if on_same_sequence else None
-        return State(self._recording, sequence, outer_name=self._outer_name + key, caller=self)
+        return State(self._recording, sequence, outer_name=self._outer_name + key, caller=self, depth=self._depth + 1)
 
     # Names
 
@@ -240,6 +253,8 @@ class State:
         self._check_growing()
         if name is None:
             return None
+        if len(name) > MAX_OWN_NAME_CHARS:
+            raise _too_long(name, "", MAX_OWN_NAME_CHARS)
         key = self._prefix + name
         if key in self._variables:
             raise TraceError(
@@ -250,10 +265,7 @@ class State:
     def _graph_name(self, key: str | None) -> str | None:
         full = None if key is None else self._outer_name + key
         if full is not None and len(full) > MAX_NAME_CHARS:
-            raise TraceError(
-                f"name {full[:40]!r}... has {len(full)} characters including scopes; at most {MAX_NAME_CHARS} are allowed",
-                user_location(),
-            )
+            raise _too_long(full, "with its scopes", MAX_NAME_CHARS)
         return full
 
     def _check_growing(self) -> None:
@@ -287,7 +299,10 @@ class State:
 
 
 class RoleBlock:
-    """Context manager that turns everything appended inside into one chat message."""
+    """Context manager that turns everything appended inside into one chat message.
+
+    If the block ends by an exception, the message is dropped: the sequence goes on from before it. Variables made inside stay readable.
+    """
 
     __slots__ = ("_role", "_start", "_state")
 
@@ -305,6 +320,8 @@ class RoleBlock:
     ) -> None:
         if error is None:
             self._state._sequence.close_role(self._start)
+        else:
+            self._state._sequence.drop_role(self._start)
 
 
 class Scope:
@@ -406,6 +423,11 @@ class Forks:
             state._is_joined = True
         for name in names:
             self._parent._define(name, [state._variables.get(name) for state in self._states])
+
+
+def _too_long(name: str, how: str, limit: int) -> TraceError:
+    counted = f"{len(name)} characters {how}".rstrip()
+    return TraceError(f"name {name[:40]!r}... has {counted}; at most {limit} are allowed", user_location())
 
 
 def _check_text(name: object, function: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
+from rtlang.lang.state import MAX_PROGRAM_DEPTH
 from tests.support.fake_target import FakeTarget, answer, by_name
 
 
@@ -366,3 +367,51 @@ def test_a_state_shows_where_it_is(target: FakeTarget) -> None:
         return repr(s)
 
     assert run(body).value == "<state after node 1 with variables ['x']>"
+
+
+def test_a_caught_exception_leaves_no_open_message(target: FakeTarget) -> None:
+    @rt.program
+    def body(s: Any) -> Any:
+        s += rt.system("Be brief.")
+        for _ in range(2):
+            try:
+                with s.user():
+                    s += "dropped "
+                    s += rt.gen("inner" if "inner" not in s else "again")
+                    raise ValueError
+            except ValueError:
+                pass
+        with pytest.raises(rt.TraceError):
+            s += rt.user("also dropped", rt.gen("inner"))
+        s += rt.user("kept")
+        s += rt.assistant(rt.gen("end"))
+        return s.messages()
+
+    result = body.run()
+    assert [(each["role"], each["content"]) for each in result.value[:2]] == [("system", "Be brief."), ("user", "kept")]
+    assert result.value[2] == {"role": "assistant", "content": result["end"]}
+    assert result["end"] == answer("<system>Be brief.</><user>kept</><assistant>", "end")
+    assert result["inner"] == answer("<system>Be brief.</><user>dropped ", "inner")
+
+
+def test_recursion_of_programs_ends_at_a_stated_depth_whatever_the_names(target: FakeTarget) -> None:
+    @rt.program
+    def down(s: Any, levels: int) -> int:
+        s += rt.gen("x")
+        return down(s, levels - 1) + 1 if levels else 0  # type: ignore[no-any-return]
+
+    down._body.function.__name__ = "a_name_of_some_length_" * 9
+    assert down.run(MAX_PROGRAM_DEPTH).value == MAX_PROGRAM_DEPTH
+    assert len(max(down.run(MAX_PROGRAM_DEPTH).names, key=len)) > 19_000
+    with pytest.raises(rt.TraceError, match="101 programs deep; at most 100") as caught:
+        down.run(MAX_PROGRAM_DEPTH + 1)
+    assert caught.value.location.startswith(__file__)
+
+
+def test_forks_do_not_hide_the_depth(target: FakeTarget) -> None:
+    @rt.program
+    def down(s: Any) -> None:
+        down(s.fork(1)[0])
+
+    with pytest.raises(rt.TraceError, match="deep"):
+        down.run()
