@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from rtlang.lang.expr import text as text
     from rtlang.lang.expr import tool as tool
     from rtlang.lang.expr import user as user
+    from rtlang.lang.forcing import value as value
     from rtlang.lang.meta import Meta as Meta
     from rtlang.lang.output_types.forms import Indentation as Indentation
     from rtlang.lang.output_types.forms import ebnf as ebnf
@@ -94,6 +95,7 @@ _MODULES = {
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.lang.output_types.tools": "thoughts tools",
     "rtlang.contract.graph": "RequestGraph",
+    "rtlang.lang.forcing": "value",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.program": "Program program",
     "rtlang.lang.execution.result": "Result",

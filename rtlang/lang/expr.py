@@ -7,6 +7,7 @@ line.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,16 @@ class Expr:
 
     __slots__ = ()
     _rt_is_expression = True
+
+    def __str__(self) -> str:
+        raise TraceError(
+            f"{_described(self)} stands in an f-string or str(), where it would be a description instead of text. "
+            "Write rt.text(...) with it as an argument, or append it: s += ...",
+            user_location(),
+        )
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
 
     def __add__(self, other: object) -> Expr:
         return Series((*_items(self), *_items(as_expr(other, "the right operand of +"))))
@@ -77,6 +88,19 @@ class Series(Expr):
     items: tuple[Expr, ...]
 
 
+def _described(expr: Expr) -> str:
+    match expr:
+        case Gen() | Select():
+            kind = "rt.gen" if isinstance(expr, Gen) else "rt.select"
+            return f"{kind}({expr.name!r})" if expr.name is not None else f"{kind}()"
+        case Role():
+            return f"rt.{expr.role}(...)"
+        case Series() if any(not isinstance(each, Pieces) for each in expr.items):
+            return _described(next(each for each in expr.items if not isinstance(each, Pieces)))
+        case _:
+            return "rt.text(...)"
+
+
 def _items(expr: Expr) -> tuple[Expr, ...]:
     return expr.items if isinstance(expr, Series) else (expr,)
 
@@ -97,6 +121,8 @@ def as_expr(item: object, where: str) -> Expr:
         hint = "a list; put * before it to spread it"
     elif item is None:
         hint = "None"
+    elif inspect.isawaitable(item):
+        hint = "a coroutine; write await in front of it"
     elif callable(item):
         hint = f"the function {getattr(item, '__name__', item)!r}; call it"
     else:

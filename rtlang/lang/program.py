@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, Concatenate, Generic, Never, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, Self, TypeVar, overload
 
 from rtlang.compiler.fold_text import fold_text
 from rtlang.contract.errors import TraceError
@@ -229,7 +229,8 @@ class Program(Generic[P, R_co]):
         Raises:
             TypeError: the function does not accept these arguments.
         """
-        return type(self)(self._body.bound(args, kwargs), self._options)
+        made: Program[..., R_co] = _made(self._body.bound(args, kwargs), self._options)
+        return made
 
     def with_options(
         self,
@@ -268,7 +269,8 @@ class Program(Generic[P, R_co]):
         """Call this program inside another, as part of the same graph, and return its (possibly lazy) return value.
 
         With a state as first argument it continues the sequence of that state, otherwise it starts a new one. Its variables appear in the
-        calling state as `name.variable`. An `async def` program must be awaited. Outside a program this is `bind`.
+        calling state as `name.variable`. An `async def` program must be awaited. Outside a program this is `bind`, and to use what it
+        returns as a result is refused.
 
         Raises:
             TraceError: an `async def` program is called from a plain one, or the program has options of a run.
@@ -277,7 +279,8 @@ class Program(Generic[P, R_co]):
             return self._call_on(args[0], self._body.bound(args[1:], kwargs), on_same_sequence=True)
         caller = current_state()
         if caller is None:
-            return self.bind(*args, **kwargs)
+            bound = self.bind(*args, **kwargs)
+            return bound if self.is_async else _BoundByCall(bound._body, bound._options)
         return self._call_on(caller, self._body.bound(args, kwargs), on_same_sequence=False)
 
     def _rt_call(self, state: State) -> None:
@@ -306,6 +309,50 @@ class Program(Generic[P, R_co]):
 
     def __repr__(self) -> str:
         return f"<program {self.name}>"
+
+    if not TYPE_CHECKING:  # checkers refuse these without help
+
+        def __getitem__(self, name: object) -> Never:
+            raise self._not_run(f"[{name!r}] reads a result")
+
+        def __iter__(self) -> Never:
+            raise self._not_run("iteration needs its value")
+
+        def __getattr__(self, name: str) -> Never:
+            if name in _OF_RESULTS and "_body" in vars(self):
+                raise self._not_run(f".{name} belongs to a result")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _not_run(self, reason: str) -> TraceError:
+        return TraceError(
+            f"{reason}, but {self.name} has not been run: outside of a program, {self.name}(...) only binds its arguments. "
+            f"Write {self.name}.run(...)",
+            user_location(),
+        )
+
+
+_OF_RESULTS = frozenset(("value", "text", "meta", "tree", "messages", "names", "error", "usage", "breaks"))
+
+
+class _BoundByCall(Program[P, R_co]):
+    """A program that was called outside of a program: its arguments are bound, and uses of it as a value are refused."""
+
+    def __str__(self) -> str:
+        raise self._not_run("str() or an f-string needs its value")
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __bool__(self) -> bool:
+        raise self._not_run("a truth test needs its value")
+
+    def __len__(self) -> int:
+        raise self._not_run("len() needs its value")
+
+    def __eq__(self, other: object) -> bool:
+        raise self._not_run("a comparison needs its value")
+
+    __hash__ = object.__hash__
 
 
 _DEFAULTS = {"runtime": None, "params": None, "priority": 0, "deadline_s": None, "on_error": "raise"}
@@ -387,6 +434,12 @@ def program(function: Any) -> Any:
         is_static = False
     if not callable(function) or isinstance(function, Program | ProgramMethod | type):
         raise TraceError("@rt.program decorates a function", user_location())
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TraceError(
+            f"{name_of(function)}() contains yield; a program returns its value. For values and text while it runs, iterate over "
+            f"{name_of(function)}.stream(...)",
+            user_location(),
+        )
     positional = [
         each
         for each in inspect.signature(function).parameters.values()
@@ -407,8 +460,8 @@ def program(function: Any) -> Any:
     return kind(function, is_of_class=is_of_class)
 
 
-def _made(body: Body) -> Any:
-    return AsyncProgram(body) if body.is_async else Program(body)
+def _made(body: Body, options: Mapping[str, Any] | None = None) -> Any:
+    return AsyncProgram(body, options) if body.is_async else Program(body, options)
 
 
 def _has_receiver(positional: list[inspect.Parameter]) -> bool:

@@ -179,13 +179,30 @@ class Recording:
         """Close the recording, because the body has ended; recording more raises."""
         self.is_closed = True
 
+    @property
+    def is_async(self) -> bool:
+        """Whether the body is a coroutine."""
+        return self.driver.is_async
+
+    def has(self, node_ids: Sequence[int]) -> bool:
+        """Whether all these nodes have outcomes."""
+        outcome = self.driver.outcome
+        for node_id in node_ids:  # noqa: SIM110 - a generator costs more than the rest of this function
+            if outcome(node_id) is None:
+                return False
+        return True
+
+    def location_of(self, node_ids: Sequence[int]) -> str:
+        """`file:line` of the call that recorded the last generation among these nodes."""
+        return next((self._locations[each] for each in reversed(node_ids) if each in self._locations), "<unknown>:0")
+
     def require(self, node_ids: Sequence[int], reason: str, what: str) -> None:
         """Wait until these nodes have outcomes; a graph break if they have none yet.
 
         Raises:
             TraceError: the graph is recorded ahead of time, or the body is a coroutine that must await.
         """
-        if self._have(node_ids):
+        if self.has(node_ids):
             return
         location = user_location()
         self._may_break(location, what, reason)
@@ -200,7 +217,7 @@ class Recording:
         Raises:
             TraceError: the graph is recorded ahead of time, or the program is not a coroutine.
         """
-        if self._have(node_ids):
+        if self.has(node_ids):
             return
         self._may_break(location, what, "await")
         if not self.driver.is_async:
@@ -309,13 +326,6 @@ class Recording:
         self.nodes[node.node_id] = node
         self._pending.append(node)
         return node.node_id
-
-    def _have(self, node_ids: Sequence[int]) -> bool:
-        outcome = self.driver.outcome
-        for node_id in node_ids:  # noqa: SIM110 - a generator costs more than the rest of this function
-            if outcome(node_id) is None:
-                return False
-        return True
 
     def _may_break(self, location: str, what: str, reason: str) -> None:
         if isinstance(self.driver, AheadOfTime):

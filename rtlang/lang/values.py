@@ -3,13 +3,17 @@
 A `Value` stands for a value that a running graph will produce. It can be used in text, stored and passed on. Operations on the actual value
 (a comparison, `int()`, an f-string, an attribute, ...) wait for it, which is a graph break; `await value` waits without blocking a
 thread. All public attributes are those of the actual value, so this class defines none.
+
+The class of a value is named after its variable, because functions written in C know nothing else about it: `json.dumps` and `", ".join`
+name the class in their errors.
 """
 
 from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from asyncio import Task, current_task
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from typing import Any, Protocol
 
 from rtlang.contract.errors import TraceError
@@ -19,6 +23,16 @@ from rtlang.lang.static_types import AnyValue
 
 class Source(Protocol):
     """The recording that values belong to."""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the body is a coroutine, which must await values."""
+
+    def has(self, node_ids: Sequence[int]) -> bool:
+        """Whether these nodes have ended."""
+
+    def location_of(self, node_ids: Sequence[int]) -> str:
+        """`file:line` of the call that recorded the last of these nodes."""
 
     def require(self, node_ids: Sequence[int], reason: str, what: str) -> None:
         """Wait until these nodes have ended; a graph break if one has not.
@@ -55,6 +69,17 @@ class Value(AnyValue):
     """
 
     __slots__ = ("_rt_is_text", "_rt_needs", "_rt_parts", "_rt_read", "_rt_source", "_rt_what")
+
+    def __new__(
+        cls,
+        source: Source | None,
+        needs: tuple[int, ...],
+        parts: tuple[Part, ...] | None,
+        read: Callable[[], Any],
+        what: str,
+        is_text: bool = False,
+    ) -> Value:
+        return object.__new__(_named_class(what, is_async=source is not None and source.is_async))
 
     def __init__(
         self,
@@ -104,6 +129,8 @@ class Value(AnyValue):
         return len(self._rt_real("len()"))
 
     def __iter__(self) -> Iterator[Any]:
+        if self._rt_is_text and _caller() == "pydantic":  # which takes any iterable for a list, but no text
+            raise TypeError(f"a {_class_name(self._rt_what)} is not a list")
         return iter(self._rt_real("iteration"))
 
     def __reversed__(self) -> Iterator[Any]:
@@ -116,7 +143,7 @@ class Value(AnyValue):
         return self._rt_real("indexing")[real(key)]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith(("__", "_rt_", "_repr_", "_ipython_")):  # looked up by Python, this class and notebooks
             raise AttributeError(name)
         return getattr(self._rt_real(f"attribute .{name}"), name)
 
@@ -156,6 +183,9 @@ class Value(AnyValue):
         joined = _joined(other, self)
         return joined if joined is not None else real(other) + self._rt_real("arithmetic")
 
+    def __reduce_ex__(self, protocol: object) -> Any:
+        raise TypeError(f"cannot pickle a {_class_name(self._rt_what)}")
+
     def __copy__(self) -> Value:
         return self
 
@@ -169,6 +199,79 @@ class Value(AnyValue):
         if self._rt_source is not None:
             await self._rt_source.require_async(self._rt_needs, self._rt_what, location)
         return self._rt_read()
+
+
+class _AwaitableValue(Value):
+    """A value of an `async def` program: also a coroutine, which `asyncio` can make a task of, any number of times."""
+
+    __slots__ = ("_rt_tasks",)
+
+    _rt_tasks: dict[Task[Any] | None, Coroutine[Any, Any, Any]]
+
+    def _rt_coroutine(self) -> Coroutine[Any, Any, Any]:
+        try:
+            tasks = self._rt_tasks
+        except AttributeError:
+            tasks = self._rt_tasks = {}
+        task = current_task()
+        if task not in tasks:
+            assert self._rt_source is not None
+            tasks[task] = self._rt_await(
+                self._rt_source.location_of(self._rt_needs)
+            )  # no frame of the body is known here
+            if task is not None:
+                task.add_done_callback(lambda ended: tasks.pop(ended, None))
+        return tasks[task]
+
+    def send(self, item: Any) -> Any:
+        """See `collections.abc.Coroutine`: one step of the current task's wait for this value."""
+        return self._rt_coroutine().send(item)
+
+    def throw(self, *error: Any) -> Any:
+        """See `collections.abc.Coroutine`."""
+        return self._rt_coroutine().throw(*error)
+
+    def close(self) -> None:
+        """See `collections.abc.Coroutine`."""
+        self._rt_coroutine().close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _COROUTINE_ATTRIBUTES:  # asyncio describes a task by them
+            raise AttributeError(name)
+        return super().__getattr__(name)
+
+    def __hash__(self) -> int:
+        if _caller() == "asyncio" and not self._rt_source.has(self._rt_needs):  # type: ignore[union-attr]
+            return id(self)  # gather and as_completed only look for one object given twice
+        return super().__hash__()
+
+
+_COROUTINE_ATTRIBUTES = frozenset(
+    f"{kind}_{name}" for kind in ("cr", "gi", "ag") for name in ("code", "frame", "running", "await")
+)
+_classes: dict[tuple[str, bool], type[Value]] = {}
+_MAX_CLASSES = 2_000
+
+
+def _class_name(what: str) -> str:
+    return f"lazy value of {what:.80} (write rt.value(...) to get the actual value)"
+
+
+def _named_class(what: str, *, is_async: bool) -> type[Value]:
+    """The class of values of a variable; made once per name."""
+    found = _classes.get((what, is_async))
+    if found is None:
+        base = _AwaitableValue if is_async else Value
+        if len(_classes) >= _MAX_CLASSES:  # a program with endless names
+            what = "a variable"
+        made = type(_class_name(what), (base,), {"__slots__": (), "__module__": "rtlang"})
+        found = _classes.setdefault((what, is_async), made)
+    return found
+
+
+def _caller() -> str:
+    """The package of the innermost Python code that calls a method of a value."""
+    return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _arithmetic(function: Callable[..., Any], is_reflected: bool) -> Callable[[Value, Any], Any]:
@@ -235,19 +338,6 @@ def arg(name: str) -> Any:
     if not isinstance(name, str) or not name:
         raise TraceError(f"arg(): name = {name!r}; expected a non-empty string", user_location())
     return text_value(None, (Arg(name),), f"the input {name!r}")
-
-
-def deep_real(item: Any) -> Any:
-    """`item` with each `Value` in lists, tuples and dicts replaced by its actual value."""
-    if isinstance(item, Value):
-        return deep_real(item._rt_real("the end of the program"))
-    if type(item) is list:
-        return [deep_real(each) for each in item]
-    if type(item) is tuple:
-        return tuple(deep_real(each) for each in item)
-    if type(item) is dict:
-        return {key: deep_real(each) for key, each in item.items()}
-    return item
 
 
 def _joined(left: Any, right: Any) -> Value | None:

@@ -180,3 +180,23 @@ def test_a_generation_carries_its_constraint() -> None:
 def test_a_wrong_select_is_refused(method: Any, choices: Any) -> None:
     with pytest.raises(rt.ParameterError):
         rt.select("x", choices, method=method)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: rt.gen("x"), "rt.gen('x')"),
+        (lambda: rt.gen(), "rt.gen()"),
+        (lambda: rt.select("y", ["a"]), "rt.select('y')"),
+        (lambda: "Answer: " + rt.gen("x") + "!", "rt.gen('x')"),
+        (lambda: rt.user("a"), "rt.user(...)"),
+        (lambda: rt.text("a"), "rt.text(...)"),
+    ],
+)
+@pytest.mark.parametrize("use", [str, lambda e: f"{e}", lambda e: f"{e!s}", lambda e: f"{e:>9}", "{}".format])
+def test_an_expression_in_an_f_string_is_refused_where_it_stands(make: Any, named: str, use: Any) -> None:
+    with pytest.raises(rt.TraceError, match=r"rt\.text\(\.\.\.\) with it as an argument") as caught:
+        use(make())
+    assert named in str(caught.value)
+    assert caught.value.location.startswith(__file__)
+    assert repr(make())  # for debugging

@@ -438,3 +438,47 @@ def test_a_graph_ahead_of_time_is_valid() -> None:
 
     with pytest.raises(rt.GraphError, match="surrogate"):
         surrogate.graph()
+
+
+def test_a_body_with_yield_is_refused_by_the_decorator() -> None:
+    def plain(s: Any) -> Any:
+        s += rt.gen("x")
+        yield s["x"]
+
+    async def coroutine(s: Any) -> Any:
+        yield s["x"]
+
+    for body in (plain, coroutine):
+        with pytest.raises(rt.TraceError, match=rf"{body.__name__}\.stream") as caught:
+            rt.program(body)
+        assert caught.value.location.startswith(__file__)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda p: p["x"],
+        lambda p: p.value,
+        lambda p: p.text("x"),
+        lambda p: p.messages,
+        str,
+        lambda p: f"{p}",
+        bool,
+        len,
+        list,
+        lambda p: p == "yes",
+    ],
+)
+def test_a_program_called_outside_is_not_used_as_a_result(use: Any, target: FakeTarget) -> None:
+    @rt.program
+    def body(s: Any, text: str) -> Any:
+        s += text + rt.gen("x")
+        return s["x"]
+
+    bound = body("a")
+    with pytest.raises(rt.TraceError, match=r"body\.run\(") as caught:
+        use(bound)
+    assert caught.value.location.startswith(__file__)
+    assert bound.run().value == bound.run()["x"]  # it is bound all the same
+    assert repr({bound}) == "{<program body>}"
+    assert not hasattr(body, "nothing")

@@ -12,7 +12,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.graph import Arg
-from rtlang.lang.values import deep_real, real, user_location
+from rtlang.lang.values import user_location
 from tests.support.fake_target import FakeTarget, by_name
 
 TEXTS = {"word": "hello", "number": "7", "float": "2.5", "flag": "false", "list": "[3, 1, 2]", "point": '{"x": 1}'}
@@ -159,15 +159,6 @@ def test_an_input_can_be_joined_to_text() -> None:
 def test_an_input_has_a_name(wrong: Any) -> None:
     with pytest.raises(rt.TraceError, match="name"):
         rt.arg(wrong)
-
-
-def test_deep_real_leaves_other_things_alone() -> None:
-    class Special(list[int]): ...
-
-    special = Special([1])
-    assert deep_real([special, {1}, "a"]) == [special, {1}, "a"]
-    assert deep_real(special) is special
-    assert real(5) == 5
 
 
 def test_a_location_is_outside_of_the_package() -> None:

@@ -11,10 +11,10 @@ from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import Generate, Part, Ref, RequestGraph, Text, choices_of
 from rtlang.contract.params import Usage
 from rtlang.lang.execution.session import Session
+from rtlang.lang.forcing import deep_real
 from rtlang.lang.recording import Break
 from rtlang.lang.state import State
 from rtlang.lang.static_types import AnyValue, R_co
-from rtlang.lang.values import deep_real
 from rtlang.lang.variables import Reading, Variable, generated, messages_of, view
 
 
@@ -48,8 +48,6 @@ class Result(Generic[R_co]):
             self._value = deep_real(returned)
         except RtlangError as value_error:
             self._value_error = value_error
-        except RecursionError:
-            self._value_error = TraceError("the return value of the program contains itself or is nested too deeply")
         error = error or self._value_error
         self.error: BaseException | None = error
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias
 
-from rtlang.contract.errors import RtlangError
+from rtlang.contract.errors import RtlangError, TraceError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Text
 from rtlang.contract.params import SamplingParams
@@ -25,6 +25,7 @@ from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, settle
 from rtlang.lang.meta import Meta
 from rtlang.lang.static_types import R_co
+from rtlang.lang.values import user_location
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Stream(Generic[R_co]):
         self._raw: deque[Event | None] = deque()
         self._ready: deque[StreamEvent[R_co]] = deque()
         self._is_body_done = False
+        self._known_names: set[str] = set()
         self._result: Result[R_co] | None = None
         self._is_over = False
         self._task = self._start(body)
@@ -133,14 +135,20 @@ class Stream(Generic[R_co]):
             self._session.expire()
 
     def text(self, name: str) -> Iterator[str]:
-        """Iterate over the chunks of one variable's text."""
+        """Iterate over the chunks of one variable's text.
+
+        Raises:
+            TraceError: the program generates nothing of this name; lists the names. Raised once its body has ended.
+        """
         for event in self:
+            self._check_name(name)
             if isinstance(event, TextEvent) and event.name == name:
                 yield event.text
 
     async def atext(self, name: str) -> AsyncIterator[str]:
         """`text` for coroutines."""
         async for event in self:
+            self._check_name(name)
             if isinstance(event, TextEvent) and event.name == name:
                 yield event.text
 
@@ -173,6 +181,15 @@ class Stream(Generic[R_co]):
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
+
+    def _check_name(self, name: str) -> None:
+        if not self._is_body_done or name in self._known_names:
+            return
+        nodes = self._session.recording.nodes.values()
+        self._known_names |= {node.name for node in nodes if not isinstance(node, Text) and node.name is not None}
+        if name not in self._known_names and self._run.error is None:
+            known = ", ".join(sorted(self._known_names)) or "none"
+            raise TraceError(f"the program generates nothing named {name!r}; its generations: {known}", user_location())
 
     def _start(self, body: Body) -> object:
         if body.is_async:

@@ -261,3 +261,30 @@ def test_ctrl_c_while_waiting_for_an_event_cancels_the_graph(target: FakeTarget)
         list(breaking.stream())
     assert target.runs[0].ended.wait(60)
     assert target.runs[0].was_cancelled
+
+
+def test_text_of_an_unknown_name_is_refused(target: FakeTarget) -> None:
+    @rt.program
+    def body(s: Any) -> None:
+        s += rt.gen("first") + rt.gen("second") + rt.gen()
+
+    with pytest.raises(rt.TraceError, match=r"'frist'; its generations: first, second") as caught:
+        list(body.stream().text("frist"))
+    assert caught.value.location.startswith(__file__)
+    assert "".join(body.stream().text("second")) == body.run()["second"]
+
+    async def read() -> list[str]:
+        return [each async for each in body.stream().atext("frist")]
+
+    with pytest.raises(rt.TraceError, match="'frist'"):
+        asyncio.run(read())
+
+
+def test_text_of_a_name_behind_a_break_is_waited_for(target: FakeTarget) -> None:
+    @rt.program
+    def body(s: Any) -> None:
+        s += rt.gen("first")
+        if s["first"]:
+            s += rt.gen("second")
+
+    assert "".join(body.stream().text("second")) == body.run()["second"]
