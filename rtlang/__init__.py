@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import RequestError as RequestError
     from rtlang.contract.errors import RtlangError as RtlangError
     from rtlang.contract.errors import SlowConsumerError as SlowConsumerError
+    from rtlang.contract.errors import ToolError as ToolError
     from rtlang.contract.errors import TraceError as TraceError
     from rtlang.contract.errors import ValueParseError as ValueParseError
     from rtlang.contract.graph import RequestGraph as RequestGraph
@@ -72,6 +73,8 @@ if TYPE_CHECKING:
     from rtlang.lang.output_types.forms import sequence as sequence
     from rtlang.lang.output_types.forms import tagged as tagged
     from rtlang.lang.output_types.forms import token as token
+    from rtlang.lang.output_types.tool_calls import ToolCall as ToolCall
+    from rtlang.lang.output_types.tool_calls import ToolReply as ToolReply
     from rtlang.lang.output_types.tools import thoughts as thoughts
     from rtlang.lang.output_types.tools import tools as tools
     from rtlang.lang.program import Program as Program
@@ -88,11 +91,12 @@ _MODULES = {
     "rtlang.contract.errors": (
         "AbortedError BudgetError CapacityError ConfigError ConnectionLostError ConstraintError ContextLengthError DeadlineError "
         "DependencyError EngineDeadError GoneError GraphError InvalidValueError ModelLoadError NumericsError OverloadError ParameterError "
-        "ProgramError ProtocolError RequestError RtlangError SlowConsumerError TraceError ValueParseError"
+        "ProgramError ProtocolError RequestError RtlangError SlowConsumerError ToolError TraceError ValueParseError"
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
+    "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",
     "rtlang.lang.output_types.tools": "thoughts tools",
     "rtlang.contract.graph": "RequestGraph",
     "rtlang.lang.forcing": "value",

@@ -153,6 +153,16 @@ class ValueParseError(RequestError):
         self.name, self.text, self.reason = name, text, reason
 
 
+class ToolError(RequestError):
+    """The function of a tool raised an exception. Names the tool and the `file:line` where it failed."""
+
+    code = "tool"
+
+    def __init__(self, tool: str, reason: str, location: str) -> None:
+        super().__init__(f"the tool {tool!r} failed at {location}: {reason}")
+        self.tool, self.reason, self.location = tool, reason, location
+
+
 class ContextLengthError(RequestError):
     """The prompt and the requested tokens exceed the context length of the model.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph import ROLES
 from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
+from rtlang.lang.output_types.tools import ToolChoice, tool_calls
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, real, user_location
 
@@ -186,6 +187,9 @@ def gen(
     regex: Any = None,
     choices: Any = None,
     grammar: Any = None,
+    tools: Iterable[Any] | None = None,
+    tool_choice: ToolChoice | Callable[..., Any] | None = None,
+    parallel: bool | None = None,
     params: SamplingParams | None = None,
     min_tokens: int | None = None,
     stop: str | Iterable[str] | None = None,
@@ -211,6 +215,10 @@ def gen(
     Args:
         type, schema, regex, choices, grammar: at most one; constrains the text and determines the type of the value (see
             `rtlang.lang.output_types.types.output_type`).
+        tools: functions with annotated parameters, or maps in the form of the OpenAI API. The text is one call of them in the format of
+            the model, the value a `ToolCall`.
+        tool_choice: "required" (the default), a function or its name, "auto" or "none"; with these two the value is a `ToolReply`.
+        parallel: True: one call or more, where the format has them; the value is a list.
         params: an `rt.Sampling`, used instead of the run's (`run(params=...)`); options given here override it.
         n: if more than 1, the value is a list, and the sequence continues from before the generation.
         others: as in `rt.Sampling`.
@@ -241,11 +249,21 @@ def gen(
     }
     if params is not None and not isinstance(params, SamplingParams):
         raise ParameterError("params", params, "expected rt.Sampling(...)")
+    if tools is None and (tool_choice is not None or parallel is not None):
+        raise ParameterError("tools", None, "expected tools where tool_choice or parallel are given")
+    if tools is not None:
+        type = _tool_calls(tools, tool_choice, parallel, type)
     kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
     given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
     # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
     sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
     return Gen(_name(name, "gen"), kind, params, given)
+
+
+def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any) -> OutputType:
+    if type is not None:
+        raise ParameterError("type and tools", (type, tools), "expected only one of them")
+    return tool_calls(tools, tool_choice, parallel)
 
 
 def select(

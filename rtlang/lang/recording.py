@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from rtlang.contract.errors import (
     AbortedError,
     ConnectionLostError,
+    ConstraintError,
     DeadlineError,
     DependencyError,
     EngineDeadError,
@@ -352,6 +353,10 @@ class Recording:
     def _located(self, node_id: int, error: RtlangError) -> RtlangError:
         """A copy of an error, without its traceback, whose message names the generation and the line that recorded it."""
         location = self._locations.get(node_id)
+        kind = self._types.get(node_id)
+        pointer = getattr(error, "location", None) if isinstance(error, ConstraintError) else None
+        if pointer and kind is not None and kind.part_of is not None and (part := kind.part_of(pointer)):
+            error = _rebuilt(error, f"{part}: {error.message}")
         if location is not None and not isinstance(error, _RUN_ERRORS):
             node = self.nodes[node_id]
             return _at_generation(error, node.name if isinstance(node, (Generate, Select)) else None, location)

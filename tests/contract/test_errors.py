@@ -25,6 +25,7 @@ SAMPLES = [
     errors.BudgetError(4, 9),
     errors.InvalidValueError("[1, 1]", "two elements are equal (at #)", 3),
     errors.ValueParseError("age", "x", "not a number"),
+    errors.ToolError("search", "KeyError: 'x'", "agent.py:12"),
     errors.ContextLengthError(5000, 100, 4096),
     errors.CapacityError(70, 64),
     errors.DeadlineError("too late"),

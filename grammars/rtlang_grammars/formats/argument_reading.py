@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from typing import Any
 
@@ -14,7 +15,6 @@ from rtlang_grammars.formats.description import ArgumentStyle, TaggedArguments, 
 from rtlang_grammars.formats.schemas import type_of, types_of, with_definitions
 from rtlang_grammars.formats.tools import Tool
 
-_DECODER = json.JSONDecoder()
 _NAMED = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 
 
@@ -26,6 +26,26 @@ class Malformed(ValueError):
     """The text is not what the format allows there."""
 
 
+def _refuse_constant(name: str) -> Any:
+    raise Malformed(f"{name} is no JSON value")
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        _add(found, name, value)
+    return found
+
+
+def _add(found: dict[str, Any], name: str, value: Any) -> None:
+    if name in found:
+        raise Malformed(f"the name {name!r} occurs twice")
+    found[name] = value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_members)
+
+
 def read_arguments(tool_format: ToolFormat, tool: Tool | None, text: str, at: int) -> tuple[dict[str, Any], int]:
     """The arguments that begin at `at`, and the position behind them.
 
@@ -33,19 +53,45 @@ def read_arguments(tool_format: ToolFormat, tool: Tool | None, text: str, at: in
         tool: gives the types of values without quotes; None if unknown.
     Raises:
         Incomplete: the text ends within the arguments.
-        Malformed: the arguments are not written in the style of the format, or nested too deeply for Python's parsers.
+        Malformed: the arguments are not written in the style of the format, or nested too deeply for Python's parsers; a name occurs
+            twice in one object; a number is not finite; a string has half of a surrogate pair.
     """
     try:
-        match tool_format.arguments:
-            case ArgumentStyle.JSON:
-                return _read_json(text, at)
-            case ArgumentStyle.PYTHON:
-                return _read_python(text, at)
-            case ArgumentStyle.TAGGED:
-                assert tool_format.tagged is not None
-                return _read_tagged(tool_format.tagged, tool, text, at)
+        found, end = _read(tool_format, tool, text, at)
+        for name, value in found.items():
+            _check_value(name, name)
+            _check_value(name, value)
     except (RecursionError, MemoryError):
         raise Malformed("the arguments are nested too deeply") from None
+    return found, end
+
+
+def _read(tool_format: ToolFormat, tool: Tool | None, text: str, at: int) -> tuple[dict[str, Any], int]:
+    match tool_format.arguments:
+        case ArgumentStyle.JSON:
+            return _read_json(text, at)
+        case ArgumentStyle.PYTHON:
+            return _read_python(text, at)
+        case ArgumentStyle.TAGGED:
+            assert tool_format.tagged is not None
+            return _read_tagged(tool_format.tagged, tool, text, at)
+
+
+def _check_value(name: str, value: Any) -> None:
+    match value:
+        case str():
+            if any("\ud800" <= character <= "\udfff" for character in value):
+                raise Malformed(f"argument {name!r} has half of a surrogate pair in a string")
+        case float():
+            if not math.isfinite(value):
+                raise Malformed(f"argument {name!r} has the number {value}, which is not finite")
+        case list():
+            for each in value:
+                _check_value(name, each)
+        case dict():
+            for key, each in value.items():
+                _check_value(name, key)
+                _check_value(name, each)
 
 
 def skip_blanks(text: str, at: int) -> int:
@@ -63,6 +109,8 @@ def _read_json(text: str, at: int) -> tuple[dict[str, Any], int]:
         raise Malformed(f"expected a JSON object, not {text[begin : begin + 20]!r}")
     try:
         value, end = _DECODER.raw_decode(text, begin)
+    except Malformed:
+        raise
     except ValueError as error:
         raise Incomplete from error
     return value, end
@@ -77,7 +125,7 @@ def _read_python(text: str, at: int) -> tuple[dict[str, Any], int]:
     assert isinstance(call, ast.Call)
     if call.args or not all(each.arg for each in call.keywords):
         raise Malformed("expected arguments with names")
-    return {str(each.arg): _literal(each.value) for each in call.keywords}, end
+    return _members([(str(each.arg), _literal(each.value)) for each in call.keywords]), end
 
 
 def _python_end(text: str, at: int) -> int:
@@ -113,11 +161,11 @@ def _literal(node: ast.expr) -> Any:
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return [_literal(each) for each in items]
         case ast.Dict(keys=keys, values=values):
-            found = {}
+            found: dict[str, Any] = {}
             for key, item in zip(keys, values, strict=True):
                 if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
                     raise Malformed("expected strings as keys")
-                found[key.value] = _literal(item)
+                _add(found, key.value, _literal(item))
             return found
     raise Malformed(f"expected a literal, not {ast.unparse(node)[:40]!r}")
 
@@ -146,7 +194,7 @@ def _read_tagged(around: TaggedArguments, tool: Tool | None, text: str, at: int)
                 raise Malformed(f"expected {value_begin!r} behind the name {name!r}")
             at += len(value_begin)
         value, at = _tagged_value(around, _schema_of(tool, name), text, at, end_mark)
-        found[name] = value
+        _add(found, name, value)
 
 
 def _split(before_value: str) -> tuple[str, str]:
@@ -175,6 +223,8 @@ def _tagged_value(around: TaggedArguments, schema: Any, text: str, at: int, end_
                 if end_mark.startswith(text[behind:]):
                     raise Incomplete
             except ValueError as error:
+                if isinstance(error, Malformed) and "string" not in types:
+                    raise
                 if "string" not in types:
                     raise Incomplete from error
     end = text.find(end_mark, at)
@@ -193,15 +243,19 @@ def typed(raw: str, types: frozenset[str]) -> Any:
     if types == {"string"}:
         return raw
     word = raw.strip()
+    value: Any
     if word in _NAMED:
         value = _NAMED[word]
     else:
         try:
-            value = json.loads(word)
-        except ValueError:
+            value = _DECODER.decode(word)
+        except ValueError as error:
+            if isinstance(error, Malformed) and "string" not in types:
+                raise
             return raw
-    is_number = type_of(value) == "number" and "integer" in types  # 2.0 is an integer
-    return value if (type_of(value) in types or is_number) and not isinstance(value, str) else raw
+    if isinstance(value, float) and "number" not in types and "integer" in types and value.is_integer():
+        value = int(value)  # 2.0 is an integer
+    return value if type_of(value) in types and not isinstance(value, str) else raw
 
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+")

@@ -43,6 +43,11 @@ class Tool:
             )
         if self.parameters is not None and not isinstance(self.parameters, Mapping):
             raise GrammarError(f"tool {self.name}: parameters: expected a JSON schema (a map) or none", "parameters")
+        kind = (self.parameters or {}).get("type", "object")
+        if kind != "object":
+            raise GrammarError(
+                f"tool {self.name}: parameters: expected a schema of type 'object', not {kind!r}", "parameters"
+            )
 
     @property
     def schema(self) -> dict[str, Any]:

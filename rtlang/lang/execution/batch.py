@@ -19,10 +19,11 @@ from rtlang.contract.errors import OverloadError, ParameterError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
+from rtlang.lang.coroutines import run_coroutine
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, run_async, run_coroutine
+from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, run_async
 from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, check_options
 
 MAX_THREADS = 64

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
+from rtlang.lang.coroutines import run_coroutine
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.values import user_location
@@ -132,28 +133,6 @@ def settle(result: Result, on_error: OnError) -> Result:
     if on_error == "raise" and result.error is not None:
         raise result.error
     return result
-
-
-def run_coroutine(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Run a coroutine from plain code: in this thread, or in another one if an event loop is already running here."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(make())
-    outcome: list[_T | BaseException] = []
-
-    def work() -> None:
-        try:
-            outcome.append(asyncio.run(make()))
-        except BaseException as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=work, name="rtlang-run", daemon=True)
-    thread.start()
-    thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
 
 
 async def _in_thread(work: Callable[[], _T]) -> _T:

@@ -5,20 +5,26 @@ The format is that of the runtime's model, unless one is named. So a type is com
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from rtlang.contract.errors import ParameterError
-from rtlang.lang.output_types.types import OutputType, output_type
+from rtlang.contract.params import Constraint
+from rtlang.lang.output_types.signatures import signature_of
+from rtlang.lang.output_types.tool_calls import Function, ToolCall, ToolReply, typed_reply
+from rtlang.lang.output_types.types import OutputType
 from rtlang_grammars import GrammarError
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import Span, ToolFormat
-from rtlang_grammars.formats.parsing import ToolOutput, parse_output
+from rtlang_grammars.formats.parsing import parse_output
 from rtlang_grammars.formats.tool_grammar import Reasoning, reasoning_part, tool_grammar
-from rtlang_grammars.formats.tools import Tool, ToolChoice, read_tools
+from rtlang_grammars.formats.tools import Tool, read_tools
+from rtlang_grammars.formats.tools import ToolChoice as ToolChoice
 
 _T = TypeVar("_T")
 _PLAIN = "json"
@@ -30,16 +36,17 @@ _THINK = Span("<think>", "</think>")
 def tools(
     given: Iterable[Any],
     *,
-    choice: ToolChoice = "auto",
+    choice: ToolChoice | Callable[..., Any] = "auto",
     parallel: bool = True,
     reasoning: str = Reasoning.OPTIONAL,
     format: str | None = None,
 ) -> OutputType:
-    """Text with calls of tools. The value has `content`, `reasoning` and `calls`, each with `name`, `arguments` and `id`.
+    """Text with calls of tools. The value is a `ToolReply` with `content`, `reasoning` and `calls`.
 
     Args:
         given: functions with annotated parameters, maps in the form of the OpenAI API, or `Tool` objects.
-        choice: "auto" (content, or calls with content before them), "none", "required", or {"name": ...} for one call of that tool.
+        choice: "auto" (content, or calls with content before them), "none", "required", or a function, the name of a tool or
+            {"name": ...} for one call of that tool.
         parallel: False: at most one call.
         reasoning: "optional", "required" or "forbidden" reasoning before everything else; "opened": the prompt has begun it. Ignored by
             formats without reasoning, unless it is required.
@@ -47,18 +54,51 @@ def tools(
     Raises:
         ParameterError: an argument is invalid; names it.
     """
-    listed = _tools(given)
+    return _tool_type(given, choice, parallel, reasoning, format, lambda reply: reply)
+
+
+def tool_calls(
+    given: Iterable[Any], choice: ToolChoice | Callable[..., Any] | None, parallel: bool | None
+) -> OutputType:
+    """The type of `gen(tools=..., tool_choice=..., parallel=...)`. Errors and arguments as for `tools`.
+
+    The value is a `ToolCall`, with parallel=True a list of them, and with a choice that allows content ("auto", "none") a `ToolReply`.
+    """
+    choice = "required" if choice is None else choice
+    if parallel is not None and not isinstance(parallel, bool):
+        raise ParameterError("parallel", parallel, "expected True or False")
+
+    def value(reply: ToolReply) -> ToolReply | ToolCall | list[ToolCall]:
+        if isinstance(choice, str) and choice in ("auto", "none"):
+            return reply
+        return list(reply.calls) if parallel else reply.calls[0]
+
+    return _tool_type(given, choice, bool(parallel), Reasoning.OPTIONAL, None, value)
+
+
+def _tool_type(
+    given: Iterable[Any],
+    choice: ToolChoice | Callable[..., Any],
+    parallel: bool,
+    reasoning: str,
+    format: str | None,
+    value: Callable[[ToolReply], Any],
+) -> OutputType:
+    listed, functions = _tools(given)
+    chosen = _choice(choice, listed)
+    options = {"tools": given, "tool_choice": choice, "reasoning": reasoning, "format": format}
 
     def resolve(tool_format: str | None) -> OutputType:
         name = format or tool_format or _PLAIN
         constraint = _checked(
-            lambda: tool_grammar(name, listed, tool_choice=choice, parallel=parallel, reasoning=reasoning)
+            options, lambda: tool_grammar(name, listed, tool_choice=chosen, parallel=parallel, reasoning=reasoning)
         )
 
-        def parse(text: str) -> ToolOutput:
-            return parse_output(name, text, listed, is_reasoning=reasoning == Reasoning.OPENED)
+        def parse(text: str) -> Any:
+            output = parse_output(name, text, listed, is_reasoning=reasoning == Reasoning.OPENED)
+            return value(typed_reply(output, functions))
 
-        return OutputType(constraint, parse)
+        return OutputType(constraint, parse, part_of=lambda pointer: _tool_at(constraint, pointer, listed))
 
     return _resolved_or_later(resolve, format)
 
@@ -74,8 +114,10 @@ def thoughts(*, format: str | None = None, opened: bool = False) -> OutputType:
     """
 
     def resolve(tool_format: str | None) -> OutputType:
-        found = _with_reasoning(_checked(lambda: format_named(format or tool_format or _PLAIN)))
-        constraint = _checked(lambda: reasoning_part(found, Reasoning.OPENED if opened else Reasoning.REQUIRED, None))
+        options = {"format": format}
+        found = _with_reasoning(_checked(options, lambda: format_named(format or tool_format or _PLAIN)))
+        kind = Reasoning.OPENED if opened else Reasoning.REQUIRED
+        constraint = _checked(options, lambda: reasoning_part(found, kind, None))
         return OutputType(constraint, lambda text: parse_output(found, text, is_reasoning=opened).reasoning)
 
     return _resolved_or_later(resolve, format)
@@ -88,25 +130,74 @@ def _with_reasoning(found: ToolFormat) -> ToolFormat:
 def _resolved_or_later(resolve: Callable[[str | None], OutputType], name: str | None) -> OutputType:
     """The type, if its format is named; else one that is resolved with the format of the model. Errors are raised at once."""
     now = resolve(name)
-    return now if name is not None else OutputType(now.constraint, now.parse, for_format=resolve)
+    return now if name is not None else replace(now, for_format=resolve)
 
 
-def _tools(given: Iterable[Any]) -> tuple[Tool, ...]:
+def read_given(given: Iterable[Any]) -> tuple[Tool, ...]:
+    """Tools as `tools` takes them.
+
+    Raises:
+        ParameterError: `given` is no list of tools, or a tool is invalid.
+    """
+    return _tools(given)[0]
+
+
+def _tools(given: Iterable[Any]) -> tuple[tuple[Tool, ...], dict[str, Function]]:
+    """The tools, and by name those that have a function."""
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise ParameterError("tools", given, "expected a list of functions, maps or Tool objects")
-    listed = [_of_function(each) if inspect.isroutine(each) else each for each in given]
-    return _checked(lambda: read_tools(listed))
+    listed: list[Any] = []
+    functions: dict[str, Function] = {}
+    for each in given:
+        if not inspect.isroutine(each):
+            listed.append(each)
+            continue
+        signature = signature_of(each, "tools")
+        listed.append(_checked({}, lambda: Tool(each.__name__, signature.schema, signature.description)))  # noqa: B023
+        functions[each.__name__] = Function(each, signature)
+    return _checked({"tools": given}, lambda: read_tools(listed)), functions
 
 
-def _of_function(function: Any) -> Tool:
-    """A function as a tool: its name, its docstring, and the schema of its parameters."""
-    constraint = output_type(type=function).constraint
-    assert constraint is not None
-    return _checked(lambda: Tool(function.__name__, json.loads(constraint.source), inspect.getdoc(function) or ""))
+def _choice(choice: Any, listed: tuple[Tool, ...]) -> ToolChoice:
+    """A choice as the grammar library takes it."""
+    if inspect.isroutine(choice):
+        return {"name": choice.__name__}
+    is_name = isinstance(choice, str) and choice in {tool.name for tool in listed}
+    return {"name": choice} if is_name and choice not in ("auto", "none", "required") else choice
 
 
-def _checked(make: Callable[[], _T]) -> _T:
+def _tool_at(constraint: Constraint, pointer: str, listed: tuple[Tool, ...]) -> str | None:
+    """The tool that a place in the constraint of tools belongs to."""
+    names = {tool.name for tool in listed}
+    at: Any = json.loads(constraint.source)
+    found: str | None = None
+    for step in pointer.split(" ")[0].removeprefix("#").split("/")[1:]:
+        if isinstance(at, list) and step.isdigit() and int(step) < len(at):
+            first = at[0].strip("[( ") if at and isinstance(at[0], str) else None
+            found = first if first in names else found
+            at = at[int(step)]
+        elif isinstance(at, Mapping) and step in at:
+            at = at[step]
+        else:
+            break
+    if found is None and len(listed) == 1:
+        found = listed[0].name
+    return None if found is None else f"tool {found!r}"
+
+
+def _checked(options: Mapping[str, Any], make: Callable[[], _T]) -> _T:
+    """Call `make`. Its errors name the option and the value that was given for it."""
     try:
         return make()
     except GrammarError as error:
-        raise ParameterError(error.location or "tools", None, error.reason) from error
+        name, reason = error.location or "tools", error.reason
+        said = re.fullmatch(r"\w+ = (.+?): (.+)", reason, re.DOTALL)
+        if name in options and said is None:
+            raise ParameterError(name, options[name], reason) from error
+        if said is not None:
+            try:
+                value = options[name] if name in options else ast.literal_eval(said[1])
+            except (ValueError, SyntaxError):
+                value = said[1]
+            raise ParameterError(name, value, said[2]) from error
+        raise ParameterError(name, list(options.get("tools", ())), reason) from error

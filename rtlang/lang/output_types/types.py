@@ -28,6 +28,7 @@ from rtlang.contract.errors import ParameterError, ValueParseError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.date_patterns import DATE, TIME
 from rtlang.lang.output_types.pydantic_schema import generator
+from rtlang.lang.output_types.signatures import signature_of
 from rtlang_grammars import GrammarError, library_constraint
 from rtlang_grammars.context_free.lark_library import LIBRARY
 
@@ -45,12 +46,14 @@ class OutputType:
         parse: converts the text to a value; raises ValueError or TypeError for invalid text.
         is_text: whether the value is the text itself.
         for_format: makes the type for a model whose tool-call format has this name (None: unknown), if it depends on the model.
+        part_of: names the part of the constraint that a JSON pointer in an error leads to, in words of the program, such as a tool.
     """
 
     constraint: Constraint | None
     parse: Callable[[str], Any]
     is_text: bool = False
     for_format: Callable[[str | None], OutputType] | None = None
+    part_of: Callable[[str], str | None] | None = None
 
     def read(self, name: str, text: str) -> Any:
         """Parse `text` into a value.
@@ -239,17 +242,8 @@ def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
 
 def _signature(function: Callable[..., Any], field: str) -> OutputType:
     """The arguments of a function as a JSON object; the value is a dict."""
-    from pydantic import create_model
-
-    fields: dict[str, Any] = {}
-    hints = typing.get_type_hints(function)
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            raise ParameterError(field, function, "expected a function without *args or **kwargs")
-        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-        fields[name] = (hints.get(name, Any), default)
-    model = create_model(getattr(function, "__name__", "arguments"), **fields)
-    return OutputType(_json_constraint(_schema_of(model)), lambda text: dict(model.model_validate_json(text)))
+    found = signature_of(function, field)
+    return OutputType(_json_constraint({**found.schema, "additionalProperties": False}), found.read)
 
 
 def _from_schema(given: Any) -> OutputType:

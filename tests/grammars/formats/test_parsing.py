@@ -85,3 +85,50 @@ def test_arguments_that_are_nested_too_deeply_are_named(name: str, text: str) ->
     tools = [{"type": "function", "function": {"name": each, "parameters": {}}} for each in ("f", "get")]
     with pytest.raises(ToolParseError, match="nested"):
         parse_output(name, text, tools)
+
+
+def _push_all(stream: ToolStream, text: str) -> None:
+    for character in text:
+        stream.push(character)
+    stream.finish()
+
+
+def _tagged(value: str, count: int = 1) -> str:
+    return f"<tool_call>\n<function=f>\n{f'<parameter=x>{chr(10)}{value}{chr(10)}</parameter>{chr(10)}' * count}</function>\n</tool_call>"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("json", '{"name": "f", "arguments": {"x": NaN}}', "NaN is no JSON value"),
+        ("json", '{"name": "f", "arguments": {"x": [-Infinity]}}', "-Infinity is no JSON value"),
+        ("json", '{"name": "f", "arguments": {"x": 1e999}}', "'x' has the number inf, which is not finite"),
+        ("json", '{"name": "f", "arguments": {"x": 1, "x": 2}}', "the name 'x' occurs twice"),
+        ("json", '{"name": "f", "arguments": {"o": {"y": 1, "y": 2}}}', "the name 'y' occurs twice"),
+        ("json", r'{"name": "f", "arguments": {"x": ["\ud83d"]}}', "'x' has half of a surrogate pair"),
+        ("json", r'{"name": "f", "arguments": {"\udc00": 1}}', "has half of a surrogate pair"),
+        ("llama-4", "[f(x=1, x=2)]", "'x'|repeated"),
+        ("llama-4", "[f(x={'y': 1, 'y': 2})]", "the name 'y' occurs twice"),
+        ("llama-4", "[f(x=1e999)]", "'x' has the number inf"),
+        ("llama-4", r"[f(x='\ud800')]", "'x' has half of a surrogate pair"),
+        ("qwen-coder", _tagged("NaN"), "NaN is no JSON value"),
+        ("qwen-coder", _tagged("1", 2), "the name 'x' occurs twice"),
+        ("qwen-coder", _tagged("1e999"), "'x' has the number inf"),
+    ],
+)
+def test_values_that_json_does_not_have_are_refused_by_name(name: str, text: str, message: str) -> None:
+    tools = [{"name": "f", "parameters": {"properties": {"x": {"type": "number"}, "o": {"type": "object"}}}}]
+    with pytest.raises(ToolParseError, match=message):
+        parse_output(name, text, tools)
+    with pytest.raises(ToolParseError, match=message):
+        _push_all(ToolStream(name, tools), text)
+
+
+def test_an_integer_without_quotes_is_an_int_and_a_pair_of_surrogates_one_character() -> None:
+    tools = [{"name": "f", "parameters": {"properties": {"x": {"type": "integer"}}}}]
+    for text, value in (("2.0", 2), ("1e3", 1000), ("-7", -7)):
+        (call,) = parse_output("qwen-coder", _tagged(text), tools).calls
+        assert call.arguments == {"x": value}
+        assert type(call.arguments["x"]) is int
+    (call,) = parse_output("json", r'{"name": "f", "arguments": {"x": "\ud83d\ude00"}}').calls
+    assert call.arguments == {"x": "😀"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.lang.execution.run import default_runtime, run_coroutine
+from rtlang.lang.execution.run import default_runtime
 from tests.support.fake_target import Call, FakeTarget, answer, by_name, default_script
 
 
@@ -353,19 +353,6 @@ def test_run_works_inside_a_running_event_loop(target: FakeTarget) -> None:
         return awaiting.run().value, breaking.run().value
 
     assert asyncio.run(outer()) == (answer("a", "first"), answer("a", "first"))
-
-
-def test_run_coroutine_raises_what_the_coroutine_raises() -> None:
-    async def fails() -> None:
-        raise KeyError("x")
-
-    async def outer() -> None:
-        run_coroutine(fails)
-
-    with pytest.raises(KeyError):
-        run_coroutine(fails)
-    with pytest.raises(KeyError):
-        asyncio.run(outer())
 
 
 def test_nothing_can_be_recorded_after_the_end(target: FakeTarget) -> None:

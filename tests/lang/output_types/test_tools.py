@@ -9,7 +9,6 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang_grammars.formats.parsing import ToolCall, ToolOutput
 from tests.support.fake_target import FakeTarget
 
 
@@ -46,7 +45,8 @@ def test_calls_are_read_in_the_format_of_the_target() -> None:
     with FakeTarget(script=lambda call: text) as target:
         target.tool_format = "hermes"
         answer = ask.run("?", "auto", runtime=target)["answer"]
-    assert answer == ToolOutput("Yes.", "", (ToolCall("set_timer", {"minutes": 3}),))
+    call = rt.ToolCall("set_timer", {"minutes": 3, "label": ""}, {"minutes": 3})
+    assert answer == rt.ToolReply("Yes.", "", (call,))
 
 
 def test_a_graph_without_a_model_needs_the_name_of_the_format() -> None:

@@ -1,0 +1,125 @@
+"""Calls of tools as values of a program: their arguments as Python values, and their execution."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, NoReturn
+
+from rtlang.contract.errors import ToolError, TraceError
+from rtlang.lang.coroutines import run_coroutine
+from rtlang.lang.output_types.signatures import Signature
+from rtlang_grammars.formats import parsing
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that a program offers as a tool."""
+
+    call: Callable[..., Any]
+    signature: Signature
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that a model wrote.
+
+    Attributes:
+        name: the name of the tool.
+        args: the arguments by name, of the annotated types of the function, with its defaults; for a tool without a function, `arguments`.
+        arguments: the arguments as the model wrote them, as plain JSON data.
+        id: the id that the model wrote, if the format has ids.
+        function: the function of the tool, or None.
+    """
+
+    name: str
+    args: dict[str, Any]
+    arguments: dict[str, Any]
+    id: str | None = None
+    function: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
+
+    def run(self) -> Any:
+        """Call the function and return its result. A coroutine function is run to its end, in an event loop of its own.
+
+        Raises:
+            TraceError: the tool has no function.
+            ToolError: the function raised an exception, which is the cause; names the tool and the line.
+        """
+        function, positional, keywords = self._prepared()
+        try:
+            if not inspect.iscoroutinefunction(function):
+                return function(*positional, **keywords)
+            return run_coroutine(lambda: function(*positional, **keywords))
+        except Exception as error:
+            self._fail(error)
+
+    async def arun(self) -> Any:
+        """`run` for coroutines: awaits a coroutine function, and calls another one in a thread.
+
+        Raises: as `run`.
+        """
+        function, positional, keywords = self._prepared()
+        try:
+            if inspect.iscoroutinefunction(function):
+                return await function(*positional, **keywords)
+            return await asyncio.to_thread(function, *positional, **keywords)
+        except Exception as error:
+            self._fail(error)
+
+    def _prepared(self) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
+        if self.function is None:
+            raise TraceError(f"the tool {self.name!r} was given as a schema, without a function to run")
+        keywords = dict(self.args)
+        kinds = inspect.signature(self.function).parameters
+        positional = [keywords.pop(name) for name in kinds if kinds[name].kind is inspect.Parameter.POSITIONAL_ONLY]
+        return self.function, positional, keywords
+
+    def _fail(self, error: Exception) -> NoReturn:
+        assert self.function is not None
+        location = _location(error.__traceback__, inspect.unwrap(self.function))
+        raise ToolError(self.name, f"{type(error).__name__}: {error}", location) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReply:
+    """What a model wrote that may call tools: content, reasoning, and calls."""
+
+    content: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
+def typed_reply(output: parsing.ToolOutput, functions: Mapping[str, Function]) -> ToolReply:
+    """The output of a model with arguments of the functions' types.
+
+    Raises:
+        ValueError: arguments do not fit the types of a function; names the tool.
+    """
+    return ToolReply(output.content, output.reasoning, tuple(_typed(call, functions) for call in output.calls))
+
+
+def _typed(call: parsing.ToolCall, functions: Mapping[str, Function]) -> ToolCall:
+    function = functions.get(call.name)
+    if function is None:
+        return ToolCall(call.name, call.arguments, call.arguments, call.id)
+    try:
+        args = function.signature.read(json.dumps(call.arguments))
+    except Exception as error:  # validators of users' types may raise any exception
+        raise ValueError(f"the arguments of the tool {call.name!r}: {error}") from error
+    return ToolCall(call.name, args, call.arguments, call.id, function.call)
+
+
+def _location(trace: TracebackType | None, function: Any) -> str:
+    """`file:line` of the innermost frame in the file of the function; else of the function itself."""
+    code = getattr(function, "__code__", None)
+    file = code.co_filename if code is not None else "<unknown>"
+    found = f"{file}:{code.co_firstlineno if code is not None else 0}"
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            found = f"{file}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
