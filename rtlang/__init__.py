@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from rtlang.contract.config import RuntimeConfig as RuntimeConfig
     from rtlang.contract.config import ServeConfig as ServeConfig
     from rtlang.contract.errors import AbortedError as AbortedError
+    from rtlang.contract.errors import ApplyError as ApplyError
     from rtlang.contract.errors import BudgetError as BudgetError
+    from rtlang.contract.errors import CallError as CallError
     from rtlang.contract.errors import CapacityError as CapacityError
     from rtlang.contract.errors import ConfigError as ConfigError
     from rtlang.contract.errors import ConnectionLostError as ConnectionLostError
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import RequestError as RequestError
     from rtlang.contract.errors import RtlangError as RtlangError
     from rtlang.contract.errors import SlowConsumerError as SlowConsumerError
+    from rtlang.contract.errors import SwitchError as SwitchError
     from rtlang.contract.errors import ToolError as ToolError
     from rtlang.contract.errors import TraceError as TraceError
     from rtlang.contract.errors import ValueParseError as ValueParseError
@@ -89,9 +92,10 @@ _MODULES = {
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
     "rtlang.runtime.runtime": "Runtime",
     "rtlang.contract.errors": (
-        "AbortedError BudgetError CapacityError ConfigError ConnectionLostError ConstraintError ContextLengthError DeadlineError "
-        "DependencyError EngineDeadError GoneError GraphError InvalidValueError ModelLoadError NumericsError OverloadError ParameterError "
-        "ProgramError ProtocolError RequestError RtlangError SlowConsumerError ToolError TraceError ValueParseError"
+        "AbortedError ApplyError BudgetError CallError CapacityError ConfigError ConnectionLostError ConstraintError "
+        "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InvalidValueError ModelLoadError "
+        "NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError SlowConsumerError "
+        "SwitchError ToolError TraceError ValueParseError"
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",

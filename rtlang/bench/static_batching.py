@@ -21,7 +21,7 @@ from torch import Tensor
 
 from rtlang.bench.measure import Measurement, OutputKey
 from rtlang.bench.workloads import Encoder, generations
-from rtlang.contract.graph import Generate, Node, RequestGraph, Text, dependencies
+from rtlang.contract.graph import Generate, Node, RequestGraph, Text, dependencies, parent_of
 from rtlang.contract.params import Constraint
 from rtlang_grammars import CompiledGrammar, GrammarMatcher
 
@@ -149,7 +149,7 @@ class StaticBatching:
                 members = []
                 for index, node in batch:
                     matcher = None if node.constraint is None else compile_constraint(node.constraint).matcher()
-                    prompt = progress[index].sequence(node.parent)
+                    prompt = progress[index].sequence(parent_of(node))
                     members.append(Member(prompt, node.params.max_tokens, matcher))
                 first_token_at = self.generate(members, clock)
                 for (index, node), member in zip(batch, members, strict=True):
@@ -194,18 +194,18 @@ class _Progress:
 
     def ready(self) -> list[Generate]:
         """Generations whose input sequence is complete, in node order."""
-        return [node for node in self._waiting.values() if self._is_complete(node.parent)]
+        return [node for node in self._waiting.values() if self._is_complete(parent_of(node))]
 
     def sequence(self, node_id: int | None) -> list[int]:
         """Token ids from the start of the sequence to the end of `node_id`."""
         if node_id is None:
             return list(self._encoder.start_ids())
         node = self._nodes[node_id]
-        before = self.sequence(node.parent)
+        before = self.sequence(parent_of(node))
         if node_id not in self._own:
             assert isinstance(node, Text)
             text = "".join(part for part in node.parts if isinstance(part, str))
-            self._own[node_id] = self._encoder.encode(text, is_start=node.parent is None)
+            self._own[node_id] = self._encoder.encode(text, is_start=parent_of(node) is None)
         return before + self._own[node_id]
 
     def finish(self, node: Generate, token_ids: list[int]) -> None:

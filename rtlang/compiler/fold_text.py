@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from rtlang.contract.graph import Node, Part, RequestGraph, Text
+from rtlang.contract.graph import Node, Part, RequestGraph, Text, parent_of
 
 
 def fold_text(graph: RequestGraph, keep: Collection[int] = ()) -> RequestGraph:
@@ -18,10 +18,11 @@ def fold_text(graph: RequestGraph, keep: Collection[int] = ()) -> RequestGraph:
         keep: ids of nodes that later nodes may continue; these are not merged into their children.
     """
     nodes: dict[int, Node] = {node.node_id: node for node in graph.nodes}
-    num_children = Counter(node.parent for node in graph.nodes if node.parent is not None)
+    num_children = Counter(parent_id for node in graph.nodes if (parent_id := parent_of(node)) is not None)
     folded: dict[int, Node] = {}
     for node in graph.nodes:
-        parent = nodes.get(node.parent) if node.parent is not None else None
+        parent_id = parent_of(node)
+        parent = nodes.get(parent_id) if parent_id is not None else None
         if not isinstance(node, Text):
             folded[node.node_id] = node
         elif isinstance(parent, Text) and num_children[parent.node_id] == 1 and parent.node_id not in keep:

@@ -216,6 +216,36 @@ class DependencyError(RequestError):
         self.node_id, self.cause_code, self.cause_message = node_id, cause_code, cause_message
 
 
+class ApplyError(RequestError):
+    """A pure function of values failed; names the function and its operands."""
+
+    code = "apply"
+
+    def __init__(self, function: str, operands: list[str], reason: str) -> None:
+        super().__init__(f"{function}({', '.join(operands)}): {reason}")
+        self.function, self.operands, self.reason = function, operands, reason
+
+
+class CallError(RequestError):
+    """A host call failed on the client; names the function."""
+
+    code = "call"
+
+    def __init__(self, function: str, reason: str) -> None:
+        super().__init__(f"the call of {function}() failed: {reason}")
+        self.function, self.reason = function, reason
+
+
+class SwitchError(RequestError):
+    """The value of a switch equals none of its cases, and it has no default."""
+
+    code = "switch"
+
+    def __init__(self, value: str, cases: list[str]) -> None:
+        super().__init__(f"the value {value} of a switch without default: expected one of {', '.join(cases)}")
+        self.value, self.cases = value, cases
+
+
 class NumericsError(RequestError):
     """The model computed non-finite logits for this request."""
 

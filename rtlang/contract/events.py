@@ -7,6 +7,7 @@ accepted graph with exactly one `GraphFinished` or `GraphFailed`, which is its l
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.params import FinishReason, Usage
@@ -87,6 +88,16 @@ class NodeFailed:
     node_id: int
     name: str | None
     error: RtlangError
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequested:
+    """A call node needs the value of the client's `function` for these plain values; `GraphRun.resolve` or `reject` answers."""
+
+    graph_id: int
+    node_id: int
+    function: str
+    args: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)

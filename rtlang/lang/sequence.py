@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart, Text
+from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart, Text, parent_of
 from rtlang.lang.recording import Recording
 from rtlang.lang.values import user_location
 
@@ -95,5 +95,5 @@ class Sequence:
         while node_id is not None and node_id != after:
             node = self._recording.nodes[node_id]
             found.append(node.parts if isinstance(node, Text) else (Ref(node_id),))
-            node_id = node.parent
+            node_id = parent_of(node)
         return [part for parts in reversed(found) for part in parts]

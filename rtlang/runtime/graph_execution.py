@@ -24,7 +24,7 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.graph import Generate, Node, Select, Text, dependencies
+from rtlang.contract.graph import Generate, Node, Select, Text, dependencies, parent_of
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
@@ -169,7 +169,8 @@ class GraphExecution:
         return DependencyError(node_id, error.code, error.message)
 
     def _start(self, node: Node) -> None:
-        before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
+        parent = parent_of(node)
+        before = self._sequences[parent] if parent is not None else TokenSequence()
         match node:
             case Text():
                 after = append_text(
@@ -185,6 +186,8 @@ class GraphExecution:
                 self._start_generate(node, before)
             case Select():
                 self._start_select(node, before)
+            case _:
+                raise RequestError(f"{type(node).__name__.lower()} nodes are not executed by this runtime")
 
     def _end_node(self, node: Node, sequence: TokenSequence, texts: tuple[str, ...]) -> None:
         self._sequences[node.node_id] = sequence

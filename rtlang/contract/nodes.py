@@ -1,0 +1,298 @@
+"""The nodes of a request graph, as plain data.
+
+Sequence nodes (`Text`, `Generate`, `Select`, `Switch`, `Repeat`) continue the sequence of their `parent`. Value nodes (`Apply`, `Call`,
+`Decide`) only compute a value from their operands. The values of a graph are plain data: None, bool, int, float, str, lists, and dicts
+with text keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rtlang.contract.params import Constraint, SamplingParams, SelectMethod
+
+Plain = Any
+"""A value of a graph: None, bool, int, float, str, list or dict with text keys, nested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The text of an earlier generate or select node (or of one of its choices), or the value of any other node."""
+
+    node_id: int
+    choice: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """The text of an input, passed when the graph is submitted."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A plain value."""
+
+    value: Plain
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
+
+
+Operand = Ref | Arg | Const
+
+
+@dataclass(frozen=True, slots=True)
+class RoleStart:
+    """Start of a chat message of `role`, rendered by the chat template of the model."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoleEnd:
+    """End of the open chat message."""
+
+
+Part = str | Ref | Arg | RoleStart | RoleEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Hints of the compiler about a node. The result never depends on them.
+
+    Attributes:
+        remaining_tokens: estimated tokens on the longest path behind the node.
+        graph_tokens: estimated tokens of the whole graph behind the node.
+        is_last_use: nothing continues or refers to the node's sequence.
+        is_constant: the text depends on no input and no generated value.
+        is_urgent: a caller waits for it.
+    """
+
+    remaining_tokens: int = 0
+    graph_tokens: int = 0
+    is_last_use: bool = False
+    is_constant: bool = False
+    is_urgent: bool = True
+
+
+NO_MARKS = Marks()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Append text to the sequence of `parent`, or to an empty sequence if it is None."""
+
+    node_id: int
+    parent: int | None
+    parts: tuple[Part, ...]
+    marks: Marks = NO_MARKS
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Generate from the sequence of `parent`. With params.n > 1 the completions are side branches and the node has no children."""
+
+    node_id: int
+    parent: int | None
+    name: str | None
+    params: SamplingParams
+    constraint: Constraint | None = None
+    marks: Marks = NO_MARKS
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Append the most likely of `choices`, as scored by `method`."""
+
+    node_id: int
+    parent: int | None
+    name: str | None
+    choices: tuple[str, ...]
+    method: SelectMethod = SelectMethod.TOKEN_LENGTH_NORMALIZED
+    marks: Marks = NO_MARKS
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Compute a pure function (`pure_functions.FUNCTIONS`) of the operands."""
+
+    node_id: int
+    function: str
+    args: tuple[Operand, ...]
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Ask the client for the value of its function for the operands (`events.CallRequested`)."""
+
+    node_id: int
+    function: str
+    args: tuple[Operand, ...]
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The body of a control node.
+
+    Its nodes' ids follow that of the control node. Within it, the control node's id as a parent means the sequence at entry. It may refer
+    to all earlier nodes; nodes outside refer only to the control node.
+
+    Attributes:
+        end: the node whose sequence is the result; None for the sequence at entry.
+        value: the value of the block; None for no value.
+    """
+
+    nodes: tuple[Node, ...]
+    end: int | None = None
+    value: Operand | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Run the block whose key equals the value of `on`, else `default`. Its sequence and value are those of the chosen block."""
+
+    node_id: int
+    parent: int | None
+    on: Operand
+    cases: tuple[tuple[Plain, Block], ...]
+    default: Block | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Run the body until the value of `until`, an operand of the body, is true, at most `at_most` times.
+
+    Copy `i` (from 0) of the body node with the id `b` has the id `b + i * stride`; the body has ids from `node_id + 1` to
+    `node_id + stride`, and those up to `node_id + at_most * stride` are reserved. Sequence and value are those of the last iteration.
+    """
+
+    node_id: int
+    parent: int | None
+    body: Block
+    until: Operand
+    at_most: int
+    stride: int
+    name: str | None = None
+
+
+How = Literal["first", "vote", "best"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Choose one of the operands as early as possible; the value is [index, value]. Requests that only losers need are cancelled.
+
+    Attributes:
+        how: "first": the operand that is known first; "vote": the most frequent value, the earliest at a tie; "best": the operand with
+            the largest `by`.
+        need: for a vote, the number of equal values that decides it.
+        by: for "best", one number per operand.
+    """
+
+    node_id: int
+    how: How
+    of: tuple[Operand, ...]
+    need: int | None = None
+    by: tuple[Operand, ...] | None = None
+    name: str | None = None
+
+
+SequenceNode = Text | Generate | Select | Switch | Repeat
+ValueNode = Apply | Call | Decide
+Node = SequenceNode | ValueNode
+
+
+def parent_of(node: Node) -> int | None:
+    """The node whose sequence a node continues; None for the first node of a sequence, and for value nodes."""
+    return None if isinstance(node, (Apply, Call, Decide)) else node.parent
+
+
+def name_of(node: Node) -> str | None:
+    """The variable of a node; None for text and unnamed nodes."""
+    return None if isinstance(node, Text) else node.name
+
+
+def choices_of(node: Node) -> int:
+    """Number of values that a node has: n for a generate node, 0 for text, 1 for the others."""
+    match node:
+        case Generate():
+            return node.params.n
+        case Text():
+            return 0
+        case _:
+            return 1
+
+
+def num_requests(node: Node) -> int:
+    """Number of engine requests of a node: n for a generate node, one or two per choice for a select, else 0. Blocks are not counted."""
+    match node:
+        case Generate():
+            return node.params.n
+        case Select():
+            return len(node.choices) * (2 if node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED else 1)
+        case _:
+            return 0
+
+
+def blocks_of(node: Node) -> tuple[Block, ...]:
+    """The blocks of a control node; none for the others."""
+    match node:
+        case Switch():
+            blocks = tuple(block for _, block in node.cases)
+            return blocks if node.default is None else (*blocks, node.default)
+        case Repeat():
+            return (node.body,)
+        case _:
+            return ()
+
+
+def operands_of(node: Node) -> tuple[Operand, ...]:
+    """The operands that a node reads before it starts. Those within blocks, and `until` of a loop, are not among them."""
+    match node:
+        case Text():
+            return tuple(part for part in node.parts if isinstance(part, (Ref, Arg)))
+        case Apply() | Call():
+            return node.args
+        case Switch():
+            return (node.on,)
+        case Decide():
+            return node.of if node.by is None else (*node.of, *node.by)
+        case _:
+            return ()
+
+
+def dependencies(node: Node) -> set[int]:
+    """Ids of the nodes that must finish before this node can start. A decision starts at once; these are the nodes that it waits for."""
+    needed = {operand.node_id for operand in operands_of(node) if isinstance(operand, Ref)}
+    parent = parent_of(node)
+    if parent is not None:
+        needed.add(parent)
+    if blocks_of(node):
+        needed |= block_dependencies(node)
+    return needed
+
+
+def block_dependencies(node: Node) -> set[int]:
+    """Ids of the nodes outside of a control node that its blocks refer to."""
+    inside = {node.node_id}
+    needed: set[int] = set()
+    for block in blocks_of(node):
+        for inner in block.nodes:
+            inside.add(inner.node_id)
+            needed |= dependencies(inner)
+        if isinstance(block.value, Ref):
+            needed.add(block.value.node_id)
+    return needed - inside
+
+
+def last_id(node: Node) -> int:
+    """The largest id that a node occupies: its own, or the largest of its blocks; a loop reserves the ids of all iterations."""
+    if isinstance(node, Repeat):
+        return node.node_id + node.at_most * node.stride
+    return max((last_id(inner) for block in blocks_of(node) for inner in block.nodes), default=node.node_id)
