@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.explain import Explanation as Explanation
     from rtlang.lang.execution.explain import explain as explain
     from rtlang.lang.execution.result import Result as Result
+    from rtlang.lang.execution.result import StateResult as StateResult
     from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
     from rtlang.lang.execution.stream import EndEvent as EndEvent
     from rtlang.lang.execution.stream import ErrorEvent as ErrorEvent
@@ -106,7 +107,7 @@ _MODULES = {
     "rtlang.lang.forcing": "value",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.program": "Program program",
-    "rtlang.lang.execution.result": "Result",
+    "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.state": "Forks State",
     "rtlang.lang.execution.stream": "EndEvent ErrorEvent Stream TextEvent ValueEvent",

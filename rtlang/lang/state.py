@@ -50,6 +50,9 @@ class State:
         self._caller = caller  # also receives the variables of this state, prefixed with the name of the call
         self._depth = depth  # number of enclosing calls
         self._calls: set[str] = set()
+        self._generated: list[Variable] = []  # named or not, in order, those of calls on the same sequence included
+        self._forks: list[Forks] = []  # those of calls included
+        self._last_before: Variable = None  # the last generation of the state that this one continues
         self._is_joined = False
 
     # Growing
@@ -91,7 +94,9 @@ class State:
             raise TraceError(f"fork(n): n = {count!r}; expected 1 to {MAX_FORKS}", user_location())
         self._check_growing()
         visible = self._visible()
-        return Forks(self, [self._branch(visible) for _ in range(count)])
+        forks = Forks(self, [self._branch(visible) for _ in range(count)])
+        self._forks.append(forks)
+        return forks
 
     def copy(self) -> State:
         """Create an independent state that continues this one, with the same variables."""
@@ -124,8 +129,27 @@ class State:
     def __iter__(self) -> Iterator[Any]:
         raise TraceError("a state cannot be iterated; its variables are s[name]", user_location())
 
-    def text(self, name: str) -> Any:
-        """The generated text of a variable, lazily; a list if the variable is a list."""
+    @property
+    def last(self) -> Any:
+        """The value of the last generation of the sequence, named or not, lazily; a list if it has n > 1.
+
+        Raises:
+            TraceError: nothing was generated yet.
+        """
+        found = self._generated[-1] if self._generated else self._last_before
+        if found is None:
+            raise TraceError("s.last: the sequence has no generation yet", user_location())
+        return view(found, "value", "last")
+
+    def text(self, name: str | None = None) -> Any:
+        """The generated text of a variable, lazily; a list if the variable is a list.
+
+        Without a name it is the text of the whole sequence: the contents of messages one after the other, without the marks of the chat
+        template around them.
+        """
+        if name is None:
+            parts = [part for part in self._sequence.parts(None) if not isinstance(part, (RoleStart, RoleEnd))]
+            return text_value(self._recording, parts, "the text of the sequence")
         return view(self._variable(name), "text", name)
 
     def meta(self, name: str) -> Any:
@@ -203,8 +227,7 @@ class State:
             sequence.head = node_id
         else:
             sequence.keep_head()
-        if key is not None:
-            self._define(key, entries if params.n > 1 else entries[0])
+        self._add_generation(key, entries if params.n > 1 else entries[0])
 
     def _record_select(self, select: exprs.Select) -> None:
         key = self._new_key(select.name)
@@ -212,13 +235,16 @@ class State:
         sequence.head = recording.add_select(
             sequence.head, self._graph_name(key), select.choices, select.method, select.kind
         )
+        what = f"node {sequence.head}" if select.name is None else repr(select.name)
+        self._add_generation(key, generated(recording, sequence.head, 0, what, None, is_text=select.kind.is_text))
+
+    def _add_generation(self, key: str | None, variable: Variable) -> None:
+        self._generated.append(variable)
         if key is not None:
-            self._define(
-                key, generated(recording, sequence.head, 0, repr(select.name), None, is_text=select.kind.is_text)
-            )
+            self._define(key, variable)
 
     def _branch(self, inherited: dict[str, Variable]) -> State:
-        return State(
+        branch = State(
             self._recording,
             self._sequence.branch(),
             inherited=inherited,
@@ -226,6 +252,8 @@ class State:
             outer_name=self._outer_name,
             depth=self._depth,
         )
+        branch._last_before = self._generated[-1] if self._generated else self._last_before
+        return branch
 
     def _callee(self, name: str, *, on_same_sequence: bool) -> State:
         """The state of a program called `name`; its variables appear in this state as `name.variable`.
@@ -245,7 +273,11 @@ class State:
             key = f"{self._prefix}{name}#{number}."
         self._calls.add(key)
         sequence = self._sequence if on_same_sequence else None
-        return State(self._recording, sequence, outer_name=self._outer_name + key, caller=self, depth=self._depth + 1)
+        callee = State(self._recording, sequence, outer_name=self._outer_name + key, caller=self, depth=self._depth + 1)
+        callee._forks = self._forks
+        if on_same_sequence:
+            callee._generated, callee._last_before = self._generated, self._last_before
+        return callee
 
     # Names
 

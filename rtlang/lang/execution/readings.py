@@ -1,0 +1,199 @@
+"""The readable data of a run: read from its session on access, or saved as plain data for copies and pickles.
+
+A state of the program (the main one, or a fork) has variables by name, generations by position, messages and text.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Protocol, get_args
+
+from rtlang.contract.errors import TraceError
+from rtlang.contract.events import NodeFinished
+from rtlang.contract.graph import Generate, Node, Part, Ref, Select, Text, choices_of
+from rtlang.lang.execution.session import Session
+from rtlang.lang.forcing import deep_real
+from rtlang.lang.state import State
+from rtlang.lang.variables import Reading, Variable, generated, messages_of, view
+
+
+class Readings(Protocol):
+    """The source of the data of one state."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all variables."""
+
+    @property
+    def forks(self) -> tuple[tuple[Readings, ...], ...]:
+        """The forks that the state made, by call of `fork`."""
+
+    def read(self, key: str | int, which: Reading) -> Any:
+        """The `value`, `text`, `meta` or `tree` of a variable, or of the generation at an index.
+
+        Raises:
+            KeyError, IndexError: it does not exist. RtlangError: its generation failed.
+        """
+
+    def whole_text(self) -> str:
+        """The text of the sequence, up to the first missing text."""
+
+    def messages(self) -> list[dict[str, str]]:
+        """The chat messages of the sequence, up to the first missing text."""
+
+    def saved(self) -> SavedReadings:
+        """The same data without the run.
+
+        Raises:
+            TraceError: the program is still running.
+        """
+
+
+class RunReadings:
+    """Reads values of a state from its run on access."""
+
+    def __init__(self, session: Session, state: State) -> None:
+        self._session, self._state, self._recording = session, state, session.recording
+        self.forks: tuple[tuple[Readings, ...], ...] = tuple(
+            tuple(RunReadings(session, each) for each in forks) for forks in state._forks
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._state._visible())
+
+    def read(self, key: str | int, which: Reading) -> Any:
+        variable = self._at(key) if isinstance(key, int) else self._variable(key)
+        return deep_real(view(variable, which, str(key)))
+
+    def whole_text(self) -> str:
+        return "".join(
+            part if isinstance(part, str) else self._recording.text_of(part.node_id, part.choice)
+            for part in self._parts()
+            if isinstance(part, (str, Ref))
+        )
+
+    def messages(self) -> list[dict[str, str]]:
+        return messages_of(self._parts(), self._recording.text_of)
+
+    def saved(self) -> SavedReadings:
+        if self._session.final is None:
+            raise TraceError("the program is still running; its result can be copied and pickled once it has ended")
+        keys = (*self.names, *range(len(self._generations())))
+        return SavedReadings(
+            self.names,
+            {(key, which): _reading(self, key, which) for key in keys for which in get_args(Reading)},
+            self.messages(),
+            self.whole_text(),
+            tuple(tuple(each.saved() for each in forks) for forks in self.forks),
+        )
+
+    def _parts(self) -> list[Part]:
+        kept: list[Part] = []
+        for part in self._state._sequence.parts(None):
+            if isinstance(part, Ref):
+                outcome = self._recording.driver.outcome(part.node_id)
+                if not isinstance(outcome, NodeFinished):
+                    break
+            kept.append(part)
+        return kept
+
+    def _variable(self, name: str) -> Variable:
+        found = self._state._visible()
+        if name not in found:
+            raise _unknown(name, self.names)
+        return found[name]
+
+    def _generations(self) -> list[Variable]:
+        return self._state._generated
+
+    def _at(self, index: int) -> Variable:
+        found = self._generations()
+        if not -len(found) <= index < len(found):
+            raise _out_of_range(index, len(found))
+        return found[index]
+
+
+class WholeRunReadings(RunReadings):
+    """Reads the main state; generations of forks and called programs, by name or position, too."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        generated_names = (node.name for node in self._recording.nodes.values() if not isinstance(node, Text))
+        return tuple(dict.fromkeys([*self._state._variables, *(name for name in generated_names if name)]))
+
+    def _variable(self, name: str) -> Variable:
+        if name in self._state._variables:
+            return self._state._variables[name]
+        nodes = self._recording.nodes.values()
+        found = [self._of_node(node) for node in nodes if not isinstance(node, Text) and node.name == name]
+        if not found:
+            raise _unknown(name, self.names)
+        return found[0] if len(found) == 1 else found
+
+    def _generations(self) -> list[Variable]:
+        return [self._of_node(node) for node in self._recording.nodes.values() if isinstance(node, (Generate, Select))]
+
+    def _of_node(self, node: Node) -> Variable:
+        assert not isinstance(node, Text)
+        constraint = node.constraint if isinstance(node, Generate) else None
+        what = f"node {node.node_id}" if node.name is None else repr(node.name)
+        texts: list[Variable] = [
+            generated(self._recording, node.node_id, choice, what, constraint, is_text=False)
+            for choice in range(choices_of(node))
+        ]
+        return texts if len(texts) > 1 else texts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class SavedReadings:
+    """The data of a snapshot; see `Readings`."""
+
+    names: tuple[str, ...]
+    readings: dict[tuple[str | int, Reading], Any]
+    chat: list[dict[str, str]]
+    text: str
+    forks: tuple[tuple[SavedReadings, ...], ...]
+
+    def read(self, key: str | int, which: Reading) -> Any:
+        num_generations = sum(isinstance(key, int) and kind == "value" for key, kind in self.readings)
+        if isinstance(key, int):
+            if not -num_generations <= key < num_generations:
+                raise _out_of_range(key, num_generations)
+            key %= num_generations
+        elif key not in self.names:
+            raise _unknown(key, self.names)
+        found = self.readings[key, which]
+        if isinstance(found, _Failure):
+            raise copy(found.error)  # a raised exception collects tracebacks
+        return found
+
+    def whole_text(self) -> str:
+        return self.text
+
+    def messages(self) -> list[dict[str, str]]:
+        return [dict(message) for message in self.chat]
+
+    def saved(self) -> SavedReadings:
+        return self
+
+
+def _reading(run: RunReadings, key: str | int, which: Reading) -> Any:
+    try:
+        return run.read(key, which)
+    except Exception as error:  # of a generation, or of an operation on its value
+        return _Failure(error)
+
+
+def _unknown(name: str, names: tuple[str, ...]) -> KeyError:
+    return KeyError(f"variable {name!r} does not exist; existing variables: {', '.join(names) or 'none'}")
+
+
+def _out_of_range(index: int, count: int) -> IndexError:
+    return IndexError(f"generation {index} does not exist; there are {count}")
