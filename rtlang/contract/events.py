@@ -61,12 +61,13 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class NodeFinished:
-    """A generate or select node has finished.
+    """A node has finished: a generate or select node, or one with a value. Text and apply nodes send no event unless they fail.
 
     Attributes:
-        completions: `n` entries; one for a select.
+        completions: `n` entries; one for a select. None for a node with a value, and one that is marked as cancelled if a decision ended it.
         scores: for a select, the score of each choice by its method, in order.
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
+        value: the value of a call, switch, repeat or decide node.
     """
 
     graph_id: int
@@ -78,6 +79,12 @@ class NodeFinished:
     scores: tuple[float, ...] | None = None
     probabilities: tuple[float, ...] | None = None
     prompt_logprobs: tuple[TokenLogprob, ...] | None = None
+    value: Any = None
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether a decision was made without all of the node's completions."""
+        return bool(self.completions) and all(each.finish_reason is FinishReason.CANCELLED for each in self.completions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +112,11 @@ class GraphFinished:
     """All nodes have ended; some may have failed.
 
     Attributes:
-        values: the text of each name, or a list of strings in node order if n > 1 or several nodes share the name.
+        values: the text or value of each name, or a list of them in node order if n > 1 or several nodes share the name.
     """
 
     graph_id: int
-    values: dict[str, str | list[str]]
+    values: dict[str, Any]
     usage: Usage
     failed_node_ids: tuple[int, ...] = field(default=())
 
@@ -122,4 +129,4 @@ class GraphFailed:
     error: RtlangError
 
 
-Event = TextDelta | NodeFinished | NodeFailed | GraphFinished | GraphFailed
+Event = TextDelta | NodeFinished | NodeFailed | CallRequested | GraphFinished | GraphFailed

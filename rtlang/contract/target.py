@@ -6,7 +6,7 @@ A program submits a graph and receives events, from an engine thread in this pro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph
@@ -30,6 +30,16 @@ class GraphRun(Protocol):
             OverloadError: the queue is full. The graph is unchanged; the call may be repeated.
             EngineDeadError, ConnectionLostError: the runtime is closed or lost.
         """
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        """Answer a `CallRequested` event with the value of the call. Only the first answer counts; the others are ignored.
+
+        Raises:
+            ParameterError: the value is not plain data, or too large.
+        """
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        """Let a requested call fail, with the code of an error ("call" for CallError) and its message."""
 
     def close(self) -> None:
         """Declare that no more nodes follow: the graph ends when its nodes have ended. Idempotent."""

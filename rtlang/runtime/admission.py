@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 
 from rtlang.contract.errors import GraphError, OverloadError
-from rtlang.contract.graph import Node, num_requests
+from rtlang.contract.graph import Node, blocks_of, num_requests
 
 RETRY_AFTER_S = 1.0
 
@@ -49,6 +49,11 @@ class Admission:
                 )
             self._num_open += count
 
+    def add(self, count: int) -> None:
+        """Count requests of a graph that was admitted before, whatever the limit."""
+        with self._lock:
+            self._num_open += count
+
     def release(self, count: int) -> None:
         """Release `count` requests."""
         with self._lock:
@@ -70,10 +75,18 @@ class Share:
         Raises:
             GraphError, OverloadError: as `Admission.admit`.
         """
-        counts = {node.node_id: count for node in nodes if (count := num_requests(node))}
+        counts = _counts(nodes)
         with self._lock:
             if not self._is_closed and counts:
                 self._admission.admit(sum(counts.values()))
+                self._counts.update(counts)
+
+    def expand(self, control_id: int, nodes: Sequence[Node]) -> None:
+        """Count the nodes of a block that a control node starts, instead of the control node. Never refused: the graph was admitted."""
+        counts = _counts(nodes)
+        with self._lock:
+            if not self._is_closed:
+                self._admission.add(sum(counts.values()) - self._counts.pop(control_id, 0))
                 self._counts.update(counts)
 
     def end_node(self, node_id: int) -> None:
@@ -87,3 +100,8 @@ class Share:
             self._is_closed = True
             self._admission.release(sum(self._counts.values()))
             self._counts.clear()
+
+
+def _counts(nodes: Sequence[Node]) -> dict[int, int]:
+    """The requests of each node; one for a control node, until its block starts."""
+    return {node.node_id: count for node in nodes if (count := num_requests(node) or len(blocks_of(node)[:1]))}

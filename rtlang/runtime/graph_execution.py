@@ -1,67 +1,83 @@
-"""Executes a graph on the engine thread: starts nodes, keeps their token sequences, emits events.
+"""Executes a graph on the engine thread: starts nodes, keeps their token sequences and values, emits events.
 
-A node starts when its parent and the nodes it refers to have ended. A sequence is a list of token ids that only grows: text is encoded once
-when it is added, and generated tokens are never re-encoded. If a node fails, the nodes that depend on it fail with an error that names
-the cause; other nodes continue.
+A node starts when its parent has ended and the values that it refers to are known. A sequence is a list of token ids that only grows: text
+is encoded once when it is added, and generated tokens are never re-encoded. If a node fails, the nodes that depend on it fail with an error
+that names the cause; other nodes continue. The nodes of a block exist from the time when their control node has chosen to run it.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Any
 
-from rtlang.contract.errors import DependencyError, RequestError, RtlangError
+from rtlang.contract.errors import (
+    AbortedError,
+    ApplyError,
+    CallError,
+    DependencyError,
+    RequestError,
+    RtlangError,
+    SwitchError,
+    rebuild,
+)
 from rtlang.contract.events import (
+    CallRequested,
     Completion,
     Event,
     GraphFailed,
     GraphFinished,
     NodeFailed,
     NodeFinished,
-    TextDelta,
     Timing,
-    TokenLogprob,
 )
-from rtlang.contract.graph import Generate, Node, Select, Text, dependencies, parent_of
-from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
-from rtlang.engine.request import Request, RequestOutput
+from rtlang.contract.graph import (
+    MAX_NODES,
+    Apply,
+    Arg,
+    Block,
+    Call,
+    Const,
+    Decide,
+    Generate,
+    Node,
+    Operand,
+    Ref,
+    Repeat,
+    Select,
+    Switch,
+    Text,
+    name_of,
+    parent_of,
+)
+from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.pure_functions import apply, text_of_plain
+from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.seeds import node_seed
-from rtlang.runtime.selection import select_scores, softmax, token_logprobs
+from rtlang.runtime.nodes.ballot import Ballot
+from rtlang.runtime.nodes.blocks import chosen_block, placed, placed_until
+from rtlang.runtime.nodes.losers import Slot, needless, slots_of
+from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
 
-class Submit(Protocol):
-    """Adds a request to the engine; see `Engine.add` for the arguments."""
+@dataclass(slots=True)
+class _Waiting:
+    """Something to do once all slots it waits for are there."""
 
-    def __call__(
-        self,
-        token_ids: Sequence[int],
-        params: SamplingParams,
-        listener: Callable[[RequestOutput], None],
-        *,
-        constraint: Constraint | None = None,
-        seed: int = 0,
-        choice: int = 0,
-        score_from: int | None = None,
-        score_only: bool = False,
-    ) -> Request: ...
+    run: Callable[[], None]
+    num_missing: int = 0
 
 
 @dataclass(slots=True)
-class _Work:
-    """The requests of one running generate or select node."""
+class _Control:
+    """A running control node: its current block and the nodes that it has started."""
 
-    node: Generate | Select
     started: float
-    requests: list[Request] = field(default_factory=list)
-    completions: dict[int, Completion] = field(default_factory=dict)
-    num_open: int = 0
-    choices: list[tuple[int, ...]] = field(default_factory=list)  # select: the tokens of each choice
-    scored: list[Request | None] = field(default_factory=list)  # select: by job; None if there is nothing to compute
-    first_token_time: float | None = None
+    entry: int | None = None
+    iteration: int = 0
+    node_ids: list[int] = field(default_factory=list)
 
 
 class GraphExecution:
@@ -73,6 +89,8 @@ class GraphExecution:
         max_model_len: maximum sequence length in tokens.
         clock: returns seconds.
         seed: determines, with the id of the node, the seed of a generation without one.
+        outputs: ids of nodes that no decision cancels.
+        on_expand: called with a control node's id and the nodes of a block before they start.
     """
 
     def __init__(
@@ -89,35 +107,46 @@ class GraphExecution:
         on_end: Callable[[], None],
         is_open: bool,
         seed: int = 0,
+        outputs: Collection[int] | None = None,
+        on_expand: Callable[[int, Sequence[Node]], None] = lambda control_id, nodes: None,
     ) -> None:
         self.graph_id = graph_id
         self.is_open = is_open
         self.is_ended = False
         self._inputs, self._listener = inputs, listener
-        self._tokenizer, self._submit, self._abort = tokenizer, submit, abort
-        self._max_model_len = max_model_len
-        self._clock, self._on_end, self._seed = clock, on_end, seed
+        self._tokenizer, self._max_model_len = tokenizer, max_model_len
+        self._clock, self._on_end, self._on_expand = clock, on_end, on_expand
+        self._outputs = frozenset(outputs or ())
+        self._calls = ModelCalls(
+            graph_id,
+            listener,
+            tokenizer=tokenizer,
+            submit=submit,
+            abort=abort,
+            clock=clock,
+            seed=seed,
+            on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
+            on_end=self._end_model_call,
+            on_fail=self._fail_node,
+        )
         self._nodes: dict[int, Node] = {}
-        self._num_missing: dict[int, int] = {}  # number of unfinished dependencies, by waiting node
-        self._waiters: dict[int, list[int]] = {}
+        self._ended: set[int] = set()
         self._sequences: dict[int, TokenSequence] = {}
-        self._texts: dict[int, tuple[str, ...]] = {}
+        self._values: dict[tuple[int, int], Any] = {}
         self._errors: dict[int, RtlangError] = {}
-        self._work: dict[int, _Work] = {}
-        self._ready: list[int] = []
+        self._cancelled: set[int] = set()
+        self._lost_choices: set[tuple[int, int]] = set()
+        self._controls: dict[int, _Control] = {}
+        self._ballots: dict[int, Ballot] = {}
+        self._host_calls: dict[int, float] = {}  # start by node
+        self._decision_starts: dict[int, float] = {}
+        self._waiting: dict[Slot, list[_Waiting]] = {}
+        self._ready: list[Callable[[], None]] = []
         self._is_draining = False
-        self._usage = Usage()
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
         """Add validated nodes, and start those whose dependencies are done."""
-        for node in nodes:
-            self._nodes[node.node_id] = node
-            missing = [i for i in dependencies(node) if i not in self._sequences and i not in self._errors]
-            self._num_missing[node.node_id] = len(missing)
-            for dependency in missing:
-                self._waiters.setdefault(dependency, []).append(node.node_id)
-            if not missing:
-                self._ready.append(node.node_id)
+        self._add(nodes)
         self._drain()
 
     def close(self) -> None:
@@ -130,271 +159,308 @@ class GraphExecution:
         if self.is_ended:
             return
         self.is_ended = True
-        for work in self._work.values():
-            for request in work.requests:
-                self._abort(request)
+        self._calls.stop_all()
         self._listener(GraphFailed(self.graph_id, error))
         self._on_end()
 
+    def resolve(self, node_id: int, value: Any) -> None:
+        """Set the value of a host call; ignored unless it is waiting for one."""
+        started = self._host_calls.pop(node_id, None)
+        if started is not None and not self.is_ended:
+            self._end_value(self._nodes[node_id], value, started)
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        """Let a host call fail; ignored unless it is waiting for its value."""
+        if self._host_calls.pop(node_id, None) is None or self.is_ended:
+            return
+        node = self._nodes[node_id]
+        assert isinstance(node, Call)
+        is_call = code == CallError.code
+        self._fail_node(node, CallError(node.function, message) if is_call else rebuild(code, message))
+
     # -- nodes
 
+    def _add(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self._nodes[node.node_id] = node
+        for node in nodes:
+            if isinstance(node, Decide):
+                self._start_decision(node)
+            else:
+                self._wait(slots_of(node), partial(self._start, node))
+
+    def _wait(self, slots: Iterable[Slot], run: Callable[[], None]) -> None:
+        """Run something once all slots are there: known, failed or cancelled."""
+        missing = [slot for slot in slots if not self._is_there(slot)]
+        if not missing:
+            self._ready.append(run)
+            return
+        waiting = _Waiting(run, len(missing))
+        for slot in missing:
+            self._waiting.setdefault(slot, []).append(waiting)
+
+    def _is_there(self, slot: Slot) -> bool:
+        return slot[0] in self._ended or slot in self._values or slot in self._lost_choices
+
+    def _release(self, slot: Slot) -> None:
+        for waiting in self._waiting.pop(slot, ()):
+            waiting.num_missing -= 1
+            if waiting.num_missing == 0:
+                self._ready.append(waiting.run)
+
     def _drain(self) -> None:
-        """Start all nodes that can start, then finish the graph if it is done."""
+        """Do all that is ready, then finish the graph if it is done."""
         if self._is_draining or self.is_ended:
             return
         self._is_draining = True
         while self._ready and not self.is_ended:
-            node = self._nodes[self._ready.pop()]
-            cause = next((i for i in sorted(dependencies(node)) if i in self._errors), None)
-            if cause is not None:
-                self._fail_node(node, self._dependency_error(cause))
-                continue
-            try:
-                self._start(node)
-            except RtlangError as error:
-                self._fail_node(node, error)
-            except Exception as error:
-                self._fail_node(node, RequestError(f"{type(error).__name__}: {error}"))
+            self._ready.pop()()
         self._is_draining = False
-        if not self.is_open and not self._work and not self.is_ended and len(self._nodes) == self._num_ended():
+        if not self.is_open and not self.is_ended and len(self._nodes) == len(self._ended):
             self._finish()
 
-    def _num_ended(self) -> int:
-        return len(self._sequences) + len(self._errors)
+    def _cause(self, slots: Iterable[Slot]) -> DependencyError | None:
+        """The error for a node that waited for these slots, if one of them failed."""
+        for node_id, choice in sorted(slots, key=lambda slot: (slot[0], slot[1] or 0)):
+            error = self._errors.get(node_id)
+            if isinstance(error, DependencyError):
+                return DependencyError(error.node_id, error.cause_code, error.cause_message)
+            if error is None and choice is not None and (node_id, choice) in self._lost_choices:
+                error = _cancellation()
+            if error is not None:
+                return DependencyError(node_id, error.code, error.message)
+        return None
 
-    def _dependency_error(self, node_id: int) -> DependencyError:
-        error = self._errors[node_id]
-        if isinstance(error, DependencyError):
-            return DependencyError(error.node_id, error.cause_code, error.cause_message)
-        return DependencyError(node_id, error.code, error.message)
+    def _guarded(self, node: Node, slots: Iterable[Slot], act: Callable[[], None]) -> None:
+        """Act for a node unless it has ended; it fails if one of the slots has failed, or if `act` raises."""
+        if node.node_id in self._ended:
+            return
+        cause = self._cause(slots)
+        if cause is not None:
+            self._fail_node(node, cause)
+            return
+        try:
+            act()
+        except RtlangError as error:
+            self._fail_node(node, error)
+        except Exception as error:
+            self._fail_node(node, RequestError(f"{type(error).__name__}: {error}"))
 
     def _start(self, node: Node) -> None:
-        parent = parent_of(node)
-        before = self._sequences[parent] if parent is not None else TokenSequence()
+        self._guarded(node, slots_of(node), partial(self._begin, node))
+
+    def _begin(self, node: Node) -> None:
         match node:
             case Text():
                 after = append_text(
-                    before,
+                    self._before(node),
                     node.parts,
                     self._tokenizer,
                     self._inputs,
-                    lambda ref: self._texts[ref.node_id][ref.choice],
+                    lambda ref: text_of_plain(self._value(ref)),
                     self._max_model_len,
                 )
-                self._end_node(node, after, ())
-            case Generate():
-                self._start_generate(node, before)
-            case Select():
-                self._start_select(node, before)
-            case _:
-                raise RequestError(f"{type(node).__name__.lower()} nodes are not executed by this runtime")
+                self._end_node(node, after)
+            case Generate() | Select():
+                self._calls.start(node, self._before(node))
+            case Apply():
+                self._values[node.node_id, 0] = apply(node.function, [self._value(each) for each in node.args])
+                self._end_node(node)
+            case Call():
+                self._host_calls[node.node_id] = self._clock()
+                args = tuple(self._value(each) for each in node.args)
+                self._listener(CallRequested(self.graph_id, node.node_id, node.function, args))
+            case Switch():
+                self._start_switch(node)
+            case Repeat():
+                self._controls[node.node_id] = _Control(self._clock(), node.parent)
+                self._iterate(node)
 
-    def _end_node(self, node: Node, sequence: TokenSequence, texts: tuple[str, ...]) -> None:
-        self._sequences[node.node_id] = sequence
-        self._texts[node.node_id] = texts
-        self._release(node.node_id)
+    def _before(self, node: Node) -> TokenSequence:
+        return self._sequence(parent_of(node))
+
+    def _sequence(self, node_id: int | None) -> TokenSequence:
+        return TokenSequence() if node_id is None else self._sequences[node_id]
+
+    def _value(self, operand: Operand) -> Any:
+        match operand:
+            case Const():
+                return operand.value
+            case Arg():
+                return self._inputs[operand.name]
+            case Ref():
+                return self._values[operand.node_id, operand.choice]
+
+    def _know(self, node_id: int, choice: int, value: Any) -> None:
+        self._values[node_id, choice] = value
+        self._release((node_id, choice))
+        self._drain()
+
+    def _end_node(self, node: Node, sequence: TokenSequence | None = None) -> None:
+        node_id = node.node_id
+        self._ended.add(node_id)
+        if sequence is not None:
+            self._sequences[node_id] = sequence
+        self._controls.pop(node_id, None)
+        self._release((node_id, None))
+        for choice in range(node.params.n if isinstance(node, Generate) else 1):
+            self._release((node_id, choice))
+        self._drain()
+
+    def _end_model_call(self, node: Generate | Select, sequence: TokenSequence, texts: tuple[str, ...]) -> None:
+        self._values.update(((node.node_id, choice), text) for choice, text in enumerate(texts))
+        self._end_node(node, sequence)
+
+    def _end_value(self, node: Node, value: Any, started: float, sequence: TokenSequence | None = None) -> None:
+        """End a node that has a value and no completions."""
+        self._values[node.node_id, 0] = value
+        self._report_value(node, started, value)
+        self._end_node(node, sequence)
+
+    def _report_value(self, node: Node, started: float, value: Any, completions: tuple[Completion, ...] = ()) -> None:
+        seconds = self._clock() - started
+        timing = Timing(0.0, seconds, seconds)
+        self._listener(
+            NodeFinished(self.graph_id, node.node_id, name_of(node), completions, Usage(), timing, value=value)
+        )
 
     def _fail_node(self, node: Node, error: RtlangError) -> None:
-        work = self._work.pop(node.node_id, None)
-        if work is not None:
-            for request in work.requests:
-                self._abort(request)
+        self._calls.stop(node.node_id)
         self._errors[node.node_id] = error
-        name = None if isinstance(node, Text) else node.name
-        self._listener(NodeFailed(self.graph_id, node.node_id, name, error))
-        self._release(node.node_id)
-
-    def _release(self, node_id: int) -> None:
-        for waiter in self._waiters.pop(node_id, ()):
-            self._num_missing[waiter] -= 1
-            if self._num_missing[waiter] == 0:
-                self._ready.append(waiter)
-        self._drain()
+        self._listener(NodeFailed(self.graph_id, node.node_id, name_of(node), error))
+        self._end_node(node)
 
     def _finish(self) -> None:
         self.is_ended = True
-        values: dict[str, str | list[str]] = {}
-        for node_id in sorted(self._texts):
-            node = self._nodes[node_id]
-            if isinstance(node, Text) or node.name is None:
+        values: dict[str, Any] = {}
+        lists: set[str] = set()
+        failed = self._errors.keys() - self._cancelled
+        for node_id, node in sorted(self._nodes.items()):
+            name = name_of(node)
+            if name is None or node_id in failed:
                 continue
-            texts = list(self._texts[node_id])
-            if node.name in values:
-                before = values[node.name]
-                values[node.name] = [*(before if isinstance(before, list) else [before]), *texts]
+            num_choices = node.params.n if isinstance(node, Generate) else 1
+            default = "" if isinstance(node, (Generate, Select)) else None
+            found = [self._values.get((node_id, choice), default) for choice in range(num_choices)]
+            if name in values or num_choices > 1:
+                before = values.get(name, [])
+                values[name] = [*(before if name in lists or name not in values else [before]), *found]
+                lists.add(name)
             else:
-                values[node.name] = texts if len(texts) > 1 else texts[0]
-        self._listener(GraphFinished(self.graph_id, values, self._usage, tuple(sorted(self._errors))))
+                values[name] = found[0]
+        self._listener(GraphFinished(self.graph_id, values, self._calls.usage, tuple(sorted(failed))))
         self._on_end()
 
-    # -- generate
+    # -- control nodes
 
-    def _begun(self, sequence: TokenSequence) -> TokenSequence:
-        """The sequence; an empty one becomes the model's start tokens."""
-        return sequence if len(sequence) else sequence.followed_by(self._tokenizer.start_ids())
+    def _start_switch(self, node: Switch) -> None:
+        value = self._value(node.on)
+        block = chosen_block(node, value)
+        if block is None:
+            raise SwitchError(f"{value!r:.60}", [f"{key!r:.60}" for key, _ in node.cases])
+        self._controls[node.node_id] = control = _Control(self._clock(), node.parent)
+        block = placed(block, node.node_id, node.parent)
+        self._run_block(node, control, block, None)
 
-    def _prompt(self, sequence: TokenSequence) -> tuple[int, ...]:
-        return self._begun(sequence).token_ids
+    def _iterate(self, node: Repeat) -> None:
+        control = self._controls[node.node_id]
+        offset = control.iteration * node.stride
+        block = placed(node.body, node.node_id, control.entry, offset)
+        self._run_block(node, control, block, placed_until(node, offset))
 
-    def _start_generate(self, node: Generate, before: TokenSequence) -> None:
-        params = node.params
-        seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
-        work = self._work[node.node_id] = _Work(node, self._clock(), num_open=params.n)
-        prompt = self._prompt(before)
-        for choice in range(params.n):
+    def _run_block(self, node: Switch | Repeat, control: _Control, block: Block, until: Operand | None) -> None:
+        if len(self._nodes) + len(block.nodes) > MAX_NODES:
+            raise RequestError(f"the graph has run {len(self._nodes)} nodes; at most {MAX_NODES} are allowed")
+        self._on_expand(node.node_id, block.nodes)
+        control.node_ids.extend(inner.node_id for inner in block.nodes)
+        slots: set[Slot] = {(each.node_id, each.choice) for each in (block.value, until) if isinstance(each, Ref)}
+        end = control.entry if block.end is None else block.end
+        if end is not None:
+            slots.add((end, None))
+        self._add(block.nodes)
+        act = partial(self._end_block, node, block.value, end, until)
+        self._wait(slots, partial(self._guarded, node, slots, act))
 
-            def listener(output: RequestOutput, choice: int = choice) -> None:
-                self._on_generated(work, choice, output)
+    def _end_block(self, node: Switch | Repeat, value: Operand | None, end: int | None, until: Operand | None) -> None:
+        control = self._controls[node.node_id]
+        if isinstance(node, Repeat) and until is not None and not self._value(until):
+            control.iteration += 1
+            if control.iteration < node.at_most:
+                control.entry = end
+                self._iterate(node)
+                return
+        result = None if value is None else self._value(value)
+        self._end_value(node, result, control.started, self._sequence(end))
 
-            work.requests.append(
-                self._submit(
-                    prompt,
-                    params,
-                    listener,
-                    constraint=node.constraint,
-                    seed=seed,
-                    choice=choice,
-                    score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
-                )
-            )
+    # -- decisions
 
-    def _on_generated(self, work: _Work, choice: int, output: RequestOutput) -> None:
-        node = work.node
-        assert isinstance(node, Generate)
-        if self.is_ended or self._work.get(node.node_id) is not work:
+    def _start_decision(self, node: Decide) -> None:
+        self._ballots[node.node_id] = ballot = Ballot(node)
+        self._decision_starts[node.node_id] = self._clock()
+        for index, operand in enumerate(node.of):
+            self._wait(_slots((operand,)), partial(self._learn, node, index, operand, ballot.know))
+        for index, operand in enumerate(node.by or ()):
+            self._wait(_slots((operand,)), partial(self._learn, node, index, operand, ballot.rate))
+
+    def _learn(self, node: Decide, index: int, operand: Operand, tell: Callable[[int, Any], None]) -> None:
+        """An operand of a decision has become known, or has failed."""
+        ballot = self._ballots.get(node.node_id)
+        if ballot is None or node.node_id in self._ended:
             return
-        if output.error is not None:
-            self._fail_node(node, output.error)
+        if self._cause(_slots((operand,))) is not None:
+            ballot.lose(index)
+        else:
+            tell(index, self._value(operand))
+        self._guarded(node, (), partial(self._decide, node, ballot))
+
+    def _decide(self, node: Decide, ballot: Ballot) -> None:
+        if ballot.is_lost:
+            raise self._cause(_slots((*node.of, *(node.by or ())))) or RequestError("no operand has a value")
+        try:
+            winner = ballot.winner()
+        except TypeError as error:
+            raise ApplyError(node.how, [], str(error)) from None
+        if winner is None:
             return
-        if output.text or output.token_ids:
-            if work.first_token_time is None:
-                work.first_token_time = self._clock()
-            token_ids = tuple(output.token_ids)
-            self._listener(TextDelta(self.graph_id, node.node_id, choice, output.text, token_ids))
-        if output.finish_reason is None:
+        del self._ballots[node.node_id]
+        started = self._decision_starts.pop(node.node_id)
+        self._end_value(node, [winner, ballot.value(winner)], started)
+        lost = _slots((*node.of, *(node.by or ())))
+        self._cancel(slot for slot in lost if not self._is_there(slot))
+
+    def _cancel(self, lost: Iterable[Slot]) -> None:
+        """End the work that only these operands needed."""
+        lost = list(lost)
+        if not lost:
             return
-        request = output.request
-        if request not in work.requests:  # an earlier attempt was invalid; usage counts all attempts
-            work.requests.append(request)
-        work.completions[choice] = Completion(
-            text=request.output_text.text,
-            token_ids=tuple(request.output_text.token_ids),
-            finish_reason=output.finish_reason,
-            stop_match=request.output_stop,
-            logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
-        )
-        work.num_open -= 1
-        if work.num_open == 0:
-            self._finish_generate(node, work)
-
-    def _finish_generate(self, node: Generate, work: _Work) -> None:
-        del self._work[node.node_id]
-        completions = tuple(work.completions[choice] for choice in range(node.params.n))
-        before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
-        after = self._begun(before).followed_by(completions[0].token_ids)
-        scores = tuple(work.requests[0].scores) if node.params.prompt_logprobs is not None else None
-        self._report(node, work, completions, prompt_logprobs=scores)
-        self._end_node(node, after if node.params.n == 1 else before, tuple(c.text for c in completions))
-
-    def _report(
-        self,
-        node: Generate | Select,
-        work: _Work,
-        completions: tuple[Completion, ...],
-        *,
-        scores: tuple[float, ...] | None = None,
-        probabilities: tuple[float, ...] | None = None,
-        prompt_logprobs: tuple[TokenLogprob, ...] | None = None,
-    ) -> None:
-        requests = work.requests
-        usage = Usage(
-            sum(request.num_prompt_tokens for request in requests),
-            sum(request.num_cached_tokens for request in requests),
-            sum(request.num_output_tokens for request in requests),
-        )
-        self._usage = self._usage + usage
-        now = self._clock()
-        timing = Timing(
-            _since(work.started, (request.first_step_time for request in requests), now),
-            (now if work.first_token_time is None else work.first_token_time) - work.started,
-            now - work.started,
-        )
-        self._listener(
-            NodeFinished(
-                self.graph_id,
-                node.node_id,
-                node.name,
-                completions,
-                usage,
-                timing,
-                scores,
-                probabilities,
-                prompt_logprobs,
-            )
-        )
-
-    # -- select
-
-    def _start_select(self, node: Select, before: TokenSequence) -> None:
-        work = self._work[node.node_id] = _Work(node, self._clock())
-        prompt = self._prompt(before)
-        work.choices = [tuple(self._tokenizer.encode(choice, is_start=not prompt)) for choice in node.choices]
-        prefixes = [prompt]
-        if node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED:
-            prefixes.append(tuple(self._tokenizer.start_ids()))
-        jobs = [prefix + choice for prefix in prefixes for choice in work.choices]
-        starts = [max(1, len(prefix)) for prefix in prefixes for _ in work.choices]
-        is_scored = [len(token_ids) > start for token_ids, start in zip(jobs, starts, strict=True)]
-        work.num_open = sum(is_scored)
-        for token_ids, start, is_asked in zip(jobs, starts, is_scored, strict=True):
-            request = None
-            if is_asked:
-                request = self._submit(
-                    token_ids,
-                    SamplingParams(max_tokens=1),
-                    lambda output: self._on_scored(work, output),
-                    score_from=start,
-                    score_only=True,
-                )
-                work.requests.append(request)
-            work.scored.append(request)
-        if not work.num_open:  # single tokens without a prefix
-            self._finish_select(node, work)
-
-    def _on_scored(self, work: _Work, output: RequestOutput) -> None:
-        node = work.node
-        assert isinstance(node, Select)
-        if self.is_ended or self._work.get(node.node_id) is not work or not output.is_last:
-            return
-        if output.error is not None:
-            self._fail_node(node, output.error)
-            return
-        work.num_open -= 1
-        if not work.num_open:
-            self._finish_select(node, work)
-
-    def _finish_select(self, node: Select, work: _Work) -> None:
-        del self._work[node.node_id]
-        num_choices = len(node.choices)
-        scored = [
-            token_logprobs(tokens, () if request is None else request.scores, self._tokenizer.vocab_size)
-            for tokens, request in zip(itertools.cycle(work.choices), work.scored)
-        ]
-        conditional, unconditional = (
-            [[score.logprob for score in each] for each in part]
-            for part in (scored[:num_choices], scored[num_choices:])
-        )
-        scores = select_scores(node.method, work.choices, conditional, unconditional)
-        best = max(range(num_choices), key=lambda index: scores[index])
-        text, tokens = node.choices[best], work.choices[best]
-        before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
-        completion = Completion(text, tokens, FinishReason.STOP, None, scored[best])
-        probabilities = softmax([sum(values) for values in conditional])
-        work.first_token_time = self._clock()
-        self._listener(TextDelta(self.graph_id, node.node_id, 0, text, tokens))
-        self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
-        self._end_node(node, self._begun(before).followed_by(tokens), (text,))
+        running = {node_id: node for node_id, node in self._nodes.items() if node_id not in self._ended}
+        parts = {node_id: control.node_ids for node_id, control in self._controls.items()}
+        node_ids, choices = needless(lost, running, parts, self._outputs)
+        for node_id in sorted(node_ids):
+            self._cancelled.add(node_id)
+            self._errors[node_id] = _cancellation()
+            self._ended.add(node_id)
+            self._host_calls.pop(node_id, None)
+            self._ballots.pop(node_id, None)
+        for node_id in sorted(node_ids):
+            node = running[node_id]
+            if isinstance(node, (Generate, Select)):
+                texts = self._calls.cancel(node)
+                self._values.update(((node_id, choice), text) for choice, text in enumerate(texts))
+            elif not isinstance(node, (Text, Apply)):
+                self._report_value(node, self._clock(), None, (Completion("", (), FinishReason.CANCELLED),))
+            self._end_node(node)
+        for node_id, choice in sorted(choices):
+            self._lost_choices.add((node_id, choice))
+            node = running[node_id]
+            assert isinstance(node, Generate)
+            self._calls.cancel_choice(node, choice)
+            self._release((node_id, choice))
 
 
-def _since(start: float, times: Iterable[float | None], now: float) -> float:
-    return min((time for time in times if time is not None), default=now) - start
+def _slots(operands: Iterable[Operand]) -> set[Slot]:
+    return {(each.node_id, each.choice) for each in operands if isinstance(each, Ref)}
+
+
+def _cancellation() -> AbortedError:
+    return AbortedError("it was cancelled, because a decision was made without it")

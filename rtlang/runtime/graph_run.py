@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from rtlang.contract.errors import AbortedError, DeadlineError, RequestError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
@@ -31,6 +32,7 @@ class RunOptions:
     priority: int
     deadline_s: float | None
     seed: int
+    outputs: Collection[int] | None = None
 
 
 class GraphRun:
@@ -73,7 +75,10 @@ class GraphRun:
             on_end=self._end,
             is_open=options.is_open,
             seed=options.seed,
+            outputs=options.outputs,
+            on_expand=share.expand,
         )
+        self._aborted: set[Request] = set()
         self._timer: Timer | None = None
         if options.deadline_s is not None:
             seconds = seconds_left(options.deadline_s)
@@ -92,6 +97,14 @@ class GraphRun:
     def close(self) -> None:
         """End the graph once its nodes have ended: no more will be added."""
         self._guard(self._execution.close)
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        """Set the value of a host call."""
+        self._guard(lambda: self._execution.resolve(node_id, value))
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        """Let a host call fail."""
+        self._guard(lambda: self._execution.reject(node_id, code, message))
 
     def cancel(self) -> None:
         """End the graph now with AbortedError."""
@@ -151,9 +164,16 @@ class GraphRun:
 
         if constraint is None:
             return start(params, seed, guarded)
-        return self._checker.start(start, params, seed, guarded, self._abort, lambda: not self.is_ended)
+        attempts: list[Request] = []
+
+        def is_wanted() -> bool:
+            return not (self.is_ended or any(each in self._aborted for each in attempts))
+
+        attempts.append(self._checker.start(start, params, seed, guarded, self._abort, is_wanted))
+        return attempts[0]
 
     def _abort(self, request: Request) -> None:
+        self._aborted.add(request)
         if not self._is_broken():
             self._loop.engine.abort(request)
 

@@ -20,11 +20,12 @@ from types import TracebackType
 from typing import Any
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError
+from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError, ParameterError
 from rtlang.contract.events import Event, GraphFailed
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, check_run_options
+from rtlang.contract.pure_functions import check_plain
 from rtlang.contract.target import Listener
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
@@ -181,7 +182,9 @@ class Runtime:
                 run.graph_id,
                 listener,
                 share,
-                RunOptions(given, is_open, priority, deadline_s, new_run_seed() if seed is None else seed),
+                RunOptions(
+                    given, is_open, priority, deadline_s, new_run_seed() if seed is None else seed, graph.outputs
+                ),
                 loop=loop,
                 runner=self._runner,
                 checker=self._checker,
@@ -360,6 +363,17 @@ class LocalGraphRun:
         self._share.add(nodes)
         self._nodes.update((node.node_id, node) for node in nodes)
         self._post(lambda run: run.add_nodes(nodes))
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        problem = check_plain(value)
+        if problem is not None:
+            raise ParameterError("value", value, problem)
+        with contextlib.suppress(EngineDeadError):  # the final event was already sent
+            self._post(lambda run: run.resolve(node_id, value))
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        with contextlib.suppress(EngineDeadError):  # as above
+            self._post(lambda run: run.reject(node_id, code, message))
 
     def close(self) -> None:
         self._is_closed = True

@@ -1,0 +1,1 @@
+"""What the kinds of nodes do when they run: model calls, blocks, decisions."""

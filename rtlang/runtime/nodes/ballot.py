@@ -1,0 +1,93 @@
+"""Decides which operand of a decision wins, as early as that is certain."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rtlang.contract.graph import Decide
+
+
+class Ballot:
+    """What is known of the operands of a decision.
+
+    The outcome of a vote without `need`, and that of "best", is the same in whatever order the operands become known: it is decided
+    early only if nothing that is missing can change the winning value. At a tie the value of the earliest operand wins.
+    """
+
+    def __init__(self, node: Decide) -> None:
+        self._how, self._need = node.how, node.need
+        self._open = set(range(len(node.of)))  # operands without a value that may still have one
+        self._values: dict[int, Any] = {}
+        self._unrated = set(self._open) if node.how == "best" else set()
+        self._rates: dict[int, Any] = {}
+        self._first: int | None = None
+
+    def know(self, index: int, value: Any) -> None:
+        """The operand `index` has this value."""
+        if index in self._open:
+            self._open.discard(index)
+            self._values[index] = value
+            if self._first is None:
+                self._first = index
+
+    def rate(self, index: int, by: Any) -> None:
+        """The operand `index` is as good as this number."""
+        self._unrated.discard(index)
+        self._rates[index] = by
+
+    def lose(self, index: int) -> None:
+        """The operand `index` failed, or its rating did."""
+        self._open.discard(index)
+        self._values.pop(index, None)
+        self._unrated.discard(index)
+        self._rates.pop(index, None)
+        if self._first == index:
+            self._first = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether all operands failed."""
+        return not self._open and not self._values
+
+    def winner(self) -> int | None:
+        """The operand that wins whatever follows; None if that is not certain yet."""
+        if self._how == "first":
+            return self._first
+        return self._voted() if self._how == "vote" else self._best()
+
+    def value(self, index: int) -> Any:
+        """The value of a known operand."""
+        return self._values[index]
+
+    def _best(self) -> int | None:
+        if self._unrated or not self._rates:
+            return None
+        best = max(self._rates, key=lambda index: (self._rates[index], -index))
+        return best if best in self._values else None
+
+    def _voted(self) -> int | None:
+        votes: dict[str, list[int]] = {}
+        for index in sorted(self._values):
+            votes.setdefault(_key(self._values[index]), []).append(index)
+        if not votes:
+            return None
+        leader = max(votes, key=lambda key: (len(votes[key]), -votes[key][0]))
+        count, earliest = len(votes[leader]), votes[leader][0]
+        if self._need is not None and count >= self._need:
+            return earliest
+        if self._open:
+            most_rival = max((len(found) for key, found in votes.items() if key != leader), default=0) + len(self._open)
+            if most_rival > count:
+                return None
+            if most_rival == count:  # a tie is possible
+                tied = [
+                    found[0] for key, found in votes.items() if key != leader and len(found) + len(self._open) == count
+                ]
+                if min([*tied, min(self._open)]) < earliest:
+                    return None
+        return earliest
+
+
+def _key(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

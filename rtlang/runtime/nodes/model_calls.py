@@ -1,0 +1,308 @@
+"""The engine requests of generate and select nodes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rtlang.contract.errors import RtlangError
+from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
+from rtlang.contract.graph import Generate, Select, choices_of
+from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
+from rtlang.engine.request import Request, RequestOutput
+from rtlang.model.text.tokenizer import Tokenizer
+from rtlang.runtime.seeds import node_seed
+from rtlang.runtime.selection import select_scores, softmax, token_logprobs
+from rtlang.runtime.token_sequence import TokenSequence
+
+
+class Submit(Protocol):
+    """Adds a request to the engine; see `Engine.add` for the arguments."""
+
+    def __call__(
+        self,
+        token_ids: Sequence[int],
+        params: SamplingParams,
+        listener: Callable[[RequestOutput], None],
+        *,
+        constraint: Constraint | None = None,
+        seed: int = 0,
+        choice: int = 0,
+        score_from: int | None = None,
+        score_only: bool = False,
+    ) -> Request: ...
+
+
+@dataclass(slots=True)
+class Work:
+    """The requests of one running generate or select node."""
+
+    node: Generate | Select
+    started: float
+    before: TokenSequence
+    requests: list[Request] = field(default_factory=list)
+    completions: dict[int, Completion] = field(default_factory=dict)
+    num_open: int = 0
+    choices: list[tuple[int, ...]] = field(default_factory=list)  # select: the tokens of each choice
+    scored: list[Request | None] = field(default_factory=list)  # select: by job; None if there is nothing to compute
+    first_token_time: float | None = None
+
+
+class ModelCalls:
+    """The running generate and select nodes of a graph.
+
+    Args:
+        listener: receives the events of the nodes, NodeFailed excepted.
+        on_choice: called with the text of a completion of a node that others of its completions keep running.
+        on_end: called with the sequence behind the node and the texts of its completions.
+        on_fail: called with the error of a request.
+
+    Attributes:
+        usage: the tokens of all ended nodes.
+    """
+
+    def __init__(
+        self,
+        graph_id: int,
+        listener: Callable[[Event], None],
+        *,
+        tokenizer: Tokenizer,
+        submit: Submit,
+        abort: Callable[[Request], None],
+        clock: Callable[[], float],
+        seed: int,
+        on_choice: Callable[[Generate, int, str], None],
+        on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...]], None],
+        on_fail: Callable[[Generate | Select, RtlangError], None],
+    ) -> None:
+        self.usage = Usage()
+        self._graph_id, self._listener, self._seed = graph_id, listener, seed
+        self._tokenizer, self._submit, self._abort, self._clock = tokenizer, submit, abort, clock
+        self._on_choice, self._on_end, self._on_fail = on_choice, on_end, on_fail
+        self._work: dict[int, Work] = {}
+
+    def _begun(self, sequence: TokenSequence) -> TokenSequence:
+        """The sequence; an empty one becomes the model's start tokens."""
+        return sequence if len(sequence) else sequence.followed_by(self._tokenizer.start_ids())
+
+    def _prompt(self, sequence: TokenSequence) -> tuple[int, ...]:
+        return self._begun(sequence).token_ids
+
+    def start(self, node: Generate | Select, before: TokenSequence) -> None:
+        """Start a node that continues `before`.
+
+        Raises:
+            RtlangError: a request can never run; `stop` the node then.
+        """
+        if isinstance(node, Generate):
+            self._start_generate(node, before)
+        else:
+            self._start_select(node, before)
+
+    def stop(self, node_id: int) -> None:
+        """Abort the requests of a node and forget it; does nothing if it is not running."""
+        work = self._work.pop(node_id, None)
+        for request in () if work is None else work.requests:
+            self._abort(request)
+
+    def stop_all(self) -> None:
+        """`stop` all nodes."""
+        for node_id in list(self._work):
+            self.stop(node_id)
+
+    def cancel(self, node: Generate | Select) -> tuple[str, ...]:
+        """End a node that is not needed any more; its open completions are marked as cancelled. Returns the texts so far."""
+        work = self._work.pop(node.node_id, None) or Work(node, self._clock(), TokenSequence())
+        completions = []
+        for choice in range(choices_of(node)):
+            request = work.requests[choice] if isinstance(node, Generate) and choice < len(work.requests) else None
+            completions.append(work.completions.get(choice) or _cancelled(request))
+        for request in work.requests:
+            self._abort(request)
+        self._report(node, work, tuple(completions))
+        return tuple(completion.text for completion in completions)
+
+    def cancel_choice(self, node: Generate, choice: int) -> None:
+        """End one completion of a running node; the node ends when the others have."""
+        work = self._work.get(node.node_id)
+        if work is None or choice in work.completions:
+            return
+        request = work.requests[choice]
+        work.completions[choice] = _cancelled(request)
+        self._abort(request)
+        work.num_open -= 1
+        if work.num_open == 0:
+            self._finish_generate(node, work)
+
+    def _start_generate(self, node: Generate, before: TokenSequence) -> None:
+        params = node.params
+        seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
+        work = self._work[node.node_id] = Work(node, self._clock(), before, num_open=params.n)
+        prompt = self._prompt(before)
+        for choice in range(params.n):
+
+            def listener(output: RequestOutput, choice: int = choice) -> None:
+                self._on_generated(work, choice, output)
+
+            work.requests.append(
+                self._submit(
+                    prompt,
+                    params,
+                    listener,
+                    constraint=node.constraint,
+                    seed=seed,
+                    choice=choice,
+                    score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
+                )
+            )
+
+    def _on_generated(self, work: Work, choice: int, output: RequestOutput) -> None:
+        node = work.node
+        assert isinstance(node, Generate)
+        if self._work.get(node.node_id) is not work or choice in work.completions:
+            return
+        if output.error is not None:
+            self._on_fail(node, output.error)
+            return
+        if output.text or output.token_ids:
+            if work.first_token_time is None:
+                work.first_token_time = self._clock()
+            token_ids = tuple(output.token_ids)
+            self._listener(TextDelta(self._graph_id, node.node_id, choice, output.text, token_ids))
+        if output.finish_reason is None:
+            return
+        request = output.request
+        if request not in work.requests:  # an earlier attempt was invalid; usage counts all attempts
+            work.requests.append(request)
+        work.completions[choice] = Completion(
+            text=request.output_text.text,
+            token_ids=tuple(request.output_text.token_ids),
+            finish_reason=output.finish_reason,
+            stop_match=request.output_stop,
+            logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
+        )
+        work.num_open -= 1
+        if work.num_open == 0:
+            self._finish_generate(node, work)
+        else:
+            self._on_choice(node, choice, request.output_text.text)
+
+    def _finish_generate(self, node: Generate, work: Work) -> None:
+        del self._work[node.node_id]
+        completions = tuple(work.completions[choice] for choice in range(node.params.n))
+        before = work.before
+        after = self._begun(before).followed_by(completions[0].token_ids)
+        scores = tuple(work.requests[0].scores) if node.params.prompt_logprobs is not None else None
+        self._report(node, work, completions, prompt_logprobs=scores)
+        self._on_end(node, after if node.params.n == 1 else before, tuple(c.text for c in completions))
+
+    def _report(
+        self,
+        node: Generate | Select,
+        work: Work,
+        completions: tuple[Completion, ...],
+        *,
+        scores: tuple[float, ...] | None = None,
+        probabilities: tuple[float, ...] | None = None,
+        prompt_logprobs: tuple[TokenLogprob, ...] | None = None,
+    ) -> None:
+        requests = work.requests
+        usage = Usage(
+            sum(request.num_prompt_tokens for request in requests),
+            sum(request.num_cached_tokens for request in requests),
+            sum(request.num_output_tokens for request in requests),
+        )
+        self.usage = self.usage + usage
+        now = self._clock()
+        timing = Timing(
+            _since(work.started, (request.first_step_time for request in requests), now),
+            (now if work.first_token_time is None else work.first_token_time) - work.started,
+            now - work.started,
+        )
+        self._listener(
+            NodeFinished(
+                self._graph_id,
+                node.node_id,
+                node.name,
+                completions,
+                usage,
+                timing,
+                scores,
+                probabilities,
+                prompt_logprobs,
+            )
+        )
+
+    # -- select
+
+    def _start_select(self, node: Select, before: TokenSequence) -> None:
+        work = self._work[node.node_id] = Work(node, self._clock(), before)
+        prompt = self._prompt(before)
+        work.choices = [tuple(self._tokenizer.encode(choice, is_start=not prompt)) for choice in node.choices]
+        prefixes = [prompt]
+        if node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED:
+            prefixes.append(tuple(self._tokenizer.start_ids()))
+        jobs = [prefix + choice for prefix in prefixes for choice in work.choices]
+        starts = [max(1, len(prefix)) for prefix in prefixes for _ in work.choices]
+        is_scored = [len(token_ids) > start for token_ids, start in zip(jobs, starts, strict=True)]
+        work.num_open = sum(is_scored)
+        for token_ids, start, is_asked in zip(jobs, starts, is_scored, strict=True):
+            request = None
+            if is_asked:
+                request = self._submit(
+                    token_ids,
+                    SamplingParams(max_tokens=1),
+                    lambda output: self._on_scored(work, output),
+                    score_from=start,
+                    score_only=True,
+                )
+                work.requests.append(request)
+            work.scored.append(request)
+        if not work.num_open:  # single tokens without a prefix
+            self._finish_select(node, work)
+
+    def _on_scored(self, work: Work, output: RequestOutput) -> None:
+        node = work.node
+        assert isinstance(node, Select)
+        if self._work.get(node.node_id) is not work or not output.is_last:
+            return
+        if output.error is not None:
+            self._on_fail(node, output.error)
+            return
+        work.num_open -= 1
+        if not work.num_open:
+            self._finish_select(node, work)
+
+    def _finish_select(self, node: Select, work: Work) -> None:
+        del self._work[node.node_id]
+        num_choices = len(node.choices)
+        scored = [
+            token_logprobs(tokens, () if request is None else request.scores, self._tokenizer.vocab_size)
+            for tokens, request in zip(itertools.cycle(work.choices), work.scored)
+        ]
+        conditional, unconditional = (
+            [[score.logprob for score in each] for each in part]
+            for part in (scored[:num_choices], scored[num_choices:])
+        )
+        scores = select_scores(node.method, work.choices, conditional, unconditional)
+        best = max(range(num_choices), key=lambda index: scores[index])
+        text, tokens = node.choices[best], work.choices[best]
+        completion = Completion(text, tokens, FinishReason.STOP, None, scored[best])
+        probabilities = softmax([sum(values) for values in conditional])
+        work.first_token_time = self._clock()
+        self._listener(TextDelta(self._graph_id, node.node_id, 0, text, tokens))
+        self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
+        self._on_end(node, self._begun(work.before).followed_by(tokens), (text,))
+
+
+def _since(start: float, times: Iterable[float | None], now: float) -> float:
+    return min((time for time in times if time is not None), default=now) - start
+
+
+def _cancelled(request: Request | None) -> Completion:
+    """The completion of a request that a decision ended."""
+    if request is None:
+        return Completion("", (), FinishReason.CANCELLED)
+    return Completion(request.output_text.text, tuple(request.output_text.token_ids), FinishReason.CANCELLED)
