@@ -46,9 +46,14 @@ Operand = Ref | Arg | Const
 
 @dataclass(frozen=True, slots=True)
 class RoleStart:
-    """Start of a chat message of `role`, rendered by the chat template of the model."""
+    """Start of a chat message of `role`, rendered by the chat template of the model.
+
+    Attributes:
+        tools: the tools of the conversation as JSON text (see `tool_list`); only with its first message.
+    """
 
     role: str
+    tools: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph import ROLES
 from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
-from rtlang.lang.output_types.tools import ToolChoice, tool_calls
+from rtlang.lang.output_types.tools import ToolChoice, tool_calls, tool_list
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, real, user_location
 
@@ -80,6 +80,7 @@ class Role(Expr):
 
     role: str
     content: tuple[Expr, ...]
+    tools: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +154,25 @@ def text(*pieces: object) -> Expr:
     return Series(_content("text", pieces))
 
 
-def _role(role: str, pieces: tuple[object, ...]) -> Expr:
+def _role(role: str, pieces: tuple[object, ...], tools: Iterable[Any] | None = None) -> Expr:
     assert role in ROLES
-    return Role(role, _content(role, pieces))
+    return Role(role, _content(role, pieces), tool_list(tools))
 
 
-def system(*pieces: object) -> Expr:
-    """A system message; arguments as for `text`."""
-    return _role("system", pieces)
+def system(*pieces: object, tools: Iterable[Any] | None = None) -> Expr:
+    """A system message; arguments as for `text`.
+
+    Args:
+        tools: the tools of the conversation, as for `gen`: the chat template shows them to the model. Only in the first message.
+    Raises:
+        ParameterError: a tool is invalid.
+    """
+    return _role("system", pieces, tools)
 
 
-def user(*pieces: object) -> Expr:
-    """A user message; arguments as for `text`."""
-    return _role("user", pieces)
+def user(*pieces: object, tools: Iterable[Any] | None = None) -> Expr:
+    """A user message; arguments as for `text`, and `tools` as for `system`."""
+    return _role("user", pieces, tools)
 
 
 def assistant(*pieces: object) -> Expr:

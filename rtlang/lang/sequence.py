@@ -45,24 +45,24 @@ class Sequence:
         if kept:
             self.head = self._recording.add_text(self.head, kept)
 
-    def append_message(self, role: str, parts: Iterable[Part]) -> None:
-        """Append a whole chat message of text, as one node.
+    def append_message(self, role: str, parts: Iterable[Part], tools: str | None = None) -> None:
+        """Append a whole chat message of text, as one node; `tools` are those of the conversation.
 
         Raises:
-            TraceError: a message is open.
+            TraceError: a message is open, or there are tools and messages before this one.
         """
-        self._check_role(role)
-        self.append([RoleStart(role), *parts, RoleEnd()])
+        self._check_role(role, tools)
+        self.append([RoleStart(role, tools), *parts, RoleEnd()])
 
-    def open_role(self, role: str) -> int | None:
-        """Start a chat message; returns the previous end, for `close_role` and `drop_role`.
+    def open_role(self, role: str, tools: str | None = None) -> int | None:
+        """Start a chat message; returns the previous end, for `close_role` and `drop_role`. `tools` are those of the conversation.
 
         Raises:
-            TraceError: another message is open.
+            TraceError: another message is open, or there are tools and messages before this one.
         """
-        self._check_role(role)
+        self._check_role(role, tools)
         start = self.head
-        self.append([RoleStart(role)])
+        self.append([RoleStart(role, tools)])
         self.role = role
         return start
 
@@ -84,9 +84,13 @@ class Sequence:
         self.role, self.head = None, start
         self.keep_head()
 
-    def _check_role(self, role: str) -> None:
+    def _check_role(self, role: str, tools: str | None) -> None:
         if self.role is not None:
             raise TraceError(f"a {role} message cannot start inside a {self.role} message", user_location())
+        if tools is not None and any(isinstance(part, RoleStart) for part in self.parts(None)):
+            raise TraceError(
+                f"tools belong to the first message, but a {role} message with tools follows others", user_location()
+            )
 
     def parts(self, after: int | None) -> list[Part]:
         """The parts of the sequence after node `after`, or from the start if it is None."""

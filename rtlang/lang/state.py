@@ -7,7 +7,7 @@ have their own variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, overload
 
@@ -15,6 +15,7 @@ from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart
 from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
+from rtlang.lang.output_types.tools import tool_list
 from rtlang.lang.recording import Recording
 from rtlang.lang.sequence import Sequence
 from rtlang.lang.static_types import AnyValue
@@ -67,13 +68,13 @@ class State:
             self._record(as_expr(item, "the appended value"))
         return self
 
-    def system(self) -> RoleBlock:
-        """`with s.system():` everything appended inside is one system message."""
-        return RoleBlock(self, "system")
+    def system(self, *, tools: Iterable[Any] | None = None) -> RoleBlock:
+        """`with s.system():` everything appended inside is one system message. `tools`: as for `rt.system`."""
+        return RoleBlock(self, "system", tool_list(tools))
 
-    def user(self) -> RoleBlock:
-        """`with s.user():` everything appended inside is one user message."""
-        return RoleBlock(self, "user")
+    def user(self, *, tools: Iterable[Any] | None = None) -> RoleBlock:
+        """`with s.user():` everything appended inside is one user message. `tools`: as for `rt.user`."""
+        return RoleBlock(self, "user", tool_list(tools))
 
     def assistant(self) -> RoleBlock:
         """`with s.assistant():` everything appended inside is one assistant message."""
@@ -185,9 +186,9 @@ class State:
             case exprs.Select():
                 self._record_select(expr)
             case exprs.Role(role, (exprs.Pieces() as content,)):
-                self._sequence.append_message(role, self._parts(content))
+                self._sequence.append_message(role, self._parts(content), expr.tools)
             case exprs.Role():
-                with RoleBlock(self, expr.role):
+                with RoleBlock(self, expr.role, expr.tools):
                     for each in expr.content:
                         self._record(each)
             case exprs.Series():
@@ -336,15 +337,15 @@ class RoleBlock:
     If the block ends by an exception, the message is dropped: the sequence goes on from before it. Variables made inside stay readable.
     """
 
-    __slots__ = ("_role", "_start", "_state")
+    __slots__ = ("_role", "_start", "_state", "_tools")
 
-    def __init__(self, state: State, role: str) -> None:
-        self._state, self._role = state, role
+    def __init__(self, state: State, role: str, tools: str | None = None) -> None:
+        self._state, self._role, self._tools = state, role, tools
         self._start: int | None = None
 
     def __enter__(self) -> State:
         self._state._check_growing()
-        self._start = self._state._sequence.open_role(self._role)
+        self._start = self._state._sequence.open_role(self._role, self._tools)
         return self._state
 
     def __exit__(

@@ -21,6 +21,7 @@ class TokenSequence:
 
     Attributes:
         own_ids: the tokens after `before`. Each node stores only its own tokens, so long chains stay small.
+        tools: the tools of the conversation, given with its first message, as JSON text.
     """
 
     own_ids: tuple[int, ...] = ()
@@ -28,6 +29,7 @@ class TokenSequence:
     is_open: bool = False
     before: TokenSequence | None = None
     num_before: int = 0
+    tools: str | None = None
 
     def __len__(self) -> int:
         return self.num_before + len(self.own_ids)
@@ -43,7 +45,11 @@ class TokenSequence:
         return tuple(chain.from_iterable(reversed(pieces)))
 
     def followed_by(
-        self, token_ids: Sequence[int], roles: tuple[str, ...] | None = None, is_open: bool | None = None
+        self,
+        token_ids: Sequence[int],
+        roles: tuple[str, ...] | None = None,
+        is_open: bool | None = None,
+        tools: str | None = None,
     ) -> TokenSequence:
         """This sequence followed by more tokens, with the same messages unless given."""
         return TokenSequence(
@@ -52,6 +58,7 @@ class TokenSequence:
             self.is_open if is_open is None else is_open,
             self,
             len(self),
+            self.tools if tools is None else tools,
         )
 
 
@@ -69,10 +76,11 @@ def append_text(
         max_tokens: maximum length of the whole sequence; checked before encoding where possible.
     Raises:
         ContextLengthError: the sequence exceeds max_tokens; the error gives the known count or a lower bound.
-        RequestError: messages are nested. ParameterError: the chat template refuses a role.
+        RequestError: messages are nested, or tools are given with a later message. ParameterError: the chat template refuses a role.
     """
     token_ids: list[int] = []
-    roles, is_open = before.roles, before.is_open
+    roles, is_open, tools = before.roles, before.is_open, before.tools
+    chat = tokenizer.chat.with_tools(tools)
     buffer: list[str] = []
     num_chars = 0
 
@@ -110,13 +118,21 @@ def append_text(
                 if is_open:
                     raise RequestError(f"a {part.role} message starts inside a {roles[-1]} message")
                 flush()
-                token_ids.extend(tokenizer.chat.open(roles, part.role, is_start=not (len(before) or token_ids)))
+                if part.tools is not None:
+                    if roles:
+                        raise RequestError(
+                            f"tools are given with the first message, not with a {part.role} message behind others"
+                        )
+                    tools, chat = part.tools, tokenizer.chat.with_tools(part.tools)
+                token_ids.extend(chat.open(roles, part.role, is_start=not (len(before) or token_ids)))
                 roles, is_open = (*roles, part.role), True
             case RoleEnd():
                 if not is_open:
                     raise RequestError("a message is closed that was never opened")
+                if len(roles) == 1 and chat.description_of_tools:
+                    add(chat.description_of_tools)
                 flush()
-                token_ids.extend(tokenizer.chat.close(roles))
+                token_ids.extend(chat.close(roles))
                 is_open = False
     flush()
-    return before.followed_by(token_ids, roles, is_open)
+    return before.followed_by(token_ids, roles, is_open, tools)

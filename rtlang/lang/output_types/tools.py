@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint
+from rtlang.contract.tool_list import tools_to_text
 from rtlang.lang.output_types.signatures import signature_of
 from rtlang.lang.output_types.tool_calls import Function, ToolCall, ToolReply, typed_reply
 from rtlang.lang.output_types.types import OutputType
@@ -133,13 +134,22 @@ def _resolved_or_later(resolve: Callable[[str | None], OutputType], name: str | 
     return now if name is not None else replace(now, for_format=resolve)
 
 
-def read_given(given: Iterable[Any]) -> tuple[Tool, ...]:
-    """Tools as `tools` takes them.
+def tool_list(given: Iterable[Any] | None) -> str | None:
+    """Tools as `tools` takes them, as JSON text for the chat template; maps are taken as they are.
 
     Raises:
         ParameterError: `given` is no list of tools, or a tool is invalid.
     """
-    return _tools(given)[0]
+    if given is None:
+        return None
+    listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else given
+    made = _tools(listed)[0]
+    try:
+        return tools_to_text(
+            each if isinstance(each, Mapping) else tool for each, tool in zip(listed, made, strict=True)
+        )
+    except ValueError as error:
+        raise ParameterError("tools", listed, str(error)) from error
 
 
 def _tools(given: Iterable[Any]) -> tuple[tuple[Tool, ...], dict[str, Function]]:
