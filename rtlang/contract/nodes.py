@@ -74,6 +74,7 @@ class Marks:
         is_last_use: nothing continues or refers to the node's sequence.
         is_constant: the text depends on no input and no generated value.
         is_urgent: a caller waits for it.
+        is_continued: exactly one generation of the graph continues the node's sequence, with nothing but text between.
     """
 
     remaining_tokens: int = 0
@@ -81,6 +82,7 @@ class Marks:
     is_last_use: bool = False
     is_constant: bool = False
     is_urgent: bool = True
+    is_continued: bool = False
 
 
 NO_MARKS = Marks()
@@ -293,6 +295,8 @@ def block_dependencies(node: Node) -> set[int]:
             needed |= dependencies(inner)
         if isinstance(block.value, Ref):
             needed.add(block.value.node_id)
+    if isinstance(node, Repeat) and isinstance(node.until, Ref):
+        needed.add(node.until.node_id)
     return needed - inside
 
 

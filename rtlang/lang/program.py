@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, Self, TypeVar, overload
 
-from rtlang.compiler.fold_text import fold_text
+from rtlang.compiler.context import Context, Savings
+from rtlang.compiler.pipeline import Passes, chosen_passes, compile_graph
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body, current_state, is_coroutine_function, name_of
 from rtlang.lang.execution import batch, run
+from rtlang.lang.execution.outputs import needed_nodes
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import OnError, check_on_error
-from rtlang.lang.execution.session import check_options
+from rtlang.lang.execution.session import check_options, checked_outputs
 from rtlang.lang.execution.stream import Stream
 from rtlang.lang.recording import AheadOfTime, Break, Recording
 from rtlang.lang.state import State
@@ -31,11 +34,28 @@ _T = TypeVar("_T")
 _S = TypeVar("_S")
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A program recorded without a runtime.
+
+    Attributes:
+        graph: the compiled graph; with a break or an error, of what was recorded before it.
+        breaks: the graph break that ended the recording, if any.
+        error: the exception of the body, if any.
+        savings: the effect of the passes.
+    """
+
+    graph: RequestGraph
+    breaks: tuple[Break, ...]
+    error: Exception | None
+    savings: Savings
+
+
 class Program(Generic[P, R_co]):
     """A function that records a request graph, with zero or more bound arguments.
 
-    The keywords runtime, params, priority, deadline_s and on_error of `run` and similar methods are options of the run. Pass parameters of
-    the function with these names by position or with `bind`.
+    The keywords runtime, params, priority, deadline_s, passes, outputs and on_error of `run` and similar methods are options of the run.
+    Pass parameters of the function with these names by position or with `bind`.
 
     `Program[[str], int]` takes a string and returns an integer. Type checkers check the arguments of a run that has no options; with
     options beside them only the options are checked, because no signature can hold both. `with_options(...)` keeps both checked.
@@ -66,6 +86,10 @@ class Program(Generic[P, R_co]):
     @overload
     def run(self, *args: Any, deadline_s: float | None, **others: Any) -> Result[R_co]: ...
     @overload
+    def run(self, *args: Any, passes: Passes, **others: Any) -> Result[R_co]: ...
+    @overload
+    def run(self, *args: Any, outputs: Collection[str], **others: Any) -> Result[R_co]: ...
+    @overload
     def run(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
     def run(  # type: ignore[misc]
         self,
@@ -74,6 +98,8 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
         on_error: OnError | None = None,
         **kwargs: Any,
     ) -> Result[R_co]:
@@ -85,6 +111,8 @@ class Program(Generic[P, R_co]):
             params: sampling parameters of every generation without its own `params`.
             priority: lower values run first under the priority policy; 0 if not given.
             deadline_s: seconds after which the run fails with DeadlineError.
+            passes: the passes of the compiler: True (the default) for all, False for none, or names, where `-name` leaves one out.
+            outputs: names of the variables to generate, besides the returned value and what the body reads; default: all.
             on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
         Raises:
             TypeError: an argument is missing.
@@ -93,7 +121,13 @@ class Program(Generic[P, R_co]):
             node that the body did not handle.
         """
         options = self._with(
-            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
+            runtime=runtime,
+            params=params,
+            priority=priority,
+            deadline_s=deadline_s,
+            passes=passes,
+            outputs=outputs,
+            on_error=on_error,
         )
         return run.run(self._body.bound(args, kwargs), **options)
 
@@ -108,6 +142,10 @@ class Program(Generic[P, R_co]):
     @overload
     async def arun(self, *args: Any, deadline_s: float | None, **others: Any) -> Result[R_co]: ...
     @overload
+    async def arun(self, *args: Any, passes: Passes, **others: Any) -> Result[R_co]: ...
+    @overload
+    async def arun(self, *args: Any, outputs: Collection[str], **others: Any) -> Result[R_co]: ...
+    @overload
     async def arun(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
     async def arun(  # type: ignore[misc]
         self,
@@ -116,12 +154,20 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
         on_error: OnError | None = None,
         **kwargs: Any,
     ) -> Result[R_co]:
         """`run` for coroutines. A plain program occupies a thread until its body ends, an `async def` program does not."""
         options = self._with(
-            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
+            runtime=runtime,
+            params=params,
+            priority=priority,
+            deadline_s=deadline_s,
+            passes=passes,
+            outputs=outputs,
+            on_error=on_error,
         )
         return await run.arun(self._body.bound(args, kwargs), **options)
 
@@ -133,6 +179,8 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
         on_error: OnError | None = None,
         progress: bool | Callable[[int, int], None] = False,
         max_threads: int = batch.MAX_THREADS,
@@ -150,7 +198,13 @@ class Program(Generic[P, R_co]):
             ParameterError: an input is not a mapping. With on_error="raise", also the errors of `run`.
         """
         options = self._with(
-            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
+            runtime=runtime,
+            params=params,
+            priority=priority,
+            deadline_s=deadline_s,
+            passes=passes,
+            outputs=outputs,
+            on_error=on_error,
         )
         options["on_error"] = on_error or self._options.get("on_error") or "result"
         return batch.run_batch(self._body, inputs, progress=progress, max_threads=max_threads, **options)
@@ -166,6 +220,10 @@ class Program(Generic[P, R_co]):
     @overload
     def stream(self, *args: Any, deadline_s: float | None, **others: Any) -> Stream[R_co]: ...
     @overload
+    def stream(self, *args: Any, passes: Passes, **others: Any) -> Stream[R_co]: ...
+    @overload
+    def stream(self, *args: Any, outputs: Collection[str], **others: Any) -> Stream[R_co]: ...
+    @overload
     def stream(self, *args: Any, on_error: OnError, **others: Any) -> Stream[R_co]: ...
     def stream(  # type: ignore[misc]
         self,
@@ -174,6 +232,8 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
         on_error: OnError | None = None,
         **kwargs: Any,
     ) -> Stream[R_co]:
@@ -183,7 +243,13 @@ class Program(Generic[P, R_co]):
         contains it.
         """
         options = self._with(
-            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
+            runtime=runtime,
+            params=params,
+            priority=priority,
+            deadline_s=deadline_s,
+            passes=passes,
+            outputs=outputs,
+            on_error=on_error,
         )
         return Stream(self._body.bound(args, kwargs), **options)
 
@@ -191,33 +257,58 @@ class Program(Generic[P, R_co]):
     def graph(self, *args: P.args, **kwargs: P.kwargs) -> RequestGraph: ...
     @overload
     def graph(self, *args: Any, params: SamplingParams | None, **others: Any) -> RequestGraph: ...
-    def graph(self, *args: Any, params: SamplingParams | None = None, **kwargs: Any) -> RequestGraph:  # type: ignore[misc]
+    @overload
+    def graph(self, *args: Any, passes: Passes, **others: Any) -> RequestGraph: ...
+    def graph(  # type: ignore[misc]
+        self, *args: Any, params: SamplingParams | None = None, passes: Passes | None = None, **kwargs: Any
+    ) -> RequestGraph:
         """Record the program as one graph, without a runtime. Arguments passed as `rt.arg(name)` become inputs of the graph.
 
+        Args:
+            passes: as for `run`; no pass drops a named generation here.
         Raises:
             TraceError: the body uses a generated value (a graph break); names the line.
         """
-        graph, _, error = self.bind(*args, **kwargs).record(params)
-        if error is not None:
-            raise error
-        graph.validate()
-        return graph
+        recorded = self.bind(*args, **kwargs).record(params, passes=passes)
+        if recorded.error is not None:
+            raise recorded.error
+        recorded.graph.validate()
+        return recorded.graph
 
-    def record(self, params: SamplingParams | None = None) -> tuple[RequestGraph, tuple[Break, ...], Exception | None]:
-        """Record without a runtime up to the first graph break. Returns the graph, the break and the exception of the body, if any."""
+    def record(
+        self,
+        params: SamplingParams | None = None,
+        *,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
+        keeps_names: bool = True,
+    ) -> Recorded:
+        """Record without a runtime up to the first graph break, and compile.
+
+        Args:
+            keeps_names: as for the `Context` of the compiler; without it the graph is the one of a run.
+        """
         body = self._body
+        options = self._with(params=params, passes=passes, outputs=outputs)
+        chosen = chosen_passes(options["passes"])
         inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
-        recording = Recording(AheadOfTime(body.is_async), params or self._options.get("params"))
-        state, error = State(recording), None
+        recording = Recording(AheadOfTime(body.is_async), options["params"])
+        state, returned, error = State(recording), None, None
         try:
-            if body.is_async:
-                _drive(body, state)
-            else:
-                body.call(state)
+            returned = _drive(body, state) if body.is_async else body.call(state)
         except Exception as caught:
             error = caught
         recording.close()
-        return fold_text(recording.graph()), tuple(recording.breaks), error
+        is_whole = keeps_names or error is not None
+        context = Context(
+            keep=recording.branch_points,
+            ended=recording.ended,
+            needed=None if is_whole else needed_nodes(state, returned, checked_outputs(options["outputs"])),
+            free=recording.free_texts,
+            keeps_names=keeps_names,
+        )
+        graph, savings = compile_graph(recording.graph(), chosen, context)
+        return Recorded(graph, tuple(recording.breaks), error, savings)
 
     @overload
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Program[[], R_co]: ...
@@ -239,6 +330,8 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
         on_error: OnError | None = None,
     ) -> Self:
         """The program with these options for its runs; options of a run itself override them. See `run`.
@@ -251,10 +344,12 @@ class Program(Generic[P, R_co]):
             "params": params,
             "priority": priority,
             "deadline_s": deadline_s,
+            "passes": passes,
+            "outputs": outputs,
             "on_error": on_error,
         }
         options = {**self._options, **{name: value for name, value in given.items() if value is not None}}
-        check_options(options.get("params"), options.get("priority", 0), options.get("deadline_s"))
+        check_options(**{name: value for name, value in options.items() if name not in ("runtime", "on_error")})
         if "on_error" in options:
             check_on_error(options["on_error"])
         if "runtime" in options:
@@ -355,7 +450,15 @@ class _BoundByCall(Program[P, R_co]):
     __hash__ = object.__hash__
 
 
-_DEFAULTS = {"runtime": None, "params": None, "priority": 0, "deadline_s": None, "on_error": "raise"}
+_DEFAULTS = {
+    "runtime": None,
+    "params": None,
+    "priority": 0,
+    "deadline_s": None,
+    "passes": True,
+    "outputs": None,
+    "on_error": "raise",
+}
 
 
 class AsyncProgram(Program[P, R_co]):
@@ -477,13 +580,13 @@ def _is_state(annotation: object) -> bool:
     return annotation is State or text.rpartition(".")[2] == "State"
 
 
-def _drive(body: Body, state: State) -> None:
-    """Run a coroutine body that must not wait."""
+def _drive(body: Body, state: State) -> Any:
+    """Run a coroutine body that must not wait; returns what it returns."""
     coroutine: Any = body.call_async(state)
     try:
         coroutine.send(None)
-    except StopIteration:
-        return
+    except StopIteration as end:
+        return end.value
     waiting = coroutine.cr_await
     frame = getattr(waiting, "cr_frame", None)
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None

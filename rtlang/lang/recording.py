@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import (
     AbortedError,
     ConnectionLostError,
@@ -28,7 +29,18 @@ from rtlang.contract.errors import (
     rebuild,
 )
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import MAX_NODES, Arg, Generate, Node, Part, RequestGraph, Select, Text, dependencies
+from rtlang.contract.graph import (
+    MAX_NODES,
+    Arg,
+    Generate,
+    Node,
+    Part,
+    RequestGraph,
+    Select,
+    Text,
+    dependencies,
+    parent_of,
+)
 from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
 from rtlang.lang.meta import Meta
 from rtlang.lang.output_types.types import OutputType
@@ -76,6 +88,11 @@ class Driver(Protocol):
         """`wait` for coroutines."""
 
 
+class _HasHead(Protocol):
+    @property
+    def head(self) -> int | None: ...
+
+
 class AheadOfTime:
     """The driver of `Program.graph`: nothing runs, so waiting is impossible."""
 
@@ -110,6 +127,11 @@ class Recording:
         nodes: every node by id, as recorded (not folded).
         breaks: the graph breaks so far.
         branch_points: ids of nodes that later nodes may continue although they already have a child.
+        ended: ids of the last nodes of sequences to which nothing can be appended any more.
+        dropped: ids of nodes that were never submitted, because no output needs them.
+        free_texts: the pieces of texts whose order is not settled yet, by node id.
+        fork_sequences: the sequences of all forks.
+        has_unnamed: whether a generation without a name was recorded.
     """
 
     def __init__(self, driver: Driver, base: SamplingParams | None = None) -> None:
@@ -117,6 +139,11 @@ class Recording:
         self.nodes: dict[int, Node] = {}
         self.breaks: list[Break] = []
         self.branch_points: set[int] = set()
+        self.ended: set[int] = set()
+        self.dropped: set[int] = set()
+        self.free_texts: dict[int, Pieces] = {}
+        self.fork_sequences: list[_HasHead] = []
+        self.has_unnamed = False
         self.is_closed = False
         self._pending: list[Node] = []
         self._inputs: dict[str, None] = {}
@@ -143,6 +170,8 @@ class Recording:
         """Record a generate node whose completions parse as `kind`; returns its id."""
         if kind.for_format is not None:
             kind = kind.for_format(self.driver.tool_format)
+        if name is None:
+            self.has_unnamed = True
         with self._lock:
             node_id = self._add(Generate(self._next_id(), parent, name, params, kind.constraint))
         self._types[node_id], self._locations[node_id] = kind, user_location()
@@ -152,6 +181,8 @@ class Recording:
         self, parent: int | None, name: str | None, choices: tuple[str, ...], method: SelectMethod, kind: OutputType
     ) -> int:
         """Record a select node whose text parses as `kind`; returns its id."""
+        if name is None:
+            self.has_unnamed = True
         with self._lock:
             node_id = self._add(Select(self._next_id(), parent, name, choices, method))
         self._types[node_id], self._locations[node_id] = kind, user_location()
@@ -175,6 +206,11 @@ class Recording:
                     taken.append(node)
             self._pending = [] if is_last else waiting[::-1]
             return taken[::-1]
+
+    def settle_order(self, node_id: int, parts: tuple[Part, ...]) -> None:
+        """Give a text whose order was free its final parts."""
+        self.free_texts.pop(node_id, None)
+        self.nodes[node_id] = Text(node_id, parent_of(self.nodes[node_id]), parts)
 
     def close(self) -> None:
         """Close the recording, because the body has ended; recording more raises."""
@@ -285,7 +321,7 @@ class Recording:
     def first_error(self) -> RtlangError | None:
         """The first error of a node, or of parsing its text, that the body has not seen."""
         for node_id, node in self.nodes.items():
-            if isinstance(node, Text):
+            if isinstance(node, Text) or node_id in self.dropped:
                 continue
             outcome = self.driver.outcome(node_id)
             if isinstance(outcome, RtlangError):

@@ -84,20 +84,33 @@ class Sequence:
         self.role, self.head = None, start
         self.keep_head()
 
+    def end(self) -> None:
+        """Declare that nothing is appended to this sequence any more."""
+        if self.head is not None and self.head not in self._recording.branch_points:
+            self._recording.ended.add(self.head)
+
     def _check_role(self, role: str, tools: str | None) -> None:
         if self.role is not None:
             raise TraceError(f"a {role} message cannot start inside a {self.role} message", user_location())
-        if tools is not None and any(isinstance(part, RoleStart) for part in self.parts(None)):
+        if tools is not None and any(isinstance(part, RoleStart) for part in self.parts(None, settles=False)):
             raise TraceError(
                 f"tools belong to the first message, but a {role} message with tools follows others", user_location()
             )
 
-    def parts(self, after: int | None) -> list[Part]:
-        """The parts of the sequence after node `after`, or from the start if it is None."""
+    def parts(self, after: int | None, *, end: int | None = None, settles: bool = True) -> list[Part]:
+        """The parts of the sequence after node `after`, or from the start if it is None.
+
+        Args:
+            end: the last node; default: the head.
+            settles: whether texts with a free order keep the order that is returned. Otherwise it may change until they are submitted.
+        """
         found: list[tuple[Part, ...]] = []
-        node_id = self.head
+        node_id = self.head if end is None else end
+        free_texts = self._recording.free_texts
         while node_id is not None and node_id != after:
             node = self._recording.nodes[node_id]
+            if settles and free_texts:
+                free_texts.pop(node_id, None)
             found.append(node.parts if isinstance(node, Text) else (Ref(node_id),))
             node_id = parent_of(node)
         return [part for parts in reversed(found) for part in parts]

@@ -95,7 +95,9 @@ class State:
             raise TraceError(f"fork(n): n = {count!r}; expected 1 to {MAX_FORKS}", user_location())
         self._check_growing()
         visible = self._visible()
-        forks = Forks(self, [self._branch(visible) for _ in range(count)])
+        states = [self._branch(visible) for _ in range(count)]
+        self._recording.fork_sequences.extend(state._sequence for state in states)
+        forks = Forks(self, states)
         self._forks.append(forks)
         return forks
 
@@ -167,10 +169,14 @@ class State:
 
     def messages(self) -> Any:
         """The chat so far, lazily: a list of {"role": ..., "content": ...}. Text outside messages is not included."""
-        parts = self._sequence.parts(None)
-        needs = tuple(part.node_id for part in parts if isinstance(part, Ref))
-        text_of = self._recording.text_of
-        return Value(self._recording, needs, None, lambda: messages_of(parts, text_of), "the messages")
+        sequence, head, text_of = self._sequence, self._sequence.head, self._recording.text_of
+        needs = tuple(part.node_id for part in sequence.parts(None, settles=False) if isinstance(part, Ref))
+
+        def read() -> list[dict[str, str]]:
+            # Not before it is read: texts with a free order settle when they are submitted.
+            return messages_of([] if head is None else sequence.parts(None, end=head), text_of)
+
+        return Value(self._recording, needs, None, read, "the messages")
 
     def __repr__(self) -> str:
         return f"<state after node {self._sequence.head} with variables {sorted(self._visible())}>"
@@ -454,6 +460,7 @@ class Forks:
         names = dict.fromkeys(name for state in self._states for name in state._variables)
         for state in self._states:
             state._is_joined = True
+            state._sequence.end()
         for name in names:
             self._parent._define(name, [state._variables.get(name) for state in self._states])
 

@@ -310,6 +310,11 @@ def source_of(value: Value) -> Source | None:
     return value._rt_source
 
 
+def needs_of(value: Value) -> tuple[int, ...]:
+    """Ids of the nodes that a value waits for."""
+    return value._rt_needs
+
+
 def text_value(source: Source | None, parts: Sequence[Part], what: str) -> Value:
     """A value whose text is the concatenation of `parts`."""
     needs = tuple(part.node_id for part in parts if isinstance(part, Ref))

@@ -16,7 +16,6 @@ from typing import Any, Generic, TypeAlias
 from rtlang.contract.errors import RtlangError, TraceError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Text
-from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
@@ -80,20 +79,17 @@ class Stream(Generic[R_co]):
         body: Body,
         runtime: Target | None,
         *,
-        params: SamplingParams | None,
-        priority: int,
-        deadline_s: float | None,
         on_error: OnError,
+        **options: Any,
     ) -> None:
+        """`options` are those of `Session`."""
         check_on_error(on_error)
         body.check_complete()
         self._on_error: OnError = on_error
         self._run = ProgramRun(
             body,
             resolve_runtime(runtime),
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
+            **options,
             on_event=self._put,
             on_end=lambda: self._put(None),
         )

@@ -30,8 +30,17 @@ def test_a_program_without_breaks_is_said_to_be_one_graph() -> None:
     found = rt.explain(straight, name="Ada")
     assert (found.breaks, found.is_complete, found.error) == ((), True, None)
     assert str(found).splitlines() == [
-        "straight: 3 nodes (1 generate, 2 text)",
+        "straight: 2 nodes (1 generate, 1 text)",
         "no graph break: submitted once, as one graph",
+        "passes:",
+        "  prune:   0 nodes dropped (0 generations, up to 0 tokens); 0 generations run behind those waited for",
+        "  reorder: 0 texts laid out anew, shared pieces first",
+        "  fold:    2 text nodes joined; 1 constant texts (4 characters) tokenized once per process",
+        "  merge:   0 nodes merged (0 generations, up to 0 tokens)",
+        "  retain:  1 last uses known, whose pages are freed first",
+        "  path:    longest path about 145 tokens of 145 in all",
+        "  fuse:    0 requests can keep the sequence of the one before",
+        "estimated: about 17 prompt tokens, at most 128 generated",
     ]
 
 
