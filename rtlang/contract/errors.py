@@ -21,9 +21,16 @@ def _shown(value: object) -> str:
 
 
 class RtlangError(Exception):
-    """Base class of all errors. `code` is stable and public; `facts` are plain data."""
+    """Base class of all errors. `code` is stable and public; `facts` are plain data.
+
+    Attributes:
+        generation: the name of the generation that failed, that had an invalid option, or that was waited for; None if it has no name.
+        recorded_at: `file:line` of the call that recorded this generation; None if the error belongs to none.
+    """
 
     code: ClassVar[str] = "internal"
+    generation: str | None = None
+    recorded_at: str | None = None
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -16,6 +16,7 @@ from typing import Any
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph import ROLES
 from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
+from rtlang.lang.error_places import OptionsOf
 from rtlang.lang.output_types.tools import ToolChoice, tool_calls, tool_list
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, real, user_location
@@ -230,7 +231,7 @@ def gen(
         n: if more than 1, the value is a list, and the sequence continues from before the generation.
         others: as in `rt.Sampling`.
     Raises:
-        ParameterError: the output type or an option is invalid; names it.
+        ParameterError: the output type or an option is invalid; names it, the generation and the line.
         TraceError: the name is not a non-empty string.
     """
     options: dict[str, Any] = {
@@ -254,16 +255,17 @@ def gen(
         "ignore_eos": ignore_eos,
         "max_retries": max_retries,
     }
-    if params is not None and not isinstance(params, SamplingParams):
-        raise ParameterError("params", params, "expected rt.Sampling(...)")
-    if tools is None and (tool_choice is not None or parallel is not None):
-        raise ParameterError("tools", None, "expected tools where tool_choice or parallel are given")
-    if tools is not None:
-        type = _tool_calls(tools, tool_choice, parallel, type)
-    kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
-    given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
-    # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
-    sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
+    with OptionsOf(name):
+        if params is not None and not isinstance(params, SamplingParams):
+            raise ParameterError("params", params, "expected rt.Sampling(...)")
+        if tools is None and (tool_choice is not None or parallel is not None):
+            raise ParameterError("tools", None, "expected tools where tool_choice or parallel are given")
+        if tools is not None:
+            type = _tool_calls(tools, tool_choice, parallel, type)
+        kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
+        given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
+        # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
+        sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
     return Gen(_name(name, "gen"), kind, params, given)
 
 
@@ -282,15 +284,14 @@ def select(
         choices: strings or numbers, or an Enum class; the value is the chosen item.
         method: a `SelectMethod` or its name.
     Raises:
-        ParameterError: a choice or the method is invalid; names it.
+        ParameterError: a choice or the method is invalid; names it, the generation and the line.
         TraceError: the name is not a non-empty string.
     """
-    try:
-        method = SelectMethod(method)
-    except ValueError:
-        raise ParameterError("method", method, f"expected one of {', '.join(SelectMethod)}") from None
-    texts, kind = choice_type(_real_items(choices))
-    return Select(_name(name, "select"), texts, kind, method)
+    with OptionsOf(name):
+        if method not in list(SelectMethod):
+            raise ParameterError("method", method, f"expected one of {', '.join(SelectMethod)}")
+        texts, kind = choice_type(_real_items(choices))
+    return Select(_name(name, "select"), texts, kind, SelectMethod(method))
 
 
 def _name(name: object, function: str) -> str | None:

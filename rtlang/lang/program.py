@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, Self, TypeVa
 
 from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.pipeline import Passes, chosen_passes, compile_graph
-from rtlang.contract.errors import TraceError
+from rtlang.contract.errors import GraphError, TraceError
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
@@ -43,12 +43,14 @@ class Recorded:
         breaks: the graph break that ended the recording, if any.
         error: the exception of the body, if any.
         savings: the effect of the passes.
+        recording: the recording itself.
     """
 
     graph: RequestGraph
     breaks: tuple[Break, ...]
     error: Exception | None
     savings: Savings
+    recording: Recording
 
 
 class Program(Generic[P, R_co]):
@@ -272,7 +274,10 @@ class Program(Generic[P, R_co]):
         recorded = self.bind(*args, **kwargs).record(params, passes=passes)
         if recorded.error is not None:
             raise recorded.error
-        recorded.graph.validate()
+        try:
+            recorded.graph.validate()
+        except GraphError as wrong:
+            raise recorded.recording.run_error(wrong) from None
         return recorded.graph
 
     def record(
@@ -308,7 +313,7 @@ class Program(Generic[P, R_co]):
             keeps_names=keeps_names,
         )
         graph, savings = compile_graph(recording.graph(), chosen, context)
-        return Recorded(graph, tuple(recording.breaks), error, savings)
+        return Recorded(graph, tuple(recording.breaks), error, savings, recording)
 
     @overload
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Program[[], R_co]: ...

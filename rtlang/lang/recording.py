@@ -20,6 +20,7 @@ from rtlang.contract.errors import (
     DeadlineError,
     DependencyError,
     EngineDeadError,
+    GraphError,
     OverloadError,
     ParameterError,
     RtlangError,
@@ -39,16 +40,18 @@ from rtlang.contract.graph import (
     Select,
     Text,
     dependencies,
+    name_of,
     parent_of,
 )
 from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
+from rtlang.lang.error_places import OptionsOf, at_generation, rebuilt
 from rtlang.lang.meta import Meta
 from rtlang.lang.output_types.types import OutputType
 from rtlang.lang.values import user_location
 
 Outcome = NodeFinished | RtlangError
 _RUN_ERRORS = (AbortedError, ConnectionLostError, DeadlineError, EngineDeadError, OverloadError, SlowConsumerError)
-"""Errors that end the whole run and so belong to no generation."""
+"""Errors that end the whole run. They name a generation that had not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,8 @@ class Recording:
     def add_generate(self, parent: int | None, name: str | None, params: SamplingParams, kind: OutputType) -> int:
         """Record a generate node whose completions parse as `kind`; returns its id."""
         if kind.for_format is not None:
-            kind = kind.for_format(self.driver.tool_format)
+            with OptionsOf(name):
+                kind = kind.for_format(self.driver.tool_format)
         if name is None:
             self.has_unnamed = True
         with self._lock:
@@ -312,6 +316,31 @@ class Recording:
         """The root cause of a node's `error`."""
         return self._located(*self._root(node_id, error))
 
+    def parse_error(self, node_id: int, error: ValueParseError) -> RtlangError:
+        """The error of parsing a node's text, with its place."""
+        return self._located(node_id, error)
+
+    def run_error(self, error: RtlangError) -> RtlangError:
+        """The error that ended the run, with the place of the generation that it names, or else of the first unfinished one."""
+        if isinstance(error, GraphError):
+            place = None if error.node_id is None else self._shown_at(error.node_id)
+        elif isinstance(error, _RUN_ERRORS):
+            outcome = self.driver.outcome
+            place = next((each for each in self._locations if outcome(each) is error or outcome(each) is None), None)
+        else:
+            place = None
+        return error if place is None else self._located(place, error)
+
+    def _shown_at(self, node_id: int) -> int | None:
+        """The generation that a node is, or the first one that continues it."""
+        for each in self._locations:
+            at: int | None = each
+            while at is not None and at > node_id:
+                at = parent_of(self.nodes[at])
+            if at == node_id:
+                return each
+        return None
+
     def name_of(self, node_id: int) -> str:
         """The name of a node for messages."""
         node = self.nodes[node_id]
@@ -348,7 +377,7 @@ class Recording:
         try:
             return sampling_params(options, params or self.base)
         except ParameterError as error:
-            raise _at_generation(error, name, user_location()) from None
+            raise at_generation(error, name, user_location()) from None
 
     def _next_id(self) -> int:
         """The id of the next node; the lock must be held until `_add`."""
@@ -392,19 +421,8 @@ class Recording:
         kind = self._types.get(node_id)
         pointer = getattr(error, "location", None) if isinstance(error, ConstraintError) else None
         if pointer and kind is not None and kind.part_of is not None and (part := kind.part_of(pointer)):
-            error = _rebuilt(error, f"{part}: {error.message}")
-        if location is not None and not isinstance(error, _RUN_ERRORS):
-            node = self.nodes[node_id]
-            return _at_generation(error, node.name if isinstance(node, (Generate, Select)) else None, location)
-        return _rebuilt(error, error.message)
-
-
-def _at_generation(error: RtlangError, name: str | None, location: str) -> RtlangError:
-    named = f" {name!r}" if name else ""
-    return _rebuilt(error, f"{error.message} (generation{named} at {location})")
-
-
-def _rebuilt(error: RtlangError, message: str) -> RtlangError:
-    copy = rebuild(error.code, message, error.facts)
-    copy.__cause__ = error.__cause__
-    return copy
+            error = rebuilt(error, f"{part}: {error.message}")
+        if location is None:
+            return rebuilt(error, error.message)
+        relation = "unfinished: " if isinstance(error, _RUN_ERRORS) else ""
+        return at_generation(error, name_of(self.nodes[node_id]), location, relation)

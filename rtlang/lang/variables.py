@@ -55,19 +55,20 @@ def generated(
         recording,
         (node_id,),
         None,
-        lambda: _tree(what, constraint, recording.text_of(node_id, choice)),
+        lambda: _tree(recording, node_id, constraint, recording.text_of(node_id, choice)),
         f"the tree of {what}",
     )
     return Entry(value, text, meta, tree)
 
 
-def _tree(what: str, constraint: Constraint, text: str) -> Any:
+def _tree(recording: Recording, node_id: int, constraint: Constraint, text: str) -> Any:
     from rtlang_grammars.context_free.lexing.parse_trees import parse_tree
 
     try:
         return parse_tree(constraint.source, text, constraint.lexer, constraint.indentation)
     except ValueError as error:
-        raise ValueParseError(what.strip("'"), text, str(error)) from None
+        parse_error = ValueParseError(recording.name_of(node_id), text, str(error))
+        raise recording.parse_error(node_id, parse_error) from None
 
 
 Reading = Literal["value", "text", "meta", "tree"]

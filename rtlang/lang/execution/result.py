@@ -106,7 +106,7 @@ class Result(StateResult, Generic[R_co]):
         self.graph = RequestGraph(tuple(session.submitted), session.recording.inputs)
         self.breaks: tuple[Break, ...] = tuple(session.recording.breaks)
         if error is None and isinstance(session.final, RtlangError):
-            error = session.final
+            error = session.recording.run_error(session.final)
         if error is None:
             error = session.recording.first_error()
         try:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias
 
-from rtlang.contract.errors import RtlangError, TraceError
+from rtlang.contract.errors import RtlangError, TraceError, ValueParseError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Text
 from rtlang.contract.target import Target
@@ -257,8 +257,9 @@ class Stream(Generic[R_co]):
                 found: list[StreamEvent[R_co]] = []
                 for choice, completion in enumerate(event.completions):
                     value = recording.read(event.node_id, choice)
-                    if isinstance(value, RtlangError):
-                        found.append(ErrorEvent(event.name, value, event.node_id))
+                    if isinstance(value, ValueParseError):
+                        error = recording.parse_error(event.node_id, value)
+                        found.append(ErrorEvent(event.name, error, event.node_id))
                         continue
                     meta = recording.meta_of(event.node_id, choice)
                     found.append(ValueEvent(event.name, value, completion.text, meta, event.node_id, choice))

@@ -7,15 +7,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.types import TEXT, OutputType, output_type
 from rtlang_grammars import GrammarError, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
-from rtlang_grammars import Indentation as Indentation
+from rtlang_grammars import Indentation as _Indentation
 from rtlang_grammars.spec import structures
+
+
+@dataclass(frozen=True, slots=True)
+class Indentation(_Indentation):
+    __doc__ = _Indentation.__doc__
+
+    def __post_init__(self) -> None:
+        """Check the fields.
+
+        Raises:
+            ParameterError: a name is not text, or tab_len is not a number from 1 to 1000.
+        """
+        try:
+            _Indentation.__post_init__(self)
+        except GrammarError as error:
+            field, value = ("tab_len", self.tab_len) if error.reason.startswith("tab_len") else ("indentation", self)
+            raise ParameterError(field, value, error.reason.partition(": ")[2]) from None
 
 
 def json_text(
@@ -101,7 +118,12 @@ def lark(
         raise ParameterError(
             "indentation", indentation, "expected an rt.Indentation, with a lexer that is not 'anywhere'"
         )
-    constraint = Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer), indentation=indentation)
+    spec = (
+        None
+        if indentation is None
+        else _Indentation(*(getattr(indentation, each.name) for each in fields(indentation)))
+    )
+    constraint = Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer), indentation=spec)
     return OutputType(constraint, str, is_text=True)
 
 
@@ -112,7 +134,7 @@ def sequence(*parts: Any) -> OutputType:
         ParameterError: a part is of another kind, or parts with schemas have different styles.
     """
     given = [_part(part) for part in parts]
-    return _structure(lambda: structures.sequence(*given))
+    return _structure(lambda: structures.sequence(*given), parts=parts)
 
 
 def either(*parts: Any) -> OutputType:
@@ -122,7 +144,7 @@ def either(*parts: Any) -> OutputType:
         ParameterError: there are no parts, or a part is invalid.
     """
     given = [_part(part) for part in parts]
-    return _structure(lambda: structures.any_of(*given))
+    return _structure(lambda: structures.any_of(*given), parts=parts)
 
 
 def repeated(part: Any, low: int = 0, high: int | None = None) -> OutputType:
@@ -132,7 +154,7 @@ def repeated(part: Any, low: int = 0, high: int | None = None) -> OutputType:
         ParameterError: the part is invalid, or `low` is greater than `high`.
     """
     given = _part(part)
-    return _structure(lambda: structures.repeat(given, low, high))
+    return _structure(lambda: structures.repeat(given, low, high), part=part, low=low, high=high)
 
 
 def token(which: str | int) -> OutputType:
@@ -144,7 +166,7 @@ def token(which: str | int) -> OutputType:
     Raises:
         ParameterError: the name is empty, or the ids are malformed.
     """
-    return _structure(lambda: structures.token(which))
+    return _structure(lambda: structures.token(which), which=which)
 
 
 def tagged(
@@ -165,23 +187,22 @@ def tagged(
     Raises:
         ParameterError: a part is invalid, a tag does not start with exactly one trigger, or a bound is invalid.
     """
-    given = (
-        [(begin, rest) for begin, rest in tags.items()]
-        if isinstance(tags, Mapping)
-        else [(each[0], tuple(each[1:])) for each in tags]
-    )
+    allowed = "expected a mapping from opening to (part, closing), strings or tokens, such as {'<a>': (int, '</a>')}"
+    found: Any = tags
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise ParameterError("tags", found, allowed)
+    given = found.items() if isinstance(found, Mapping) else [_split_tag(each) for each in found]
     listed = []
     for begin, rest in given:
         if not (isinstance(rest, tuple) and len(rest) == 2 and _is_mark(begin) and _is_mark(rest[1])):
-            raise ParameterError(
-                "tags",
-                {begin: rest},
-                "expected a mapping from opening to (part, closing), strings or tokens, such as {'<a>': (int, '</a>')}",
-            )
+            raise ParameterError("tags", {begin: rest}, allowed)
         listed.append((_part(begin), _part(rest[0]), _part(rest[1])))
     given_triggers = [_part(each) for each in triggers]
     return _structure(
-        lambda: structures.tagged(listed, triggers=given_triggers, low=low, high=high, text_behind=text_behind)
+        lambda: structures.tagged(listed, triggers=given_triggers, low=low, high=high, text_behind=text_behind),
+        tags=tags,
+        low=low,
+        high=high,
     )
 
 
@@ -191,12 +212,26 @@ def _is_mark(given: Any) -> bool:
     )
 
 
-def _structure(make: Callable[[], Constraint]) -> OutputType:
+def _split_tag(given: Any) -> tuple[Any, Any]:
+    return (given[0], tuple(given[1:])) if isinstance(given, tuple | list) and given else (given, None)
+
+
+_OPTIONS = {"min": "low", "max": "high", "token": "which", "any_of": "parts"}
+"""The names of options by those of the structures."""
+
+
+def _structure(make: Callable[[], Constraint], **options: Any) -> OutputType:
+    """The output type of a structure. Errors name one of the options that it is made from."""
     try:
         constraint = make()
         structures.read_structure(constraint.source)
     except GrammarError as error:
-        raise ParameterError("parts", error.location, error.reason) from error
+        said = re.fullmatch(r"(\w+) = .+?: (.+)", error.reason, re.DOTALL)
+        name = _OPTIONS.get(said[1]) if said is not None else None
+        if said is not None and name in options:
+            raise ParameterError(name, options[name], re.sub(r"\bmin\b", "low", said[2])) from error
+        name = next(iter(options))
+        raise ParameterError(name, options[name], error.reason) from error
     return OutputType(constraint, str, is_text=True)
 
 
