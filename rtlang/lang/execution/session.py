@@ -16,7 +16,15 @@ from typing import Any
 
 from rtlang.compiler.context import Savings, ShareOf
 from rtlang.compiler.pipeline import Passes, chosen_passes
-from rtlang.contract.errors import AbortedError, DeadlineError, GraphError, OverloadError, ParameterError, RtlangError, TraceError
+from rtlang.contract.errors import (
+    AbortedError,
+    DeadlineError,
+    GraphError,
+    OverloadError,
+    ParameterError,
+    RtlangError,
+    TraceError,
+)
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph import Node, Text
 from rtlang.contract.params import SamplingParams, Usage, check_run_options, seconds_left
@@ -253,7 +261,7 @@ class Session:
             except OverloadError:
                 raise
             except RtlangError as error:
-                self._end(recording.run_error(error) if isinstance(error, GraphError) else error)
+                self._end(self.recording.run_error(error) if isinstance(error, GraphError) else error)
                 return
             self._compilation.commit(graph, savings, is_last=is_last)
             self._cancel_if_failed()  # it may have ended during submission
