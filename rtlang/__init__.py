@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rtlang.contract.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from rtlang.cassette.surface import record as record
+    from rtlang.cassette.surface import replay as replay
     from rtlang.client.connect import connect as connect
     from rtlang.contract.config import RuntimeConfig as RuntimeConfig
     from rtlang.contract.config import ServeConfig as ServeConfig
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import BudgetError as BudgetError
     from rtlang.contract.errors import CallError as CallError
     from rtlang.contract.errors import CapacityError as CapacityError
+    from rtlang.contract.errors import CassetteError as CassetteError
     from rtlang.contract.errors import ConfigError as ConfigError
     from rtlang.contract.errors import ConnectionLostError as ConnectionLostError
     from rtlang.contract.errors import ConstraintError as ConstraintError
@@ -90,10 +93,11 @@ if TYPE_CHECKING:
     from rtlang.runtime.runtime import Runtime as Runtime
 
 _MODULES = {
+    "rtlang.cassette.surface": "record replay",
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
     "rtlang.runtime.runtime": "Runtime",
     "rtlang.contract.errors": (
-        "AbortedError ApplyError BudgetError CallError CapacityError ConfigError ConnectionLostError ConstraintError "
+        "AbortedError ApplyError BudgetError CallError CapacityError CassetteError ConfigError ConnectionLostError ConstraintError "
         "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InvalidValueError ModelLoadError "
         "NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError SlowConsumerError "
         "SwitchError ToolError TraceError ValueParseError"

@@ -301,6 +301,16 @@ class GoneError(ConnectionLostError):
         self.param = param
 
 
+class CassetteError(RtlangError):
+    """A recording cannot be used: it is in use, damaged, of another model, or lacks an outcome that a replay needs. Names the file."""
+
+    code = "cassette"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"the recording {path!r}: {reason}")
+        self.path, self.reason = path, reason
+
+
 class EngineDeadError(RtlangError):
     """The engine has stopped; the message contains the cause."""
 

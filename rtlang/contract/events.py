@@ -67,6 +67,7 @@ class NodeFinished:
         completions: `n` entries; one for a select.
         scores: for a select, the score of each choice by its method, in order.
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
+        is_replayed: whether the outcome was recorded in an earlier run, so that nothing was computed now.
     """
 
     graph_id: int
@@ -78,6 +79,7 @@ class NodeFinished:
     scores: tuple[float, ...] | None = None
     probabilities: tuple[float, ...] | None = None
     prompt_logprobs: tuple[TokenLogprob, ...] | None = None
+    is_replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.known import Known
 
 Listener = Callable[[Event], None]
 """Called with each event of a graph, in order, on a thread of the runtime. Must return quickly and must not raise."""
@@ -36,6 +37,13 @@ class GraphRun(Protocol):
 
     def cancel(self) -> None:
         """Cancel unfinished nodes; GraphFailed(AbortedError) follows unless the graph has already ended. Idempotent."""
+
+
+class ResumableRun(GraphRun, Protocol):
+    """A submitted graph of a `ResumableTarget`."""
+
+    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
+        """See `GraphRun.extend`; `known` holds outcomes of these nodes."""
 
 
 class Target(Protocol):
@@ -77,3 +85,29 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Cancel all graphs and free all resources. Idempotent."""
+
+
+class ResumableTarget(Target, Protocol):
+    """A runtime that takes known outcomes of nodes."""
+
+    @property
+    def model_identity(self) -> str:
+        """A digest of what determines the model's outputs: weights, tokenizer and number format."""
+
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        is_open: bool = False,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        seed: int | None = None,
+        known: Known | None = None,
+    ) -> ResumableRun:
+        """See `Target.submit`.
+
+        Args:
+            known: outcomes of nodes of the graph from an earlier run; nothing is computed for these.
+        """

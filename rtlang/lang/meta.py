@@ -23,6 +23,7 @@ class Meta:
         prompt_logprobs: one entry per prompt token, if requested.
         scores: for a select, the score of each choice by its method.
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
+        is_replayed: whether the outcome was read from a recording (`rt.record`), so that nothing was computed.
     """
 
     finish_reason: FinishReason
@@ -34,6 +35,7 @@ class Meta:
     prompt_logprobs: tuple[TokenLogprob, ...] | None = None
     scores: dict[str, float] | None = None
     probabilities: dict[str, float] | None = None
+    is_replayed: bool = False
 
     @classmethod
     def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:
@@ -55,4 +57,5 @@ class Meta:
             event.prompt_logprobs,
             scores,
             probabilities,
+            event.is_replayed,
         )

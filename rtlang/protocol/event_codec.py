@@ -108,6 +108,8 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
                 end["probabilities"] = [_float_to_wire(value) for value in event.probabilities]
             if event.prompt_logprobs is not None:
                 end["prompt_logprobs"] = _logprobs_to_wire(event.prompt_logprobs)
+            if event.is_replayed:
+                end["replayed"] = True
             return end
         case NodeFailed():
             failed = {"t": "event", "s": stream, "n": event.node_id, "e": "error", "name": event.name}
@@ -153,6 +155,7 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
                 optional(_floats_from_wire, message, "scores"),
                 optional(_floats_from_wire, message, "probabilities"),
                 optional(_logprobs_from_wire, message, "prompt_logprobs"),
+                message.get("replayed") is True,
             )
         case "event", "error":
             node_id, name = check_int(message, "n", 0, MAX_ID), optional(check_str, message, "name")

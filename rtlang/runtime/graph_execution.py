@@ -24,6 +24,7 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
+from rtlang.contract.known import KnownOutcome
 from rtlang.contract.graph import Generate, Node, Select, Text, dependencies, parent_of
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
@@ -31,6 +32,10 @@ from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.seeds import node_seed
 from rtlang.runtime.selection import select_scores, softmax, token_logprobs
 from rtlang.runtime.token_sequence import TokenSequence, append_text
+
+
+Answer = Callable[[Text | Generate | Select, TokenSequence, Callable[[KnownOutcome], None]], bool]
+"""Ends nodes instead of the engine; see `GraphExecution`."""
 
 
 class Submit(Protocol):
@@ -73,6 +78,8 @@ class GraphExecution:
         max_model_len: maximum sequence length in tokens.
         clock: returns seconds.
         seed: determines, with the id of the node, the seed of a generation without one.
+        answer: called with each text, generate and select node that starts, its prompt and a function that ends it; returns whether it
+            ends the node, now or later, instead of the engine.
     """
 
     def __init__(
@@ -89,7 +96,9 @@ class GraphExecution:
         on_end: Callable[[], None],
         is_open: bool,
         seed: int = 0,
+        answer: Answer | None = None,
     ) -> None:
+        self._answer = answer
         self.graph_id = graph_id
         self.is_open = is_open
         self.is_ended = False
@@ -171,6 +180,12 @@ class GraphExecution:
     def _start(self, node: Node) -> None:
         parent = parent_of(node)
         before = self._sequences[parent] if parent is not None else TokenSequence()
+        if (
+            self._answer is not None
+            and isinstance(node, (Text, Generate, Select))
+            and self._answer(node, before, lambda outcome: self._conclude(node, before, outcome))
+        ):
+            return
         match node:
             case Text():
                 after = append_text(
@@ -188,6 +203,23 @@ class GraphExecution:
                 self._start_select(node, before)
             case _:
                 raise RequestError(f"{type(node).__name__.lower()} nodes are not executed by this runtime")
+
+    def _conclude(self, node: Node, before: TokenSequence, outcome: KnownOutcome) -> None:
+        """End a node with an outcome that was not computed for it."""
+        if self.is_ended or node.node_id in self._sequences or node.node_id in self._errors:
+            return
+        if isinstance(outcome.end, RtlangError):
+            self._fail_node(node, outcome.end)
+            return
+        for delta in outcome.deltas(self.graph_id, node.node_id):
+            self._listener(delta)
+        name = None if isinstance(node, Text) else node.name
+        event = outcome.event(self.graph_id, node.node_id, name)
+        self._usage = self._usage + event.usage
+        self._listener(event)
+        is_branch = isinstance(node, Generate) and node.params.n > 1
+        after = before if is_branch else self._begun(before).followed_by(event.completions[0].token_ids)
+        self._end_node(node, after, tuple(each.text for each in event.completions))
 
     def _end_node(self, node: Node, sequence: TokenSequence, texts: tuple[str, ...]) -> None:
         self._sequences[node.node_id] = sequence

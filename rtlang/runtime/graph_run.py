@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rtlang.contract.errors import AbortedError, DeadlineError, RequestError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.graph import Node
+from rtlang.contract.graph import Generate, Node, Select, Text
+from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
 from rtlang.contract.target import Listener
-from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.request import Request, RequestOutput
-from rtlang.model.runner import Runner
 from rtlang.runtime.admission import Share
-from rtlang.runtime.graph_execution import GraphExecution
+from rtlang.runtime.graph_execution import Answer, GraphExecution
 from rtlang.runtime.loop import EngineLoop, Timer
+from rtlang.runtime.token_sequence import TokenSequence
+
+if TYPE_CHECKING:  # they load torch
+    from rtlang.engine.constraints.value_check import ValueChecker
+    from rtlang.model.runner import Runner
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +36,8 @@ class RunOptions:
     priority: int
     deadline_s: float | None
     seed: int
+    known: dict[int, KnownOutcome] = field(default_factory=dict)
+    answer: Answer | None = None
 
 
 class GraphRun:
@@ -73,7 +80,9 @@ class GraphRun:
             on_end=self._end,
             is_open=options.is_open,
             seed=options.seed,
+            answer=self._repeat,
         )
+        self._known, self._answer = options.known, options.answer
         self._timer: Timer | None = None
         if options.deadline_s is not None:
             seconds = seconds_left(options.deadline_s)
@@ -85,8 +94,10 @@ class GraphRun:
         """Whether the final event was sent."""
         return self._execution.is_ended
 
-    def add_nodes(self, nodes: Sequence[Node]) -> None:
-        """Add validated nodes, and start those whose dependencies are done."""
+    def add_nodes(self, nodes: Sequence[Node], known: Known | None = None) -> None:
+        """Add validated nodes and known outcomes of theirs, and start those whose dependencies are done."""
+        if known:
+            self._known.update(known)
         self._guard(lambda: self._execution.add_nodes(nodes))
 
     def close(self) -> None:
@@ -110,6 +121,15 @@ class GraphRun:
         except Exception as error:
             logger.exception("graph %d failed", self.graph_id)
             self.fail(RequestError(f"{type(error).__name__}: {error}"))
+
+    def _repeat(
+        self, node: Text | Generate | Select, before: TokenSequence, conclude: Callable[[KnownOutcome], None]
+    ) -> bool:
+        outcome = self._known.pop(node.node_id, None)
+        if outcome is not None:
+            conclude(outcome)
+            return True
+        return self._answer is not None and self._answer(node, before, conclude)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, (NodeFinished, NodeFailed)):

@@ -135,6 +135,7 @@ def copied(event: Event, node_id: int, name: str | None) -> Event:
                 event.scores,
                 event.probabilities,
                 event.prompt_logprobs,
+                event.is_replayed,
             )
         case NodeFailed():
             return NodeFailed(event.graph_id, node_id, name, event.error)
