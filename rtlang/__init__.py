@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from rtlang.lang.expr import user as user
     from rtlang.lang.forcing import value as value
     from rtlang.lang.meta import Meta as Meta
+    from rtlang.lang.output_types.form_values import Tag as Tag
     from rtlang.lang.output_types.forms import Indentation as Indentation
     from rtlang.lang.output_types.forms import ebnf as ebnf
     from rtlang.lang.output_types.forms import either as either
@@ -100,6 +101,7 @@ _MODULES = {
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
+    "rtlang.lang.output_types.form_values": "Tag",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",
     "rtlang.lang.output_types.tools": "thoughts tools",

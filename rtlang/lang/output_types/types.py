@@ -351,12 +351,35 @@ def _outlines_type(field: str, given: Any) -> OutputType | None:
         return choice_type(given.items, field)[1]
     if isinstance(given, dsl.String):
         return choice_type([given.value], field)[1]
+    if isinstance(given, dsl.Regex):
+        typed = _outlines_values().get(given.pattern)
+        if typed is not None:
+            return typed
     try:
         return OutputType(Constraint(ConstraintKind.REGEX, dsl.to_regex(given)), _same, is_text=True)
     except (TypeError, NotImplementedError, ValueError) as error:
         raise ParameterError(
             field, given, f"expected an outlines type that can be converted to a regex: {error}"
         ) from error
+
+
+@functools.cache
+def _outlines_values() -> dict[str, OutputType]:
+    """The named types of `outlines` that stand for Python types, by pattern. Dates are those that exist."""
+    from outlines import types as named
+
+    values: tuple[tuple[Any, str, Callable[[str], Any]], ...] = (
+        (named.integer, named.integer.pattern, int),
+        (named.number, named.number.pattern, _read_number),
+        (named.boolean, named.boolean.pattern, lambda text: text == "True"),
+        (named.date, DATE, datetime.date.fromisoformat),
+        (named.time, TIME, datetime.time.fromisoformat),
+        (named.datetime, f"{DATE} {TIME}", datetime.datetime.fromisoformat),
+        (named.uuid4, named.uuid4.pattern, uuid.UUID),
+    )
+    return {
+        term.pattern: OutputType(Constraint(ConstraintKind.REGEX, pattern), parse) for term, pattern, parse in values
+    }
 
 
 def _read_number(text: str) -> float:
