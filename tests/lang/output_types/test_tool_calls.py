@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 import rtlang as rt
+from rtlang.serve.server import running_server
 from tests.support.fake_target import FakeTarget
 from tests.support.tool_templates import HAS_ONE_CALL, TEMPLATES, render
 
@@ -147,6 +148,24 @@ def test_a_tool_without_a_function_cannot_run() -> None:
 def tiny() -> Iterator[rt.Runtime]:
     with rt.Runtime("rtlang:tiny") as runtime:
         yield runtime
+
+
+def test_calls_are_the_same_through_a_socket(tiny: rt.Runtime) -> None:
+    @rt.program
+    def ask(s: rt.State, question: str) -> Any:
+        s += rt.system("Help.", tools=[forecast, fail])
+        s += rt.user(question)
+        s += rt.assistant(rt.gen("call", 90, tools=[forecast, fail], tool_choice="forecast"))
+        s += rt.tool(s["call"].run())
+        s += rt.assistant(rt.gen("answer", 12))
+        return s["call"], s["answer"], s.meta("answer").usage.prompt_tokens
+
+    here = ask.run("Weather in Rome?", runtime=tiny)
+    with running_server(tiny) as url, rt.connect(url) as remote:
+        there = ask.run("Weather in Rome?", runtime=remote)
+    assert here.value == there.value
+    assert here.value[0].function is forecast
+    assert here.graph.nodes[0] == there.graph.nodes[0]
 
 
 @pytest.mark.parametrize("choice", [None, forecast, "forecast", {"name": "forecast"}, "auto"])
