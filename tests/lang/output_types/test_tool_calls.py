@@ -218,3 +218,13 @@ def test_parameters_without_values_name_their_tool(tiny: rt.Runtime, format: str
 
     with pytest.raises(rt.ConstraintError, match=r"tool 'bad': .*generation 'call'"):
         ask.run(runtime=tiny)
+
+
+def test_the_type_of_the_same_tools_is_made_once() -> None:
+    made = [rt.tools([forecast, fail], choice="required") for _ in range(2)]
+    assert made[0] is made[1]
+    assert made[0].for_format is not None
+    assert made[0].for_format("hermes") is made[1].for_format("hermes")
+    assert made[0] is not rt.tools([forecast, fail])
+    assert made[0] is not rt.tools([fail, forecast], choice="required")
+    assert rt.system("x", tools=[forecast]) == rt.system("x", tools=iter([forecast]))
