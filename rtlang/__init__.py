@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
     from rtlang.lang.execution.stream import EndEvent as EndEvent
     from rtlang.lang.execution.stream import ErrorEvent as ErrorEvent
+    from rtlang.lang.execution.stream import PartialEvent as PartialEvent
     from rtlang.lang.execution.stream import Stream as Stream
     from rtlang.lang.execution.stream import TextEvent as TextEvent
     from rtlang.lang.execution.stream import ValueEvent as ValueEvent
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from rtlang.lang.expr import user as user
     from rtlang.lang.forcing import value as value
     from rtlang.lang.meta import Meta as Meta
+    from rtlang.lang.output_types.form_values import Tag as Tag
     from rtlang.lang.output_types.forms import Indentation as Indentation
     from rtlang.lang.output_types.forms import ebnf as ebnf
     from rtlang.lang.output_types.forms import either as either
@@ -104,6 +106,7 @@ _MODULES = {
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
+    "rtlang.lang.output_types.form_values": "Tag",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",
     "rtlang.lang.output_types.tools": "thoughts tools",
@@ -114,7 +117,7 @@ _MODULES = {
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.state": "Forks State",
-    "rtlang.lang.execution.stream": "EndEvent ErrorEvent Stream TextEvent ValueEvent",
+    "rtlang.lang.execution.stream": "EndEvent ErrorEvent PartialEvent Stream TextEvent ValueEvent",
     "rtlang.contract.target": "Target",
     "rtlang.lang.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",

@@ -19,7 +19,7 @@ ShareOf = Callable[[tuple[Part, ...]], float]
 """For a piece of such a text, the share of the instances of a batch that contain it, from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Context:
     """The surroundings of one part of a program's graph.
 
@@ -29,7 +29,7 @@ class Context:
         is_open: whether later parts may follow.
         needed: ids of the nodes whose outcome is read, in this part or an earlier one; None if every node is needed.
         awaited: ids of the nodes that the program waits for; empty if it does not wait.
-        free: texts of this part whose pieces have a free order, by node id.
+        free: texts of this part whose pieces have a free order, by node id; None for none.
         share_of: see `ShareOf`; None if the program is not part of a batch.
         known: nodes of earlier parts, which nodes of this part may equal; those of this part are added.
         keeps_names: whether every named node must stay, because nothing reads the outcome of an equal one for it.
@@ -40,7 +40,7 @@ class Context:
     is_open: bool = False
     needed: Collection[int] | None = None
     awaited: Sequence[int] = ()
-    free: Mapping[int, Pieces] = field(default_factory=dict)
+    free: Mapping[int, Pieces] | None = None
     share_of: ShareOf | None = None
     known: Known | None = None
     keeps_names: bool = False
@@ -88,9 +88,13 @@ class Savings:
     def add(self, later: Savings) -> None:
         """Add the effect on a later part of the same program."""
         for name in _COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(later, name))
-        self.aliases.update(later.aliases)
-        self.orders.update(later.orders)
+            count = getattr(later, name)
+            if count:
+                setattr(self, name, getattr(self, name) + count)
+        if later.aliases:
+            self.aliases.update(later.aliases)
+        if later.orders:
+            self.orders.update(later.orders)
 
     def lines(self, passes: Collection[str]) -> list[str]:
         """One line for each of the passes."""

@@ -77,6 +77,8 @@ def _has_marker_between(before: Sequence[Part], after: Sequence[Part]) -> bool:
 
 def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """The parts with adjacent strings concatenated; the same tuple if there are none."""
+    if len(parts) < 2:
+        return parts
     is_after_text = False
     for part in parts:
         if type(part) is str:

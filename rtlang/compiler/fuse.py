@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rtlang.contract.graph import Generate, RequestGraph, Text, all_nodes, parent_of
+from rtlang.compiler.nodes import flat
+from rtlang.contract.graph import Generate, RequestGraph, Text, parent_of
 
 
 def chains(graph: RequestGraph) -> set[int]:
@@ -11,7 +12,7 @@ def chains(graph: RequestGraph) -> set[int]:
     Both make one completion, and the text between them branches nowhere and waits for no other node.
     """
     children: dict[int, int] = {}
-    for node in all_nodes(graph.nodes):
+    for node in flat(graph.nodes):
         parent = parent_of(node)
         if parent is not None:
             children[parent] = children.get(parent, 0) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from rtlang.contract.graph import (
@@ -15,6 +16,7 @@ from rtlang.contract.graph import (
     Select,
     Switch,
     Text,
+    all_nodes,
     blocks_of,
     parent_of,
 )
@@ -22,7 +24,17 @@ from rtlang.contract.graph import (
 CHARS_PER_TOKEN = 4.0
 """English text in the vocabularies of current models."""
 
+_CONTROL = frozenset((Switch, Repeat))
+_GENERATIONS = frozenset((Generate, Select))
 _NodeT = TypeVar("_NodeT", bound=Any)
+
+
+def flat(nodes: Sequence[Node]) -> Iterable[Node]:
+    """The nodes and those of their blocks, in the order of their ids."""
+    for node in nodes:
+        if type(node) in _CONTROL:
+            return all_nodes(nodes)
+    return nodes
 
 
 def changed(node: _NodeT, **values: Any) -> _NodeT:
@@ -36,13 +48,13 @@ def changed(node: _NodeT, **values: Any) -> _NodeT:
 
 def estimated_tokens(node: Node) -> int:
     """Tokens that a node adds to its sequence at most (a generation) or about (text); a generated value in text counts as 16."""
+    if type(node) is Text:
+        return sum([_part_tokens(part) for part in node.parts])
     match node:
         case Generate():
             return node.params.max_tokens
         case Select():
             return int(max(map(len, node.choices)) / CHARS_PER_TOKEN) + 1
-        case Text():
-            return sum(map(_part_tokens, node.parts))
         case Switch() | Repeat():
             longest = max((_block_tokens(block) for block in blocks_of(node)), default=0)
             return longest * (node.at_most if isinstance(node, Repeat) else 1)
@@ -68,13 +80,13 @@ def generated_tokens(node: Node) -> int:
 
 def is_generation(node: Node) -> bool:
     """Whether the engine computes this node with the model."""
-    return isinstance(node, (Generate, Select))
+    return type(node) in _GENERATIONS
 
 
 def _part_tokens(part: Part) -> int:
-    if isinstance(part, str):
+    if type(part) is str:
         return int(len(part) / CHARS_PER_TOKEN) + 1
-    return 16 if isinstance(part, Ref) else 3
+    return 16 if type(part) is Ref else 3
 
 
 def estimated_prompt_tokens(graph: RequestGraph) -> int:

@@ -12,8 +12,8 @@ from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.fold_text import fold_text, is_constant
 from rtlang.compiler.fuse import chains
 from rtlang.compiler.merge import merge
-from rtlang.compiler.nodes import changed, generated_tokens, is_generation
-from rtlang.compiler.path import paths
+from rtlang.compiler.nodes import changed, estimated_tokens, generated_tokens, is_generation
+from rtlang.compiler.path import Paths, paths
 from rtlang.compiler.prune import ancestors, prune
 from rtlang.compiler.reorder import layout, reorder
 from rtlang.compiler.retain import last_uses
@@ -107,10 +107,20 @@ def _merged(graph: RequestGraph, context: Context, savings: Savings) -> RequestG
 
 def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savings: Savings) -> RequestGraph:
     """The graph with the marks of all passes that mark."""
-    urgent = ancestors(graph.nodes, context.awaited) if context.awaited and "prune" in passes else None
+    awaited = context.awaited
+    generations = [node.node_id for node in graph.nodes if is_generation(node)]
+    is_one = (
+        len(generations) == 1 and graph.nodes[-1].node_id == generations[0] and all(map(_is_text, graph.nodes[:-1]))
+    )
+    if not awaited or "prune" not in passes or (is_one and generations[0] in awaited):
+        urgent = None
+    else:
+        urgent = ancestors(graph.nodes, awaited)
     last = last_uses(graph, is_open=context.is_open, ended=context.ended) if "retain" in passes else ()
-    found = paths(graph) if "path" in passes else None
-    continued = chains(graph) if "fuse" in passes else ()
+    found = None
+    if "path" in passes:
+        found = _path_of_one(graph, generations[0]) if is_one else paths(graph)
+    continued = chains(graph) if "fuse" in passes and not is_one else ()
     marks_constants = "fold" in passes
     savings.last_uses, savings.fused_requests = len(last), len(continued)
     if found is not None:
@@ -126,13 +136,8 @@ def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savi
         elif is_generation(node):
             is_urgent = urgent is None or node_id in urgent
             savings.behind_nodes += not is_urgent
-            marks = Marks(
-                remaining_tokens=0 if found is None else found.behind[node_id],
-                graph_tokens=0 if found is None else found.total,
-                is_last_use=node_id in last,
-                is_urgent=is_urgent,
-                is_continued=node_id in continued,
-            )
+            behind, total = (0, 0) if found is None else (found.behind[node_id], found.total)
+            marks = Marks(behind, total, node_id in last, False, is_urgent, node_id in continued)
             node = changed(node, marks=marks)
         elif isinstance(node, (Switch, Repeat)):
             node = with_blocks(node, lambda block: _marked_block(block, passes))
@@ -144,6 +149,16 @@ def _marked_block(block: Block, passes: Collection[str]) -> Block:
     """The block with marks. It may run several times and its end may be continued, so nothing in it is known to be a last use."""
     graph = _marked(RequestGraph(block.nodes), passes, Context(is_open=True), Savings())
     return Block(graph.nodes, block.end, block.value)
+
+
+def _path_of_one(graph: RequestGraph, node_id: int) -> Paths:
+    """`paths` of texts and one generation at their end, as most parts between graph breaks are."""
+    total = sum(map(estimated_tokens, graph.nodes))
+    return Paths({node_id: 0}, total, total)
+
+
+def _is_text(node: Node) -> bool:
+    return type(node) is Text
 
 
 _CONSTANT = Marks(is_constant=True)

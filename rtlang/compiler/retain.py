@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rtlang.compiler.nodes import is_generation
-from rtlang.contract.graph import RequestGraph, all_nodes, choices_of, parent_of
+from rtlang.compiler.nodes import flat, is_generation
+from rtlang.contract.graph import RequestGraph, choices_of, parent_of
 
 
 def last_uses(graph: RequestGraph, *, is_open: bool = False, ended: Collection[int] = ()) -> set[int]:
@@ -15,7 +15,7 @@ def last_uses(graph: RequestGraph, *, is_open: bool = False, ended: Collection[i
         is_open: whether nodes may follow that continue nodes of this graph.
         ended: nodes that no later node continues although the graph is open.
     """
-    continued = {parent_of(node) for node in all_nodes(graph.nodes)}
+    continued = {parent_of(node) for node in flat(graph.nodes)}
     return {
         node.node_id
         for node in graph.nodes

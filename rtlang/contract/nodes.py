@@ -215,9 +215,12 @@ ValueNode = Apply | Call | Decide
 Node = SequenceNode | ValueNode
 
 
+_VALUE_NODES = frozenset((Apply, Call, Decide))
+
+
 def parent_of(node: Node) -> int | None:
     """The node whose sequence a node continues; None for the first node of a sequence, and for value nodes."""
-    return None if isinstance(node, (Apply, Call, Decide)) else node.parent
+    return None if type(node) in _VALUE_NODES else node.parent  # type: ignore[union-attr]
 
 
 def name_of(node: Node) -> str | None:
@@ -276,6 +279,13 @@ def operands_of(node: Node) -> tuple[Operand, ...]:
 
 def dependencies(node: Node) -> set[int]:
     """Ids of the nodes that must finish before this node can start. A decision starts at once; these are the nodes that it waits for."""
+    if type(node) is Generate or type(node) is Select:  # most nodes, and this is called several times for each
+        return set() if node.parent is None else {node.parent}
+    if type(node) is Text:
+        needed = {part.node_id for part in node.parts if type(part) is Ref}
+        if node.parent is not None:
+            needed.add(node.parent)
+        return needed
     needed = {operand.node_id for operand in operands_of(node) if isinstance(operand, Ref)}
     parent = parent_of(node)
     if parent is not None:

@@ -8,6 +8,7 @@ line.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -182,8 +183,25 @@ def assistant(*pieces: object) -> Expr:
 
 
 def tool(*pieces: object) -> Expr:
-    """A tool message with a tool's result; arguments as for `text`."""
-    return _role("tool", pieces)
+    """A tool message with a tool's result; arguments as for `text`. Dicts, lists and pydantic models are written as JSON.
+
+    Raises:
+        TraceError: as for `text`; also, an argument is not JSON data.
+    """
+    return _role("tool", tuple(_as_json(piece) for piece in pieces))
+
+
+def _as_json(piece: object) -> object:
+    """JSON for plain data and models; other objects unchanged."""
+    dump = getattr(type(piece), "model_dump_json", None)
+    if dump is not None and not isinstance(piece, Value):
+        return dump(piece)
+    if not isinstance(piece, (dict, list)):
+        return piece
+    try:
+        return json.dumps(piece, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TraceError(f"the result of a tool is not JSON data: {error}", user_location()) from error
 
 
 def gen(

@@ -47,6 +47,7 @@ from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
 from rtlang.lang.error_places import OptionsOf, at_generation, rebuilt
 from rtlang.lang.meta import Meta
 from rtlang.lang.output_types.types import OutputType
+from rtlang.lang.partials.shapes import Shape
 from rtlang.lang.values import user_location
 
 Outcome = NodeFinished | RtlangError
@@ -296,6 +297,11 @@ class Recording:
             except ValueParseError as error:
                 self._values[key] = error
         return self._values[key]
+
+    def shape_of(self, node_id: int) -> Shape | None:
+        """The types inside a generation's value; None if its text is not JSON."""
+        kind = self._types.get(node_id)
+        return None if kind is None else kind.shape
 
     def meta_of(self, node_id: int, choice: int) -> Meta:
         """The metadata of an ended node's text. Raises like `text_of`."""

@@ -317,7 +317,7 @@ def needs_of(value: Value) -> tuple[int, ...]:
 
 def text_value(source: Source | None, parts: Sequence[Part], what: str) -> Value:
     """A value whose text is the concatenation of `parts`."""
-    needs = tuple(part.node_id for part in parts if isinstance(part, Ref))
+    needs = tuple([part.node_id for part in parts if type(part) is Ref])
 
     def read() -> str:
         pieces = []

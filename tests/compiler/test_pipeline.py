@@ -41,7 +41,6 @@ def seen(result: rt.Result[Any]) -> Any:
         {name: result[name] for name in result.names},
         result.value,
         result.messages,
-        len(result.breaks),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import rtlang as rt
 from rtlang.contract.errors import ParameterError, TraceError
@@ -97,3 +98,22 @@ def test_wrong_tools_are_refused_where_they_are_written(tools: Any) -> None:
     for make in (rt.system, rt.user):
         with pytest.raises(ParameterError, match=r"tools|name"):
             make("x", tools=tools)
+
+
+def test_results_of_tools_are_written_as_json() -> None:
+    class Price(BaseModel):
+        item: str
+        price: float
+
+    @rt.program
+    def results(s: rt.State) -> None:
+        s += rt.tool({"größe": [1, None]}, " ", [True], Price(item="mug", price=8.5), 3)
+        s += rt.gen("x")
+
+    (text, *_) = results.graph().nodes
+    assert isinstance(text, Text)
+    written = "".join(part for part in text.parts if isinstance(part, str))
+    assert written == '{"größe": [1, null]} [true]{"item":"mug","price":8.5}3'
+    for wrong in ({"x": object()}, [float("nan")]):
+        with pytest.raises(TraceError, match=r"test_expr_tools.py:\d+: the result of a tool is not JSON data"):
+            rt.tool(wrong)

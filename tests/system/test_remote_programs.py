@@ -50,7 +50,7 @@ async def agent(s: rt.State, name: str) -> Any:
 def fails(s: rt.State) -> None:
     left, right = s.fork(2)
     left += rt.gen("broken") + rt.gen("after")
-    right += rt.gen("fine")
+    right += "another " + rt.gen("fine")
 
 
 def facts(result: rt.Result) -> tuple[Any, ...]:

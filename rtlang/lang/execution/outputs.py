@@ -15,7 +15,7 @@ from rtlang.contract.graph import Generate, Select, choices_of, parent_of
 from rtlang.lang.recording import Recording
 from rtlang.lang.state import State
 from rtlang.lang.values import Value, needs_of
-from rtlang.lang.variables import Entry, Plain
+from rtlang.lang.variables import Entry, Generated, Plain
 
 
 def needed_nodes(state: State, returned: object, outputs: Collection[str] | None) -> set[int] | None:
@@ -87,7 +87,7 @@ def _needs(item: Any, seen: set[int]) -> Iterator[int]:
                 if each._sequence.head is not None:
                     yield each._sequence.head
                 todo.extend(each._visible().values())
-            case Entry():
+            case Entry() | Generated():
                 todo.extend((each.value, each.text))
             case Plain():
                 todo.append(each.value)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.lang.output_types import form_values
 from rtlang.lang.output_types.types import TEXT, OutputType, output_type
 from rtlang_grammars import GrammarError, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
 from rtlang_grammars import Indentation as _Indentation
@@ -130,31 +131,35 @@ def lark(
 def sequence(*parts: Any) -> OutputType:
     """A concatenation of parts. A part is a literal string, a compiled regex, a type, a JSON schema as a mapping, or an output type.
 
+    The value is a tuple with one value per part; that of a literal string is the string.
+
     Raises:
         ParameterError: a part is of another kind, or parts with schemas have different styles.
     """
-    given = [_part(part) for part in parts]
-    return _structure(lambda: structures.sequence(*given), parts=parts)
+    given, readers = _parts(parts)
+    return _structure(lambda: structures.sequence(*given), form_values.Sequence(readers), parts=parts)
 
 
 def either(*parts: Any) -> OutputType:
-    """A choice between parts; see `sequence`.
+    """A choice between parts; see `sequence`. The value is that of the chosen part; of the first one that fits, if several do.
 
     Raises:
         ParameterError: there are no parts, or a part is invalid.
     """
-    given = [_part(part) for part in parts]
-    return _structure(lambda: structures.any_of(*given), parts=parts)
+    given, readers = _parts(parts)
+    return _structure(lambda: structures.any_of(*given), form_values.Either(readers), parts=parts)
 
 
 def repeated(part: Any, low: int = 0, high: int | None = None) -> OutputType:
-    """A part repeated `low` to `high` times; see `sequence`.
+    """A part repeated `low` to `high` times; see `sequence`. The value is a list.
 
     Raises:
         ParameterError: the part is invalid, or `low` is greater than `high`.
     """
-    given = _part(part)
-    return _structure(lambda: structures.repeat(given, low, high), part=part, low=low, high=high)
+    given, reader = _part(part)
+    return _structure(
+        lambda: structures.repeat(given, low, high), form_values.Repeated(reader, high), part=part, low=low, high=high
+    )
 
 
 def token(which: str | int) -> OutputType:
@@ -166,7 +171,8 @@ def token(which: str | int) -> OutputType:
     Raises:
         ParameterError: the name is empty, or the ids are malformed.
     """
-    return _structure(lambda: structures.token(which), which=which)
+    name = form_values.Fixed(which) if isinstance(which, str) and not _is_set(which) else form_values.Leaf(None, str)
+    return _structure(lambda: structures.token(which), name, which=which)
 
 
 def tagged(
@@ -178,6 +184,8 @@ def tagged(
     text_behind: bool = True,
 ) -> OutputType:
     """Free text with tagged sections of constrained text, such as tool calls, thoughts or code.
+
+    The value is a list of the free texts, as strings, and of the tags, as `Tag` with `begin`, `value` and `end`.
 
     Args:
         tags: maps the opening of each tag, a string or a `token`, to its content, a part (see `sequence`), and its closing.
@@ -197,9 +205,11 @@ def tagged(
         if not (isinstance(rest, tuple) and len(rest) == 2 and _is_mark(begin) and _is_mark(rest[1])):
             raise ParameterError("tags", {begin: rest}, allowed)
         listed.append((_part(begin), _part(rest[0]), _part(rest[1])))
-    given_triggers = [_part(each) for each in triggers]
+    given_triggers = [_part(each)[0] for each in triggers]
+    tags_given = [(begin[0], part[0], end[0]) for begin, part, end in listed]
     return _structure(
-        lambda: structures.tagged(listed, triggers=given_triggers, low=low, high=high, text_behind=text_behind),
+        lambda: structures.tagged(tags_given, triggers=given_triggers, low=low, high=high, text_behind=text_behind),
+        form_values.Tagged(tuple((begin[1], part[1], end[1]) for begin, part, end in listed)),
         tags=tags,
         low=low,
         high=high,
@@ -212,6 +222,11 @@ def _is_mark(given: Any) -> bool:
     )
 
 
+def _is_set(name: str) -> bool:
+    """Whether the name of a token stands for ids."""
+    return re.fullmatch(r"<\[.*\]>", name) is not None
+
+
 def _split_tag(given: Any) -> tuple[Any, Any]:
     return (given[0], tuple(given[1:])) if isinstance(given, tuple | list) and given else (given, None)
 
@@ -220,7 +235,7 @@ _OPTIONS = {"min": "low", "max": "high", "token": "which", "any_of": "parts"}
 """The names of options by those of the structures."""
 
 
-def _structure(make: Callable[[], Constraint], **options: Any) -> OutputType:
+def _structure(make: Callable[[], Constraint], reader: form_values.Part, **options: Any) -> OutputType:
     """The output type of a structure. Errors name one of the options that it is made from."""
     try:
         constraint = make()
@@ -232,14 +247,20 @@ def _structure(make: Callable[[], Constraint], **options: Any) -> OutputType:
             raise ParameterError(name, options[name], re.sub(r"\bmin\b", "low", said[2])) from error
         name = next(iter(options))
         raise ParameterError(name, options[name], error.reason) from error
-    return OutputType(constraint, str, is_text=True)
+    return OutputType(constraint, form_values.FormReader(reader))
 
 
-def _part(given: Any) -> str | Constraint:
+def _parts(given: Iterable[Any]) -> tuple[list[str | Constraint], tuple[form_values.Part, ...]]:
+    found = [_part(part) for part in given]
+    return [part for part, _ in found], tuple(reader for _, reader in found)
+
+
+def _part(given: Any) -> tuple[str | Constraint, form_values.Part]:
+    """A part as a constraint, and the reader of its value."""
     if isinstance(given, str):
-        return given
+        return given, form_values.Fixed(given)
     if isinstance(given, Constraint):
-        return given
+        return given, form_values.Leaf(given, str)
     if isinstance(given, re.Pattern):
         found = output_type(regex=given)
     elif isinstance(given, Mapping):
@@ -248,4 +269,6 @@ def _part(given: Any) -> str | Constraint:
         found = output_type(type=given)
     if found is TEXT or found.constraint is None:
         raise ParameterError("parts", given, "expected a constrained part, not free text")
-    return found.constraint
+    if isinstance(found.parse, form_values.FormReader):
+        return found.constraint, found.parse.part
+    return found.constraint, form_values.Leaf(found.constraint, found.parse)

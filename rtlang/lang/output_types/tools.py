@@ -6,6 +6,7 @@ The format is that of the runtime's model, unless one is named. So a type is com
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import re
@@ -55,7 +56,7 @@ def tools(
     Raises:
         ParameterError: an argument is invalid; names it.
     """
-    return _tool_type(given, choice, parallel, reasoning, format, lambda reply: reply)
+    return _tool_type(given, choice, parallel, reasoning, format, _whole)
 
 
 def tool_calls(
@@ -68,17 +69,38 @@ def tool_calls(
     choice = "required" if choice is None else choice
     if parallel is not None and not isinstance(parallel, bool):
         raise ParameterError("parallel", parallel, "expected True or False")
-
-    def value(reply: ToolReply) -> ToolReply | ToolCall | list[ToolCall]:
-        if isinstance(choice, str) and choice in ("auto", "none"):
-            return reply
-        return list(reply.calls) if parallel else reply.calls[0]
-
+    allows_content = isinstance(choice, str) and choice in ("auto", "none")
+    value = _whole if allows_content else _all_calls if parallel else _one_call
     return _tool_type(given, choice, bool(parallel), Reasoning.OPTIONAL, None, value)
 
 
-def _tool_type(
-    given: Iterable[Any],
+def _whole(reply: ToolReply) -> ToolReply:
+    return reply
+
+
+def _all_calls(reply: ToolReply) -> list[ToolCall]:
+    return list(reply.calls)
+
+
+def _one_call(reply: ToolReply) -> ToolCall:
+    return reply.calls[0]
+
+
+def _tool_type(given: Any, *options: Any) -> OutputType:
+    """The type of tools. It is made once for the same functions and options, since that takes a millisecond."""
+    given = _as_tuple(given)
+    try:
+        return _cached_tool_type(given, *options)
+    except TypeError:  # a map is not hashable, so not cached
+        return _made_tool_type(given, *options)
+
+
+def _as_tuple(given: Any) -> Any:
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else given
+
+
+def _made_tool_type(
+    given: Any,
     choice: ToolChoice | Callable[..., Any],
     parallel: bool,
     reasoning: str,
@@ -87,8 +109,9 @@ def _tool_type(
 ) -> OutputType:
     listed, functions = _tools(given)
     chosen = _choice(choice, listed)
-    options = {"tools": given, "tool_choice": choice, "reasoning": reasoning, "format": format}
+    options = {"tools": list(given), "tool_choice": choice, "reasoning": reasoning, "format": format}
 
+    @functools.cache
     def resolve(tool_format: str | None) -> OutputType:
         name = format or tool_format or _PLAIN
         constraint = _checked(
@@ -102,6 +125,9 @@ def _tool_type(
         return OutputType(constraint, parse, part_of=lambda pointer: _tool_at(constraint, pointer, listed))
 
     return _resolved_or_later(resolve, format)
+
+
+_cached_tool_type = functools.lru_cache(maxsize=256)(_made_tool_type)
 
 
 def thoughts(*, format: str | None = None, opened: bool = False) -> OutputType:
@@ -142,14 +168,24 @@ def tool_list(given: Iterable[Any] | None) -> str | None:
     """
     if given is None:
         return None
-    listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else given
+    listed = _as_tuple(given)
+    try:
+        return _cached_tool_list(listed)
+    except TypeError:  # a map is not hashable, so not cached
+        return _made_tool_list(listed)
+
+
+def _made_tool_list(listed: Any) -> str:
     made = _tools(listed)[0]
     try:
         return tools_to_text(
             each if isinstance(each, Mapping) else tool for each, tool in zip(listed, made, strict=True)
         )
     except ValueError as error:
-        raise ParameterError("tools", listed, str(error)) from error
+        raise ParameterError("tools", list(listed), str(error)) from error
+
+
+_cached_tool_list = functools.lru_cache(maxsize=256)(_made_tool_list)
 
 
 def _tools(given: Iterable[Any]) -> tuple[tuple[Tool, ...], dict[str, Function]]:

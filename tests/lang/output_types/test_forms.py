@@ -107,8 +107,8 @@ def test_parts_are_texts_patterns_types_schemas_and_forms() -> None:
     kinds = [part if isinstance(part, str) else part.get("kind", sorted(part)) for part in parts]
     assert kinds == ["n=", "regex", "regex", "json_schema", ["any_of"], "gbnf"]
     assert [part["kind"] for part in parts[4]["any_of"]] == ["choice", "json_schema"]
-    assert form.is_text
-    assert form.read("f", "any") == "any"
+    assert not form.is_text
+    assert form.read("f", 'n=12znull{"x": 1, "y": 2}a') == ("n=", 12, "z", None, Point(x=1, y=2), "a")
 
 
 def test_tags_are_given_as_a_mapping_or_a_list() -> None:

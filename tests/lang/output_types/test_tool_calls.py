@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 import rtlang as rt
+from rtlang.serve.server import running_server
 from tests.support.fake_target import FakeTarget
 from tests.support.tool_templates import HAS_ONE_CALL, TEMPLATES, render
 
@@ -149,6 +150,24 @@ def tiny() -> Iterator[rt.Runtime]:
         yield runtime
 
 
+def test_calls_are_the_same_through_a_socket(tiny: rt.Runtime) -> None:
+    @rt.program
+    def ask(s: rt.State, question: str) -> Any:
+        s += rt.system("Help.", tools=[forecast, fail])
+        s += rt.user(question)
+        s += rt.assistant(rt.gen("call", 90, tools=[forecast, fail], tool_choice="forecast"))
+        s += rt.tool(s["call"].run())
+        s += rt.assistant(rt.gen("answer", 12))
+        return s["call"], s["answer"], s.meta("answer").usage.prompt_tokens
+
+    here = ask.run("Weather in Rome?", runtime=tiny)
+    with running_server(tiny) as url, rt.connect(url) as remote:
+        there = ask.run("Weather in Rome?", runtime=remote)
+    assert here.value == there.value
+    assert here.value[0].function is forecast
+    assert here.graph.nodes[0] == there.graph.nodes[0]
+
+
 @pytest.mark.parametrize("choice", [None, forecast, "forecast", {"name": "forecast"}, "auto"])
 def test_a_model_calls_as_chosen(tiny: rt.Runtime, choice: Any) -> None:
     @rt.program
@@ -199,3 +218,13 @@ def test_parameters_without_values_name_their_tool(tiny: rt.Runtime, format: str
 
     with pytest.raises(rt.ConstraintError, match=r"tool 'bad': .*generation 'call'"):
         ask.run(runtime=tiny)
+
+
+def test_the_type_of_the_same_tools_is_made_once() -> None:
+    made = [rt.tools([forecast, fail], choice="required") for _ in range(2)]
+    assert made[0] is made[1]
+    assert made[0].for_format is not None
+    assert made[0].for_format("hermes") is made[1].for_format("hermes")
+    assert made[0] is not rt.tools([forecast, fail])
+    assert made[0] is not rt.tools([fail, forecast], choice="required")
+    assert rt.system("x", tools=[forecast]) == rt.system("x", tools=iter([forecast]))

@@ -19,6 +19,7 @@ from rtlang.model.text.chat import ChatFraming
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 from rtlang_grammars.formats.parsing import parse_output
+from tests.support.texts import SHARED
 from tests.support.tokenizer_kinds import write_tokenizer_kind
 from tests.support.tool_templates import render
 
@@ -247,3 +248,28 @@ def test_tools_that_a_template_does_not_render_are_described_in_the_first_messag
     assert '{"name": ..., "arguments": {...}}' in text
     special = tokenizer.encode("<|user|>", is_start=False, allow_special=True)
     assert list(found.token_ids).count(special[0]) == (0 if template is None else 3), "contents stay plain text"
+
+
+def test_tokens_spell_the_conversation_of_transformers_with_the_tokenizer_of_qwen(tmp_path: Path) -> None:
+    import transformers
+
+    source = SHARED / "tokenizers" / "qwen2"
+    if not source.is_dir():
+        pytest.skip(f"{source} is missing: it has the tokenizer of Qwen 2")
+    for file in source.iterdir():
+        if file.suffix == ".json":
+            (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "chat_template.jinja").write_text(QWEN)
+    tokenizer, library = Tokenizer.from_pretrained(tmp_path), transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    assert tokenizer.tool_format == "hermes"
+    messages, texts = conversation("hermes", 2, with_system=True)
+    parts: list[Part] = []
+    for message, text in zip(messages, texts, strict=True):
+        is_first = not parts
+        parts += [RoleStart(message["role"], tools_to_text(TOOLS) if is_first else None), text, RoleEnd()]
+    found = sequence(tokenizer, parts)
+    expected = library.apply_chat_template(messages, tools=TOOLS, tokenize=True, return_dict=False)
+    # Contents are encoded apart from the framing, so that ".\n\n" is one token less here and there; special tokens are the same.
+    assert library.decode(found.token_ids) == library.decode(expected)
+    specials = {library.convert_tokens_to_ids(name) for name in ("<|im_start|>", "<|im_end|>")}
+    assert [each for each in found.token_ids if each in specials] == [each for each in expected if each in specials]
