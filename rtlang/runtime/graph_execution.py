@@ -24,15 +24,14 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.known import KnownOutcome
 from rtlang.contract.graph import Generate, Node, Select, Text, dependencies, parent_of
+from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.seeds import node_seed
 from rtlang.runtime.selection import select_scores, softmax, token_logprobs
 from rtlang.runtime.token_sequence import TokenSequence, append_text
-
 
 Answer = Callable[[Text | Generate | Select, TokenSequence, Callable[[KnownOutcome], None]], bool]
 """Ends nodes instead of the engine; see `GraphExecution`."""

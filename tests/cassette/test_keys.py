@@ -55,7 +55,9 @@ def test_a_sampled_node_depends_on_the_seed_of_its_run_and_its_id() -> None:
 
 def test_what_a_node_builds_on_counts() -> None:
     def behind(params: SamplingParams, seed: int) -> bytes | None:
-        return key_of(TEXT, Generate(1, 0, "x", params), Text(2, None, (Ref(1),)), Generate(3, 2, "y", GREEDY), seed=seed)
+        return key_of(
+            TEXT, Generate(1, 0, "x", params), Text(2, None, (Ref(1),)), Generate(3, 2, "y", GREEDY), seed=seed
+        )
 
     assert behind(GREEDY, 1) == behind(GREEDY, 2)
     assert len({behind(GREEDY, 1), behind(SAMPLED, 1), behind(SAMPLED, 2)}) == 3
