@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rtlang.cassette.surface import record as record
     from rtlang.cassette.surface import replay as replay
     from rtlang.client.connect import connect as connect
+    from rtlang.contract.budget import Budget as Budget
     from rtlang.contract.config import RuntimeConfig as RuntimeConfig
     from rtlang.contract.config import ServeConfig as ServeConfig
     from rtlang.contract.errors import AbortedError as AbortedError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import RequestError as RequestError
     from rtlang.contract.errors import RtlangError as RtlangError
     from rtlang.contract.errors import SlowConsumerError as SlowConsumerError
+    from rtlang.contract.errors import SpentError as SpentError
     from rtlang.contract.errors import SwitchError as SwitchError
     from rtlang.contract.errors import ToolError as ToolError
     from rtlang.contract.errors import TraceError as TraceError
@@ -96,13 +98,14 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "rtlang.cassette.surface": "record replay",
+    "rtlang.contract.budget": "Budget",
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
     "rtlang.runtime.runtime": "Runtime",
     "rtlang.contract.errors": (
         "AbortedError ApplyError BudgetError CallError CapacityError CassetteError ConfigError ConnectionLostError ConstraintError "
         "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InvalidValueError ModelLoadError "
         "NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError SlowConsumerError "
-        "SwitchError ToolError TraceError ValueParseError"
+        "SpentError SwitchError ToolError TraceError ValueParseError"
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",

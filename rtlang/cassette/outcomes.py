@@ -13,11 +13,18 @@ REPEATED_ERRORS = frozenset(("constraint", "budget", "invalid_value", "context_l
 """Codes of errors that follow from the node alone. All others, such as overloads and deadlines, are tried again."""
 
 
-def is_kept(event: NodeFinished | NodeFailed) -> bool:
-    """Whether an outcome is recorded: a whole result of this run, or an error that would come again."""
+def is_kept(event: NodeFinished | NodeFailed, *, has_budget: bool = False) -> bool:
+    """Whether an outcome is recorded: a whole result of this run, or an error that would come again.
+
+    Where a budget of the run decided, the outcome does not follow from the node.
+    """
     if isinstance(event, NodeFailed):
-        return event.error.code in REPEATED_ERRORS
-    return not event.is_replayed and all(str(each.finish_reason) != "cancelled" for each in event.completions)
+        return event.error.code in REPEATED_ERRORS and not (has_budget and event.error.code == "budget")
+    return (
+        not event.is_replayed
+        and event.max_tokens is None
+        and all(str(each.finish_reason) != "cancelled" for each in event.completions)
+    )
 
 
 def to_stored(event: NodeFinished | NodeFailed, deltas: list[TextDelta]) -> Any:

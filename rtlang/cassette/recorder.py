@@ -15,6 +15,7 @@ from typing import Any, Self
 from rtlang.cassette.file import CassetteFile
 from rtlang.cassette.keys import Keys, digest, graph_digest
 from rtlang.cassette.outcomes import from_stored, is_kept, to_stored
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import CassetteError, ParameterError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph, Text
@@ -110,6 +111,7 @@ class Recorder:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        budget: Budget | None = None,
     ) -> RecordedRun:
         """See `Target.submit`.
 
@@ -123,8 +125,10 @@ class Recorder:
         self._recorded.file.begin(identity_of(self._target))
         given = dict(inputs or {})
         options: dict[str, Any] = {"inputs": given, "is_open": is_open, "priority": priority, "deadline_s": deadline_s}
+        if budget is not None:
+            options["budget"] = budget
         with self._recorded.seed_of(graph, given) if seed is None else nullcontext(seed) as seed:
-            run = RecordedRun(self, listener, Keys(given, seed))
+            run = RecordedRun(self, listener, Keys(given, seed), has_budget=budget is not None)
             known = run.add(graph.nodes)
             if takes_known(self._target):
                 options["known"] = known
@@ -151,7 +155,8 @@ class Recorder:
 class RecordedRun:
     """A graph of a `Recorder`; see `rtlang.contract.target.GraphRun`."""
 
-    def __init__(self, recorder: Recorder, listener: Listener, keys: Keys) -> None:
+    def __init__(self, recorder: Recorder, listener: Listener, keys: Keys, *, has_budget: bool) -> None:
+        self._has_budget = has_budget
         self._recorder, self._listener, self._keys = recorder, listener, keys
         self._key_of: dict[int, bytes] = {}
         self._deltas: dict[int, list[TextDelta]] = {}
@@ -194,7 +199,7 @@ class RecordedRun:
             key = self._key_of.get(event.node_id)
             if isinstance(event, NodeFinished) and event.is_replayed:
                 self._recorder.num_replayed += 1
-            elif key is not None and is_kept(event):
+            elif key is not None and is_kept(event, has_budget=self._has_budget):
                 self._recorder.keep(key, event, deltas)
         self._listener(event)
 

@@ -29,6 +29,7 @@ from rtlang.client.remote_run import (
     ServerConnection,
     in_batches,
 )
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     AbortedError,
     ConnectionLostError,
@@ -113,6 +114,7 @@ class RemoteRuntime:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        budget: Budget | None = None,
     ) -> RemoteGraphRun:
         """Run a graph on the server; see `rtlang.contract.target.Target`. Waits until the server has accepted it.
 
@@ -126,6 +128,8 @@ class RemoteRuntime:
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
         if seed is not None:
             body["seed"] = seed
+        if budget is not None:
+            body["budget"] = budget.to_plain()
         message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
         if self._resume_s is not None:
             message |= {"detach_ms": max(1, round(self._resume_s * 1000)), "idem": secrets.token_hex(16)}

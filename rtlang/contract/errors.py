@@ -139,6 +139,16 @@ class BudgetError(ConstraintError):
         self.max_tokens, self.needed = max_tokens, needed
 
 
+class SpentError(RequestError):
+    """The budget of the run has nothing left for this generation. Names the limit (tokens, seconds or computed) and its value."""
+
+    code = "spent"
+
+    def __init__(self, limit: str, value: float) -> None:
+        super().__init__(f"the budget of the run is spent: {limit} = {value:g}")
+        self.limit, self.value = limit, value
+
+
 class InvalidValueError(RequestError):
     """A generated value violates a keyword that masks cannot enforce, in all `num_attempts` attempts. Stores the text of the last one."""
 

@@ -68,6 +68,7 @@ class NodeFinished:
         scores: for a select, the score of each choice by its method, in order.
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
         is_replayed: whether the outcome was recorded in an earlier run, so that nothing was computed now.
+        max_tokens: the limit of each completion, where the budget of the run lowered it.
     """
 
     graph_id: int
@@ -80,6 +81,7 @@ class NodeFinished:
     probabilities: tuple[float, ...] | None = None
     prompt_logprobs: tuple[TokenLogprob, ...] | None = None
     is_replayed: bool = False
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

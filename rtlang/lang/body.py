@@ -101,3 +101,30 @@ class Body:
             return await self.function(*self.receiver, state, *self.args, **self.kwargs)
         finally:
             _current_state.reset(token)
+
+
+def has_receiver(positional: list[inspect.Parameter]) -> bool:
+    """Whether an instance stands in front of the state: by name, or because the second parameter is annotated as the state."""
+    first, *others = positional
+    if _is_state(first.annotation):
+        return False
+    return first.name in ("self", "cls") or any(_is_state(each.annotation) for each in others[:1])
+
+
+def _is_state(annotation: object) -> bool:
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return text.rpartition(".")[2] == "State"
+
+
+def drive(body: Body, state: Any) -> Any:
+    """Run a coroutine body that must not wait; returns what it returns."""
+    coroutine: Any = body.call_async(state)
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    waiting = coroutine.cr_await
+    frame = getattr(waiting, "cr_frame", None)
+    where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
+    coroutine.close()
+    raise TraceError(f"{body.name} awaits an object outside the graph, which cannot be recorded ahead of time", where)

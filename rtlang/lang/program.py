@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, Self, TypeVa
 
 from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.pipeline import Passes, chosen_passes, compile_graph
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, TraceError
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
-from rtlang.lang.body import Body, current_state, is_coroutine_function, name_of
+from rtlang.lang.body import Body, current_state, drive, has_receiver, is_coroutine_function, name_of
 from rtlang.lang.execution import batch, run
 from rtlang.lang.execution.outputs import needed_nodes
 from rtlang.lang.execution.result import Result
@@ -56,8 +57,8 @@ class Recorded:
 class Program(Generic[P, R_co]):
     """A function that records a request graph, with zero or more bound arguments.
 
-    The keywords runtime, params, priority, deadline_s, passes, outputs and on_error of `run` and similar methods are options of the run.
-    Pass parameters of the function with these names by position or with `bind`.
+    The keywords runtime, params, priority, deadline_s, passes, outputs, budget and on_error of `run` and similar methods are options of
+    the run. Pass parameters of the function with these names by position or with `bind`.
 
     `Program[[str], int]` takes a string and returns an integer. Type checkers check the arguments of a run that has no options; with
     options beside them only the options are checked, because no signature can hold both. `with_options(...)` keeps both checked.
@@ -92,6 +93,8 @@ class Program(Generic[P, R_co]):
     @overload
     def run(self, *args: Any, outputs: Collection[str], **others: Any) -> Result[R_co]: ...
     @overload
+    def run(self, *args: Any, budget: Budget, **others: Any) -> Result[R_co]: ...
+    @overload
     def run(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
     def run(  # type: ignore[misc]
         self,
@@ -102,6 +105,7 @@ class Program(Generic[P, R_co]):
         deadline_s: float | None = None,
         passes: Passes | None = None,
         outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
         **kwargs: Any,
     ) -> Result[R_co]:
@@ -115,6 +119,7 @@ class Program(Generic[P, R_co]):
             deadline_s: seconds after which the run fails with DeadlineError.
             passes: the passes of the compiler: True (the default) for all, False for none, or names, where `-name` leaves one out.
             outputs: names of the variables to generate, besides the returned value and what the body reads; default: all.
+            budget: what all nodes of the run may spend together.
             on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
         Raises:
             TypeError: an argument is missing.
@@ -129,6 +134,7 @@ class Program(Generic[P, R_co]):
             deadline_s=deadline_s,
             passes=passes,
             outputs=outputs,
+            budget=budget,
             on_error=on_error,
         )
         return run.run(self._body.bound(args, kwargs), **options)
@@ -148,6 +154,8 @@ class Program(Generic[P, R_co]):
     @overload
     async def arun(self, *args: Any, outputs: Collection[str], **others: Any) -> Result[R_co]: ...
     @overload
+    async def arun(self, *args: Any, budget: Budget, **others: Any) -> Result[R_co]: ...
+    @overload
     async def arun(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
     async def arun(  # type: ignore[misc]
         self,
@@ -158,6 +166,7 @@ class Program(Generic[P, R_co]):
         deadline_s: float | None = None,
         passes: Passes | None = None,
         outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
         **kwargs: Any,
     ) -> Result[R_co]:
@@ -169,6 +178,7 @@ class Program(Generic[P, R_co]):
             deadline_s=deadline_s,
             passes=passes,
             outputs=outputs,
+            budget=budget,
             on_error=on_error,
         )
         return await run.arun(self._body.bound(args, kwargs), **options)
@@ -183,6 +193,7 @@ class Program(Generic[P, R_co]):
         deadline_s: float | None = None,
         passes: Passes | None = None,
         outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
         progress: bool | Callable[[int, int], None] = False,
         max_threads: int = batch.MAX_THREADS,
@@ -206,6 +217,7 @@ class Program(Generic[P, R_co]):
             deadline_s=deadline_s,
             passes=passes,
             outputs=outputs,
+            budget=budget,
             on_error=on_error,
         )
         options["on_error"] = on_error or self._options.get("on_error") or "result"
@@ -226,6 +238,8 @@ class Program(Generic[P, R_co]):
     @overload
     def stream(self, *args: Any, outputs: Collection[str], **others: Any) -> Stream[R_co]: ...
     @overload
+    def stream(self, *args: Any, budget: Budget, **others: Any) -> Stream[R_co]: ...
+    @overload
     def stream(self, *args: Any, on_error: OnError, **others: Any) -> Stream[R_co]: ...
     def stream(  # type: ignore[misc]
         self,
@@ -236,6 +250,7 @@ class Program(Generic[P, R_co]):
         deadline_s: float | None = None,
         passes: Passes | None = None,
         outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
         **kwargs: Any,
     ) -> Stream[R_co]:
@@ -251,6 +266,7 @@ class Program(Generic[P, R_co]):
             deadline_s=deadline_s,
             passes=passes,
             outputs=outputs,
+            budget=budget,
             on_error=on_error,
         )
         return Stream(self._body.bound(args, kwargs), **options)
@@ -286,6 +302,7 @@ class Program(Generic[P, R_co]):
         *,
         passes: Passes | None = None,
         outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         keeps_names: bool = True,
     ) -> Recorded:
         """Record without a runtime up to the first graph break, and compile.
@@ -300,7 +317,7 @@ class Program(Generic[P, R_co]):
         recording = Recording(AheadOfTime(body.is_async), options["params"])
         state, returned, error = State(recording), None, None
         try:
-            returned = _drive(body, state) if body.is_async else body.call(state)
+            returned = drive(body, state) if body.is_async else body.call(state)
         except Exception as caught:
             error = caught
         recording.close()
@@ -337,6 +354,7 @@ class Program(Generic[P, R_co]):
         deadline_s: float | None = None,
         passes: Passes | None = None,
         outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
     ) -> Self:
         """The program with these options for its runs; options of a run itself override them. See `run`.
@@ -351,6 +369,7 @@ class Program(Generic[P, R_co]):
             "deadline_s": deadline_s,
             "passes": passes,
             "outputs": outputs,
+            "budget": budget,
             "on_error": on_error,
         }
         options = {**self._options, **{name: value for name, value in given.items() if value is not None}}
@@ -462,6 +481,7 @@ _DEFAULTS = {
     "deadline_s": None,
     "passes": True,
     "outputs": None,
+    "budget": None,
     "on_error": "raise",
 }
 
@@ -557,7 +577,7 @@ def program(function: Any) -> Any:
         raise TraceError(
             f"{name_of(function)}() has no parameter; the first parameter must be the state", user_location()
         )
-    if is_static or not (is_of_class or _has_receiver(positional)):
+    if is_static or not (is_of_class or has_receiver(positional)):
         return _made(Body(function))
     if len(positional) < 2 and positional[0].kind is not inspect.Parameter.VAR_POSITIONAL:
         raise TraceError(
@@ -570,30 +590,3 @@ def program(function: Any) -> Any:
 
 def _made(body: Body, options: Mapping[str, Any] | None = None) -> Any:
     return AsyncProgram(body, options) if body.is_async else Program(body, options)
-
-
-def _has_receiver(positional: list[inspect.Parameter]) -> bool:
-    """Whether an instance stands in front of the state: by name, or because the second parameter is annotated as the state."""
-    first, *others = positional
-    if _is_state(first.annotation):
-        return False
-    return first.name in ("self", "cls") or any(_is_state(each.annotation) for each in others[:1])
-
-
-def _is_state(annotation: object) -> bool:
-    text = annotation if isinstance(annotation, str) else ""
-    return annotation is State or text.rpartition(".")[2] == "State"
-
-
-def _drive(body: Body, state: State) -> Any:
-    """Run a coroutine body that must not wait; returns what it returns."""
-    coroutine: Any = body.call_async(state)
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
-    waiting = coroutine.cr_await
-    frame = getattr(waiting, "cr_frame", None)
-    where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
-    coroutine.close()
-    raise TraceError(f"{body.name} awaits an object outside the graph, which cannot be recorded ahead of time", where)

@@ -110,6 +110,8 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
                 end["prompt_logprobs"] = _logprobs_to_wire(event.prompt_logprobs)
             if event.is_replayed:
                 end["replayed"] = True
+            if event.max_tokens is not None:
+                end["max_tokens"] = event.max_tokens
             return end
         case NodeFailed():
             failed = {"t": "event", "s": stream, "n": event.node_id, "e": "error", "name": event.name}
@@ -156,6 +158,7 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
                 optional(_floats_from_wire, message, "probabilities"),
                 optional(_logprobs_from_wire, message, "prompt_logprobs"),
                 message.get("replayed") is True,
+                optional(check_int, message, "max_tokens", 0, MAX_ID),
             )
         case "event", "error":
             node_id, name = check_int(message, "n", 0, MAX_ID), optional(check_str, message, "name")

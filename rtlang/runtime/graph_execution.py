@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rtlang.contract.errors import DependencyError, RequestError, RtlangError
+from rtlang.contract.budget import Budget
+from rtlang.contract.errors import DependencyError, RequestError, RtlangError, SpentError
 from rtlang.contract.events import (
     Completion,
     Event,
@@ -29,6 +30,7 @@ from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang.runtime.purse import Purse
 from rtlang.runtime.seeds import node_seed
 from rtlang.runtime.selection import select_scores, softmax, token_logprobs
 from rtlang.runtime.token_sequence import TokenSequence, append_text
@@ -79,6 +81,7 @@ class GraphExecution:
         seed: determines, with the id of the node, the seed of a generation without one.
         answer: called with each text, generate and select node that starts, its prompt and a function that ends it; returns whether it
             ends the node, now or later, instead of the engine.
+        budget: what the nodes may spend together.
     """
 
     def __init__(
@@ -96,8 +99,10 @@ class GraphExecution:
         is_open: bool,
         seed: int = 0,
         answer: Answer | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self._answer = answer
+        self._purse = None if budget is None else Purse(budget)
         self.graph_id = graph_id
         self.is_open = is_open
         self.is_ended = False
@@ -144,6 +149,15 @@ class GraphExecution:
         self._listener(GraphFailed(self.graph_id, error))
         self._on_end()
 
+    def spend_time(self) -> None:
+        """End all generations that run, because the time of the budget is over."""
+        purse = self._purse
+        if purse is None or self.is_ended:
+            return
+        purse.is_late = True
+        for work in list(self._work.values()):
+            self._fail_node(self._nodes[work.node.node_id], SpentError("seconds", purse.budget.seconds or 0.0))
+
     # -- nodes
 
     def _drain(self) -> None:
@@ -152,7 +166,7 @@ class GraphExecution:
             return
         self._is_draining = True
         while self._ready and not self.is_ended:
-            node = self._nodes[self._ready.pop()]
+            node = self._nodes[self._next_ready()]
             cause = next((i for i in sorted(dependencies(node)) if i in self._errors), None)
             if cause is not None:
                 self._fail_node(node, self._dependency_error(cause))
@@ -166,6 +180,14 @@ class GraphExecution:
         self._is_draining = False
         if not self.is_open and not self._work and not self.is_ended and len(self._nodes) == self._num_ended():
             self._finish()
+
+    def _next_ready(self) -> int:
+        """The node to start next. With a budget generations come last, so that those that start together share what is left."""
+        if self._purse is not None:
+            for index in range(len(self._ready) - 1, -1, -1):
+                if not isinstance(self._nodes[self._ready[index]], Generate):
+                    return self._ready.pop(index)
+        return self._ready.pop()
 
     def _num_ended(self) -> int:
         return len(self._sequences) + len(self._errors)
@@ -197,11 +219,19 @@ class GraphExecution:
                 )
                 self._end_node(node, after, ())
             case Generate():
-                self._start_generate(node, before)
+                self._start_generate(self._affordable(node), before)
             case Select():
                 self._start_select(node, before)
             case _:
                 raise RequestError(f"{type(node).__name__.lower()} nodes are not executed by this runtime")
+
+    def _affordable(self, node: Generate) -> Generate:
+        """The node with the tokens that the budget has for it."""
+        if self._purse is None:
+            return node
+        waiting = (self._nodes[node_id] for node_id in self._ready)
+        others = sum(other.params.n for other in waiting if isinstance(other, Generate))
+        return self._purse.lowered(node, node.params.n + others)
 
     def _conclude(self, node: Node, before: TokenSequence, outcome: KnownOutcome) -> None:
         """End a node with an outcome that was not computed for it."""
@@ -230,6 +260,8 @@ class GraphExecution:
         if work is not None:
             for request in work.requests:
                 self._abort(request)
+            if self._purse is not None:
+                self._purse.spend(node.node_id, _usage_of(work.requests))
         self._errors[node.node_id] = error
         name = None if isinstance(node, Text) else node.name
         self._listener(NodeFailed(self.graph_id, node.node_id, name, error))
@@ -338,12 +370,14 @@ class GraphExecution:
         prompt_logprobs: tuple[TokenLogprob, ...] | None = None,
     ) -> None:
         requests = work.requests
-        usage = Usage(
-            sum(request.num_prompt_tokens for request in requests),
-            sum(request.num_cached_tokens for request in requests),
-            sum(request.num_output_tokens for request in requests),
-        )
+        usage = _usage_of(requests)
         self._usage = self._usage + usage
+        max_tokens = None
+        if self._purse is not None:
+            self._purse.spend(node.node_id, usage)
+            asked = self._nodes[node.node_id]
+            if isinstance(node, Generate) and isinstance(asked, Generate) and node.params != asked.params:
+                max_tokens = node.params.max_tokens
         now = self._clock()
         timing = Timing(
             _since(work.started, (request.first_step_time for request in requests), now),
@@ -361,6 +395,7 @@ class GraphExecution:
                 scores,
                 probabilities,
                 prompt_logprobs,
+                max_tokens=max_tokens,
             )
         )
 
@@ -425,6 +460,14 @@ class GraphExecution:
         self._listener(TextDelta(self.graph_id, node.node_id, 0, text, tokens))
         self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
         self._end_node(node, self._begun(before).followed_by(tokens), (text,))
+
+
+def _usage_of(requests: Sequence[Request]) -> Usage:
+    return Usage(
+        sum(request.num_prompt_tokens for request in requests),
+        sum(request.num_cached_tokens for request in requests),
+        sum(request.num_output_tokens for request in requests),
+    )
 
 
 def _since(start: float, times: Iterable[float | None], now: float) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, DeadlineError, RequestError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph import Generate, Node, Select, Text
@@ -38,6 +39,7 @@ class RunOptions:
     seed: int
     known: dict[int, KnownOutcome] = field(default_factory=dict)
     answer: Answer | None = None
+    budget: Budget | None = None
 
 
 class GraphRun:
@@ -81,6 +83,7 @@ class GraphRun:
             is_open=options.is_open,
             seed=options.seed,
             answer=self._repeat,
+            budget=options.budget,
         )
         self._known, self._answer = options.known, options.answer
         self._timer: Timer | None = None
@@ -88,6 +91,11 @@ class GraphRun:
             seconds = seconds_left(options.deadline_s)
             expire = partial(self.fail, DeadlineError(f"the deadline of {seconds:g} s has passed"))
             self._timer = loop.call_at(self._arrival + seconds, expire)
+        self._budget_timer: Timer | None = None
+        if options.budget is not None and options.budget.seconds is not None:
+            seconds = seconds_left(options.budget.seconds)
+            spend = partial(self._guard, self._execution.spend_time)
+            self._budget_timer = loop.call_at(self._arrival + seconds, spend)
 
     @property
     def is_ended(self) -> bool:
@@ -179,8 +187,9 @@ class GraphRun:
 
     def _end(self) -> None:
         self._on_end(self.graph_id)
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._budget_timer):
+            if timer is not None:
+                timer.cancel()
 
 
 def notify(listener: Listener, event: Event) -> bool:

@@ -19,6 +19,7 @@ from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any
 
+from rtlang.contract.budget import Budget
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError
 from rtlang.contract.events import Event, GraphFailed
@@ -159,6 +160,7 @@ class Runtime:
         deadline_s: float | None = None,
         seed: int | None = None,
         known: Known | None = None,
+        budget: Budget | None = None,
     ) -> LocalGraphRun:
         """See `ResumableTarget.submit`."""
         graph.validate()
@@ -193,7 +195,13 @@ class Runtime:
                 listener,
                 share,
                 RunOptions(
-                    given, is_open, priority, deadline_s, new_run_seed() if seed is None else seed, dict(known or {})
+                    given,
+                    is_open,
+                    priority,
+                    deadline_s,
+                    new_run_seed() if seed is None else seed,
+                    dict(known or {}),
+                    budget=budget,
                 ),
                 loop=loop,
                 runner=self._runner,

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph
@@ -64,6 +65,7 @@ class Submit:
     resume_timeout_s: float | None = None
     key: OpenKey | None = None
     seed: int | None = None
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,4 +363,5 @@ class Connection:
             message.resume_timeout_s,
             message.key,
             optional(check_int, body, "seed", 0, MAX_SEED),
+            None if body.get("budget") is None else Budget.from_plain(body["budget"]),
         )

@@ -103,6 +103,7 @@ class Streams:
                 priority=action.priority,
                 deadline_s=action.deadline_s,
                 seed=action.seed,
+                **({} if action.budget is None else {"budget": action.budget}),
             )
         except BaseException:
             if resumable is not None:

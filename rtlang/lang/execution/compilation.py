@@ -136,6 +136,7 @@ def copied(event: Event, node_id: int, name: str | None) -> Event:
                 event.probabilities,
                 event.prompt_logprobs,
                 event.is_replayed,
+                event.max_tokens,
             )
         case NodeFailed():
             return NodeFailed(event.graph_id, node_id, name, event.error)

@@ -16,6 +16,7 @@ from typing import Any
 
 from rtlang.compiler.context import Savings, ShareOf
 from rtlang.compiler.pipeline import Passes, chosen_passes
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     AbortedError,
     DeadlineError,
@@ -23,10 +24,11 @@ from rtlang.contract.errors import (
     OverloadError,
     ParameterError,
     RtlangError,
+    SpentError,
     TraceError,
 )
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.graph import Node, Text
+from rtlang.contract.graph import Generate, Node, Text
 from rtlang.contract.params import SamplingParams, Usage, check_run_options, seconds_left
 from rtlang.contract.target import GraphRun, Target
 from rtlang.lang.execution.compilation import Compilation, EventCopies
@@ -43,6 +45,7 @@ def check_options(
     deadline_s: object = None,
     passes: Any = True,
     outputs: object = None,
+    budget: object = None,
 ) -> None:
     """Raise ParameterError unless these are valid options of a run."""
     check_run_options(priority, deadline_s)
@@ -50,6 +53,8 @@ def check_options(
     checked_outputs(outputs)
     if params is not None and not isinstance(params, SamplingParams):
         raise ParameterError("params", params, "expected rt.Sampling(...)")
+    if budget is not None and not isinstance(budget, Budget):
+        raise ParameterError("budget", budget, "expected rt.Budget(...)")
 
 
 def checked_outputs(outputs: object) -> frozenset[str] | None:
@@ -77,6 +82,7 @@ class Session:
         deadline_s: seconds from now after which the run ends with DeadlineError.
         passes: the passes of the compiler to use; see `rtlang.compiler.pipeline`.
         outputs: names of the variables that are read; None for all.
+        budget: what all nodes may spend together.
         share_of: for a batch, the share of its runs that contain a piece of text whose order is free.
         on_event: called with every event of the graph, on the runtime's thread.
         on_end: called once when `final` is set, from any thread.
@@ -94,13 +100,15 @@ class Session:
         deadline_s: float | None = None,
         passes: Passes = True,
         outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         share_of: ShareOf | None = None,
         on_event: Callable[[Event], None] | None = None,
         on_end: Callable[[], None] | None = None,
         on_wait: Callable[[], None] | None = None,
         on_overload: Callable[[OverloadError], bool] | None = None,
     ) -> None:
-        check_options(params, priority, deadline_s)
+        check_options(params, priority, deadline_s, budget=budget)
+        self._budget: dict[str, Any] = {} if budget is None else {"budget": budget}
         self.is_async = is_async
         self.recording = Recording(self, params)
         self.final: GraphFinished | RtlangError | None = None
@@ -133,6 +141,17 @@ class Session:
             return self.final.usage
         finished = [event.usage for event in list(self._outcomes.values()) if isinstance(event, NodeFinished)]
         return sum(finished, Usage())
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """Names of the generations that the budget of the run left fewer tokens than they asked for, or none."""
+        names = []
+        for node_id, outcome in sorted(self._outcomes.items()):
+            was_lowered = isinstance(outcome, NodeFinished) and outcome.max_tokens is not None
+            node = self.recording.nodes[node_id] if was_lowered or isinstance(outcome, SpentError) else None
+            if isinstance(node, Generate) and node.name is not None:
+                names.append(node.name)
+        return tuple(dict.fromkeys(names))
 
     # Driver
 
@@ -255,6 +274,7 @@ class Session:
                         is_open=not is_last,
                         priority=self._priority,
                         deadline_s=None if self.deadline is None else max(self.deadline - time.monotonic(), 1e-3),
+                        **self._budget,
                     )
                 elif is_last:
                     self._end(GraphFinished(0, {}, Usage()))
