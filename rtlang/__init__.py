@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rtlang.contract.params import SelectMethod as SelectMethod
     from rtlang.contract.params import Usage as Usage
     from rtlang.contract.target import Target as Target
+    from rtlang.lang.decorator import program as program
     from rtlang.lang.execution.explain import Explanation as Explanation
     from rtlang.lang.execution.explain import explain as explain
     from rtlang.lang.execution.result import Result as Result
@@ -87,7 +88,6 @@ if TYPE_CHECKING:
     from rtlang.lang.output_types.tools import thoughts as thoughts
     from rtlang.lang.output_types.tools import tools as tools
     from rtlang.lang.program import Program as Program
-    from rtlang.lang.program import program as program
     from rtlang.lang.state import Forks as Forks
     from rtlang.lang.state import State as State
     from rtlang.lang.values import Value as Value
@@ -113,7 +113,8 @@ _MODULES = {
     "rtlang.contract.graph": "RequestGraph",
     "rtlang.lang.forcing": "value",
     "rtlang.lang.meta": "Meta",
-    "rtlang.lang.program": "Program program",
+    "rtlang.lang.decorator": "program",
+    "rtlang.lang.program": "Program",
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.state": "Forks State",
