@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from rtlang.contract.params import SelectMethod as SelectMethod
     from rtlang.contract.params import Usage as Usage
     from rtlang.contract.target import Target as Target
+    from rtlang.lang.composing import format as format
+    from rtlang.lang.composing import join as join
+    from rtlang.lang.composing import length as length
     from rtlang.lang.decorator import program as program
     from rtlang.lang.execution.explain import Explanation as Explanation
     from rtlang.lang.execution.explain import explain as explain
@@ -111,6 +114,7 @@ _MODULES = {
     "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",
     "rtlang.lang.output_types.tools": "thoughts tools",
     "rtlang.contract.graph": "RequestGraph",
+    "rtlang.lang.composing": "format join length",
     "rtlang.lang.forcing": "value",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.decorator": "program",

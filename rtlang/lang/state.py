@@ -170,7 +170,8 @@ class State:
     def messages(self) -> Any:
         """The chat so far, lazily: a list of {"role": ..., "content": ...}. Text outside messages is not included."""
         sequence, head, text_of = self._sequence, self._sequence.head, self._recording.text_of
-        needs = tuple(part.node_id for part in sequence.parts(None, settles=False) if isinstance(part, Ref))
+        parts = sequence.parts(None, settles=False)
+        needs = self._recording.needs_of([part.node_id for part in parts if isinstance(part, Ref)])
 
         def read() -> list[dict[str, str]]:
             # Not before it is read: texts with a free order settle when they are submitted.
@@ -213,12 +214,22 @@ class State:
             if isinstance(piece, str):
                 parts.append(piece)
             elif source_of(piece) in (None, self._recording):
-                parts.extend(parts_of(piece))
+                found = parts_of(piece, self._recording)
+                parts.extend(self._waited_for(piece) if found is None else found)
             else:
                 raise TraceError(
                     f"{piece!r} belongs to another run; pass its text instead, such as str(value)", user_location()
                 )
         return parts
+
+    def _waited_for(self, value: Value) -> list[Part]:
+        """The text of a value that must be waited for. What Python finds in data, such as None, must be something that text is made of."""
+        actual = value._rt_real("use of a non-text value in text")
+        if value._rt_lazy is None:  # usage, messages, ...
+            return [str(actual)]
+        made = as_expr(actual, f"the value of {value._rt_what}")
+        assert isinstance(made, exprs.Pieces)
+        return self._parts(made)
 
     def _record_gen(self, gen: exprs.Gen) -> None:
         key = self._new_key(gen.name)

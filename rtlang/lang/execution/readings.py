@@ -93,8 +93,8 @@ class RunReadings:
         kept: list[Part] = []
         for part in self._state._sequence.parts(None):
             if isinstance(part, Ref):
-                outcome = self._recording.driver.outcome(part.node_id)
-                if not isinstance(outcome, NodeFinished):
+                needs = self._recording.needs_of((part.node_id,))
+                if not all(isinstance(self._recording.driver.outcome(each), NodeFinished) for each in needs):
                     break
             kept.append(part)
         return kept
