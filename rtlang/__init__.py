@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.stream import EndEvent as EndEvent
     from rtlang.lang.execution.stream import ErrorEvent as ErrorEvent
     from rtlang.lang.execution.stream import PartialEvent as PartialEvent
+    from rtlang.lang.execution.stream import ReasoningEvent as ReasoningEvent
     from rtlang.lang.execution.stream import Stream as Stream
     from rtlang.lang.execution.stream import TextEvent as TextEvent
     from rtlang.lang.execution.stream import ValueEvent as ValueEvent
@@ -122,7 +123,7 @@ _MODULES = {
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.state": "Forks State",
-    "rtlang.lang.execution.stream": "EndEvent ErrorEvent PartialEvent Stream TextEvent ValueEvent",
+    "rtlang.lang.execution.stream": "EndEvent ErrorEvent PartialEvent ReasoningEvent Stream TextEvent ValueEvent",
     "rtlang.contract.target": "Target",
     "rtlang.lang.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",

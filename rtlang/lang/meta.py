@@ -24,6 +24,8 @@ class Meta:
         scores: for a select, the score of each choice by its method.
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
         is_replayed: whether the outcome was read from a recording (`rt.record`), so that nothing was computed.
+        reasoning: the reasoning before the text without its marks, if the generation had `reasoning`.
+        reasoning_tokens: its number of tokens, marks included; they are not part of `usage`.
     """
 
     finish_reason: FinishReason
@@ -36,6 +38,8 @@ class Meta:
     scores: dict[str, float] | None = None
     probabilities: dict[str, float] | None = None
     is_replayed: bool = False
+    reasoning: str | None = None
+    reasoning_tokens: int = 0
 
     @classmethod
     def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rtlang.compiler.context import Pieces
@@ -52,6 +52,7 @@ from rtlang.contract.pure_functions import text_of_plain
 from rtlang.lang.error_places import OptionsOf, at_generation, rebuilt
 from rtlang.lang.meta import Meta
 from rtlang.lang.operations import Lazy, Operation, Term, parsed
+from rtlang.lang.output_types.tools import thoughts
 from rtlang.lang.output_types.types import OutputType
 from rtlang.lang.output_types.value_kinds import kind_of
 from rtlang.lang.partials.shapes import Shape
@@ -151,6 +152,8 @@ class Recording:
         dropped: ids of nodes that were never submitted, because no output needs them.
         free_texts: the pieces of texts whose order is not settled yet, by node id.
         fork_sequences: the sequences of all forks.
+        reasoning_of: the nodes of reasoning by the nodes of the values that follow them.
+        names_of_reasoning: the names of these values by the nodes of reasoning.
         has_unnamed: whether a generation without a name was recorded.
     """
 
@@ -163,6 +166,8 @@ class Recording:
         self.dropped: set[int] = set()
         self.free_texts: dict[int, Pieces] = {}
         self.fork_sequences: list[_HasHead] = []
+        self.reasoning_of: dict[int, int] = {}
+        self.names_of_reasoning: dict[int, str | None] = {}
         self.has_unnamed = False
         self.is_closed = False
         self._pending: list[Node] = []
@@ -188,8 +193,16 @@ class Recording:
         with self._lock:
             return self._add(Text(self._next_id(), parent, tuple(parts)))
 
-    def add_generate(self, parent: int | None, name: str | None, params: SamplingParams, kind: OutputType) -> int:
-        """Record a generate node whose completions parse as `kind`; returns its id."""
+    def add_generate(
+        self,
+        parent: int | None,
+        name: str | None,
+        params: SamplingParams,
+        kind: OutputType,
+        *,
+        reasoning: int | None = None,
+    ) -> int:
+        """Record a generate node whose completions parse as `kind`; returns its id. `reasoning`: the node of the reasoning before it."""
         if kind.for_format is not None:
             with OptionsOf(name):
                 kind = kind.for_format(self.driver.tool_format)
@@ -198,6 +211,18 @@ class Recording:
         with self._lock:
             node_id = self._add(Generate(self._next_id(), parent, name, params, kind.constraint))
         self._types[node_id], self._locations[node_id] = kind, user_location()
+        if reasoning is not None:
+            self.reasoning_of[node_id], self.names_of_reasoning[reasoning] = reasoning, name
+        return node_id
+
+    def add_reasoning(self, parent: int | None, params: SamplingParams, name: str | None) -> int:
+        """Record the reasoning before a value, whose generation is called `name`; returns its id."""
+        with OptionsOf(name):
+            kind = thoughts(format=self.driver.tool_format or "json")
+        with self._lock:
+            node_id = self._add(Generate(self._next_id(), parent, None, params, kind.constraint))
+        self._types[node_id], self._locations[node_id] = kind, user_location()
+        self.names_of_reasoning[node_id] = name
         return node_id
 
     def add_select(
@@ -372,7 +397,12 @@ class Recording:
 
     def meta_of(self, node_id: int, choice: int) -> Meta:
         """The metadata of an ended node's text. Raises like `text_of`."""
-        return Meta.of(self.nodes[node_id], self.finished(node_id), choice)
+        found = Meta.of(self.nodes[node_id], self.finished(node_id), choice)
+        before = self.reasoning_of.get(node_id)
+        if before is None:
+            return found
+        thought = self.finished(before).completions[0]
+        return replace(found, reasoning=self.value_of(before, 0), reasoning_tokens=len(thought.token_ids))
 
     def finished(self, node_id: int) -> NodeFinished:
         """The final event of a node. Raises like `text_of`."""
@@ -502,4 +532,5 @@ class Recording:
         relation = "unfinished: " if isinstance(error, _RUN_ERRORS) else ""
         node = self.nodes[node_id]
         noun = "generation" if isinstance(node, (Generate, Select)) else "value"
-        return at_generation(error, name_of(node), location, relation + noun)
+        name = self.names_of_reasoning.get(node_id, name_of(node))
+        return at_generation(error, name, location, relation + noun)

@@ -8,11 +8,13 @@ have their own variables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, overload
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.params import MAX_SEED, SamplingParams
 from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
 from rtlang.lang.output_types.tools import tool_list
@@ -235,17 +237,37 @@ class State:
         key = self._new_key(gen.name)
         recording, sequence = self._recording, self._sequence
         params = recording.effective(gen.name, gen.params, gen.options)
-        node_id = recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)
-        what = f"node {node_id}" if gen.name is None else repr(gen.name)
-        entries: list[Variable] = [
-            generated(recording, node_id, choice, what, gen.kind.constraint, is_text=gen.kind.is_text)
-            for choice in range(params.n)
-        ]
+        if gen.reasoning is False:
+            node_ids = [recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)] * params.n
+        else:
+            node_ids = [self._record_reasoned(gen, key, params, number) for number in range(params.n)]
+        entries: list[Variable] = []
+        for number, node_id in enumerate(node_ids):
+            what = f"node {node_id}" if gen.name is None else repr(gen.name)
+            choice = number if gen.reasoning is False else 0
+            constraint = gen.kind.constraint
+            entries.append(generated(recording, node_id, choice, what, constraint, is_text=gen.kind.is_text))
         if params.n == 1:
-            sequence.head = node_id
+            sequence.head = node_ids[0]
         else:
             sequence.keep_head()
         self._add_generation(key, entries if params.n > 1 else entries[0])
+
+    def _record_reasoned(self, gen: exprs.Gen, key: str | None, params: SamplingParams, number: int) -> int:
+        """Record completion `number` of a generation with reasoning before it, as two nodes; returns the second.
+
+        Completions are nodes of their own, because each continues its own reasoning.
+        """
+        recording = self._recording
+        seed = None if params.seed is None else (params.seed + number) % (MAX_SEED + 1)
+        alone = replace(params, n=1, seed=seed)
+        budget = params.max_tokens if gen.reasoning is True else gen.reasoning
+        # Its constraint ends it. Stops and log-probabilities are those of the value.
+        free = replace(
+            alone, max_tokens=budget, min_tokens=0, logprobs=None, prompt_logprobs=None, stop=(), stop_regex=()
+        )
+        thought = recording.add_reasoning(self._sequence.head, free, gen.name)
+        return recording.add_generate(thought, self._graph_name(key), alone, gen.kind, reasoning=thought)
 
     def _record_select(self, select: exprs.Select) -> None:
         key = self._new_key(select.name)

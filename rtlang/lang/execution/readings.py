@@ -133,7 +133,12 @@ class WholeRunReadings(RunReadings):
         return found[0] if len(found) == 1 else found
 
     def _generations(self) -> list[Variable]:
-        return [self._of_node(node) for node in self._recording.nodes.values() if isinstance(node, (Generate, Select))]
+        thoughts = self._recording.names_of_reasoning
+        return [
+            self._of_node(node)
+            for node in self._recording.nodes.values()
+            if isinstance(node, (Generate, Select)) and node.node_id not in thoughts
+        ]
 
     def _of_node(self, node: Node) -> Variable:
         assert not isinstance(node, Text)
