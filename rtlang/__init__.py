@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from rtlang.lang.output_types.tool_calls import ToolReply as ToolReply
     from rtlang.lang.output_types.tools import thoughts as thoughts
     from rtlang.lang.output_types.tools import tools as tools
+    from rtlang.lang.partials.distortion import Distortion as Distortion
     from rtlang.lang.program import Program as Program
     from rtlang.lang.state import Forks as Forks
     from rtlang.lang.state import State as State
@@ -118,6 +119,7 @@ _MODULES = {
     "rtlang.lang.composing": "format join length",
     "rtlang.lang.forcing": "value",
     "rtlang.lang.meta": "Meta",
+    "rtlang.lang.partials.distortion": "Distortion",
     "rtlang.lang.decorator": "program",
     "rtlang.lang.program": "Program",
     "rtlang.lang.execution.result": "Result StateResult",

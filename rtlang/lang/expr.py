@@ -237,6 +237,7 @@ def gen(
     prompt_logprobs: int | None = None,
     ignore_eos: bool | None = None,
     max_retries: int | None = None,
+    distortion: bool | None = None,
 ) -> Expr:
     """Generate text and store it as variable `name`, if given.
 
@@ -276,6 +277,7 @@ def gen(
         "prompt_logprobs": prompt_logprobs,
         "ignore_eos": ignore_eos,
         "max_retries": max_retries,
+        "distortion": distortion,
     }
     with OptionsOf(name):
         if params is not None and not isinstance(params, SamplingParams):

@@ -330,6 +330,7 @@ class GraphExecution:
             finish_reason=output.finish_reason,
             stop_match=request.output_stop,
             logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
+            distortion=tuple(request.distortion) or None,
         )
         work.num_open -= 1
         if work.num_open == 0:
