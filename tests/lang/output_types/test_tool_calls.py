@@ -19,7 +19,6 @@ from rtlang_grammars.formats.catalogue import FORMATS
 from tests.support.fake_target import FakeTarget
 from tests.support.tool_templates import HAS_ONE_CALL, TEMPLATES, render
 
-
 _Days = Annotated[list[int], Field(max_length=3)]
 
 
