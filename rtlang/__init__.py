@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from rtlang.contract.params import SelectMethod as SelectMethod
     from rtlang.contract.params import Usage as Usage
     from rtlang.contract.target import Target as Target
+    from rtlang.lang.composing import format as format
+    from rtlang.lang.composing import join as join
+    from rtlang.lang.composing import length as length
+    from rtlang.lang.decorator import program as program
     from rtlang.lang.execution.explain import Explanation as Explanation
     from rtlang.lang.execution.explain import explain as explain
     from rtlang.lang.execution.result import Result as Result
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.stream import EndEvent as EndEvent
     from rtlang.lang.execution.stream import ErrorEvent as ErrorEvent
     from rtlang.lang.execution.stream import PartialEvent as PartialEvent
+    from rtlang.lang.execution.stream import ReasoningEvent as ReasoningEvent
     from rtlang.lang.execution.stream import Stream as Stream
     from rtlang.lang.execution.stream import TextEvent as TextEvent
     from rtlang.lang.execution.stream import ValueEvent as ValueEvent
@@ -88,8 +93,8 @@ if TYPE_CHECKING:
     from rtlang.lang.output_types.tool_calls import ToolReply as ToolReply
     from rtlang.lang.output_types.tools import thoughts as thoughts
     from rtlang.lang.output_types.tools import tools as tools
+    from rtlang.lang.partials.distortion import Distortion as Distortion
     from rtlang.lang.program import Program as Program
-    from rtlang.lang.program import program as program
     from rtlang.lang.state import Forks as Forks
     from rtlang.lang.state import State as State
     from rtlang.lang.values import Value as Value
@@ -114,13 +119,16 @@ _MODULES = {
     "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",
     "rtlang.lang.output_types.tools": "thoughts tools",
     "rtlang.contract.graph": "RequestGraph",
+    "rtlang.lang.composing": "format join length",
     "rtlang.lang.forcing": "value",
     "rtlang.lang.meta": "Meta",
-    "rtlang.lang.program": "Program program",
+    "rtlang.lang.partials.distortion": "Distortion",
+    "rtlang.lang.decorator": "program",
+    "rtlang.lang.program": "Program",
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.state": "Forks State",
-    "rtlang.lang.execution.stream": "EndEvent ErrorEvent PartialEvent Stream TextEvent ValueEvent",
+    "rtlang.lang.execution.stream": "EndEvent ErrorEvent PartialEvent ReasoningEvent Stream TextEvent ValueEvent",
     "rtlang.contract.target": "Target",
     "rtlang.lang.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",

@@ -25,7 +25,8 @@ from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.target import Listener
 from rtlang.lang import expr as rt
-from rtlang.lang.program import Program, program
+from rtlang.lang.decorator import program
+from rtlang.lang.program import Program
 
 NUM_CALLS = 20  # generations of one program
 _TIMING, _USAGE = Timing(), Usage(8, 0, 2)

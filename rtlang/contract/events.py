@@ -39,6 +39,8 @@ class Completion:
         text: the text without stop tokens and stop strings.
         token_ids: the tokens of `text`.
         stop_match: the stop string, pattern or token id that ended the generation, if any.
+        distortion: for each sampled token, the end token included, -log of the probability of all tokens that the mask allowed (nats, under
+            the model's own distribution), and the length of the text behind it in characters; if requested and known.
     """
 
     text: str
@@ -46,6 +48,7 @@ class Completion:
     finish_reason: FinishReason
     stop_match: str | int | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
+    distortion: tuple[tuple[float, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ class SamplingParams:
         ignore_eos: treat the model's end tokens as ordinary tokens.
         max_retries: number of times an invalid value is generated again, if its constraint has keywords that masks do not enforce (at
             temperature 1 if the temperature is 0, which would repeat the same text). Such text is streamed only once it is valid.
+        distortion: report the probability mass that the masks of a constraint removed at each step; on the CPU only.
     """
 
     max_tokens: int = 128
@@ -93,6 +94,7 @@ class SamplingParams:
     prompt_logprobs: int | None = None
     ignore_eos: bool = False
     max_retries: int = 2
+    distortion: bool = False
 
     def __post_init__(self) -> None:
         for name in _NORMALIZED:
@@ -131,8 +133,9 @@ class SamplingParams:
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:
                 _check_int(name, getattr(self, name), 0, MAX_LOGPROBS)
-        if not isinstance(self.ignore_eos, bool):
-            raise ParameterError("ignore_eos", self.ignore_eos, "expected true or false")
+        for name in ("ignore_eos", "distortion"):
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(name, getattr(self, name), "expected true or false")
 
     def to_plain(self) -> dict[str, Any]:
         """The fields that differ from their defaults, as lists and scalars."""

@@ -93,6 +93,7 @@ class Request:
     num_preemptions: int = 0
     scores: list[TokenLogprob] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    distortion: list[tuple[float, int]] = field(default_factory=list)
     first_step_time: float | None = None
     output_stop: str | int | None = None
 

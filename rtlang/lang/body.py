@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import Arg
 from rtlang.lang.state import State
-from rtlang.lang.values import Value, parts_of, source_of, user_location
+from rtlang.lang.values import Value, inputs_of, source_of, user_location
 
 _current_state: ContextVar[State | None] = ContextVar("rtlang_state", default=None)
 
@@ -81,7 +80,7 @@ class Body:
             raise TypeError(f"{self.name}(): {error}") from None
         for value in (*self.args, *self.kwargs.values()):
             if isinstance(value, Value) and source_of(value) is None:
-                names = ", ".join(part.name for part in parts_of(value) if isinstance(part, Arg))
+                names = ", ".join(inputs_of(value))
                 raise TraceError(
                     f"rt.arg({names!r}) is only allowed in graph(); pass the text itself to run()", user_location()
                 )
@@ -101,30 +100,3 @@ class Body:
             return await self.function(*self.receiver, state, *self.args, **self.kwargs)
         finally:
             _current_state.reset(token)
-
-
-def has_receiver(positional: list[inspect.Parameter]) -> bool:
-    """Whether an instance stands in front of the state: by name, or because the second parameter is annotated as the state."""
-    first, *others = positional
-    if _is_state(first.annotation):
-        return False
-    return first.name in ("self", "cls") or any(_is_state(each.annotation) for each in others[:1])
-
-
-def _is_state(annotation: object) -> bool:
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return text.rpartition(".")[2] == "State"
-
-
-def drive(body: Body, state: Any) -> Any:
-    """Run a coroutine body that must not wait; returns what it returns."""
-    coroutine: Any = body.call_async(state)
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
-    waiting = coroutine.cr_await
-    frame = getattr(waiting, "cr_frame", None)
-    where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
-    coroutine.close()
-    raise TraceError(f"{body.name} awaits an object outside the graph, which cannot be recorded ahead of time", where)

@@ -8,16 +8,16 @@ from rtlang.contract.errors import ParameterError, RtlangError, rebuild
 from rtlang.lang.values import user_location
 
 
-def at_generation(error: RtlangError, name: str | None, location: str, relation: str = "") -> RtlangError:
+def at_generation(error: RtlangError, name: str | None, location: str, noun: str = "generation") -> RtlangError:
     """A copy of an error, without its traceback, with `generation` and `recorded_at`, which its message names too.
 
     Args:
-        relation: what the generation has to do with the error; by default it failed.
+        noun: the kind of thing that was recorded there, and how it belongs to the error.
     """
     if error.recorded_at is not None:
         return rebuilt(error, error.message)
     named = f" {name!r}" if name else ""
-    copy = rebuilt(error, f"{error.message} ({relation}generation{named} at {location})")
+    copy = rebuilt(error, f"{error.message} ({noun}{named} at {location})")
     copy.generation, copy.recorded_at = name, location
     return copy
 

@@ -64,6 +64,7 @@ class Gen(Expr):
     kind: OutputType
     params: SamplingParams | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    reasoning: bool | int = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,7 @@ def gen(
     tools: Iterable[Any] | None = None,
     tool_choice: ToolChoice | Callable[..., Any] | None = None,
     parallel: bool | None = None,
+    reasoning: bool | int = False,
     params: SamplingParams | None = None,
     min_tokens: int | None = None,
     stop: str | Iterable[str] | None = None,
@@ -235,6 +237,7 @@ def gen(
     prompt_logprobs: int | None = None,
     ignore_eos: bool | None = None,
     max_retries: int | None = None,
+    distortion: bool | None = None,
 ) -> Expr:
     """Generate text and store it as variable `name`, if given.
 
@@ -245,6 +248,8 @@ def gen(
             the model, the value a `ToolCall`.
         tool_choice: "required" (the default), a function or its name, "auto" or "none"; with these two the value is a `ToolReply`.
         parallel: True: one call or more, where the format has them; the value is a list.
+        reasoning: the model reasons first, between the marks of its format, in the same sequence; the reasoning is not part of the value
+            but in `s.meta(name).reasoning`. A number is its budget in tokens, marks included; True: as many as `max_tokens`.
         params: an `rt.Sampling`, used instead of the run's (`run(params=...)`); options given here override it.
         n: if more than 1, the value is a list, and the sequence continues from before the generation.
         others: as in `rt.Sampling`.
@@ -272,10 +277,13 @@ def gen(
         "prompt_logprobs": prompt_logprobs,
         "ignore_eos": ignore_eos,
         "max_retries": max_retries,
+        "distortion": distortion,
     }
     with OptionsOf(name):
         if params is not None and not isinstance(params, SamplingParams):
             raise ParameterError("params", params, "expected rt.Sampling(...)")
+        if not isinstance(reasoning, int) or (not isinstance(reasoning, bool) and not 1 <= reasoning <= MAX_MAX_TOKENS):
+            raise ParameterError("reasoning", reasoning, f"expected True, False or 1 to {MAX_MAX_TOKENS} tokens")
         if tools is None and (tool_choice is not None or parallel is not None):
             raise ParameterError("tools", None, "expected tools where tool_choice or parallel are given")
         if tools is not None:
@@ -284,7 +292,7 @@ def gen(
         given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
         # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
         sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
-    return Gen(_name(name, "gen"), kind, params, given)
+    return Gen(_name(name, "gen"), kind, params, given, reasoning)
 
 
 def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any) -> OutputType:

@@ -1,7 +1,7 @@
-"""The `@program` decorator, which turns a function into a runnable program.
+"""Runnable programs.
 
-The first parameter of the function is a `State`. A `Program` holds the function and its bound arguments; it can be run, streamed, run over
-many inputs, recorded as a graph ahead of time, or called inside another program.
+A `Program` holds a function whose first parameter is a `State`, and its bound arguments; it can be run, streamed, run over many inputs,
+recorded as a graph ahead of time, or called inside another program.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, overload
 
 from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.pipeline import Passes, chosen_passes, compile_graph
@@ -19,7 +19,7 @@ from rtlang.contract.errors import GraphError, TraceError
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
-from rtlang.lang.body import Body, current_state, drive, has_receiver, is_coroutine_function, name_of
+from rtlang.lang.body import Body, current_state
 from rtlang.lang.execution import batch, run
 from rtlang.lang.execution.outputs import needed_nodes
 from rtlang.lang.execution.result import Result
@@ -30,9 +30,6 @@ from rtlang.lang.recording import AheadOfTime, Break, Recording
 from rtlang.lang.state import State
 from rtlang.lang.static_types import P, R_co
 from rtlang.lang.values import user_location
-
-_T = TypeVar("_T")
-_S = TypeVar("_S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +314,7 @@ class Program(Generic[P, R_co]):
         recording = Recording(AheadOfTime(body.is_async), options["params"])
         state, returned, error = State(recording), None, None
         try:
-            returned = drive(body, state) if body.is_async else body.call(state)
+            returned = _drive(body, state) if body.is_async else body.call(state)
         except Exception as caught:
             error = caught
         recording.close()
@@ -342,7 +339,7 @@ class Program(Generic[P, R_co]):
         Raises:
             TypeError: the function does not accept these arguments.
         """
-        made: Program[..., R_co] = _made(self._body.bound(args, kwargs), self._options)
+        made: Program[..., R_co] = make_program(self._body.bound(args, kwargs), self._options)
         return made
 
     def with_options(
@@ -498,95 +495,20 @@ class AsyncProgram(Program[P, R_co]):
         return super().__call__(*args, **kwargs)
 
 
-class ProgramMethod(Generic[_T, P, R_co]):
-    """A program in a class body whose state follows `self` or `cls`. On an instance (or class) it is a `Program`."""
-
-    def __init__(self, function: Callable[..., Any], *, is_of_class: bool = False) -> None:
-        self._function, self._is_of_class = function, is_of_class
-        functools.update_wrapper(self, function)  # type: ignore[arg-type]
-
-    def __get__(self, instance: _T | None, owner: type[Any] | None = None) -> Program[P, R_co]:
-        """The program with its receiver.
-
-        Raises:
-            TraceError: it is read from the class, but needs an instance.
-        """
-        receiver = (owner or type(instance)) if self._is_of_class else instance
-        if receiver is None:
-            name = name_of(self._function)
-            raise TraceError(
-                f"{name} is a method: read it from an instance, as in instance.{name}.run(...)", user_location()
-            )
-        made: Program[P, R_co] = _made(Body(self._function, receiver=(receiver,)))
-        return made
-
-    def __getattr__(self, name: str) -> Never:
-        known = name_of(vars(self).get("_function", type(self)))
-        raise AttributeError(
-            f"{name!r}: {known} is a method, so use it from an instance; for a class method write @rt.program above @classmethod"
-        )
-
-
-class AsyncProgramMethod(ProgramMethod[_T, P, R_co]):
-    """A `ProgramMethod` made from an `async def` function."""
-
-    def __get__(self, instance: _T | None, owner: type[Any] | None = None) -> AsyncProgram[P, R_co]:
-        """As `ProgramMethod.__get__`."""
-        found = super().__get__(instance, owner)
-        assert isinstance(found, AsyncProgram)
-        return found
-
-
-@overload
-def program(function: Callable[Concatenate[State, P], Coroutine[Any, Any, _T]]) -> AsyncProgram[P, _T]: ...  # type: ignore[overload-overlap]
-@overload
-def program(function: Callable[Concatenate[State, P], _T]) -> Program[P, _T]: ...  # type: ignore[overload-overlap]
-@overload
-def program(
-    function: Callable[Concatenate[_S, State, P], Coroutine[Any, Any, _T]],
-) -> AsyncProgramMethod[_S, P, _T]: ...
-@overload
-def program(function: Callable[Concatenate[_S, State, P], _T]) -> ProgramMethod[_S, P, _T]: ...
-def program(function: Any) -> Any:
-    """Turn a plain or `async` function whose first parameter is the state into a program.
-
-    In a class body it makes a method, whose state follows `self`; `@rt.program` stands above `@classmethod` and `@staticmethod`.
-
-    Raises:
-        TraceError: the function has no positional parameter for the state.
-    """
-    is_of_class = isinstance(function, classmethod)
-    if isinstance(function, classmethod | staticmethod):
-        is_static, function = not is_of_class, function.__func__
-    else:
-        is_static = False
-    if not callable(function) or isinstance(function, Program | ProgramMethod | type):
-        raise TraceError("@rt.program decorates a function", user_location())
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TraceError(
-            f"{name_of(function)}() contains yield; a program returns its value. For values and text while it runs, iterate over "
-            f"{name_of(function)}.stream(...)",
-            user_location(),
-        )
-    positional = [
-        each
-        for each in inspect.signature(function).parameters.values()
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.VAR_POSITIONAL)
-    ]
-    if not positional:
-        raise TraceError(
-            f"{name_of(function)}() has no parameter; the first parameter must be the state", user_location()
-        )
-    if is_static or not (is_of_class or has_receiver(positional)):
-        return _made(Body(function))
-    if len(positional) < 2 and positional[0].kind is not inspect.Parameter.VAR_POSITIONAL:
-        raise TraceError(
-            f"{name_of(function)}({positional[0].name}) has no state; the parameter behind {positional[0].name!r} must be the state",
-            user_location(),
-        )
-    kind = AsyncProgramMethod if is_coroutine_function(function) else ProgramMethod
-    return kind(function, is_of_class=is_of_class)
-
-
-def _made(body: Body, options: Mapping[str, Any] | None = None) -> Any:
+def make_program(body: Body, options: Mapping[str, Any] | None = None) -> Any:
+    """A program, or an `AsyncProgram` if the function is a coroutine function."""
     return AsyncProgram(body, options) if body.is_async else Program(body, options)
+
+
+def _drive(body: Body, state: State) -> Any:
+    """Run a coroutine body that must not wait; returns what it returns."""
+    coroutine: Any = body.call_async(state)
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    waiting = coroutine.cr_await
+    frame = getattr(waiting, "cr_frame", None)
+    where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
+    coroutine.close()
+    raise TraceError(f"{body.name} awaits an object outside the graph, which cannot be recorded ahead of time", where)

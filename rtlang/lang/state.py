@@ -8,11 +8,13 @@ have their own variables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, overload
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.params import MAX_SEED, SamplingParams
 from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
 from rtlang.lang.output_types.tools import tool_list
@@ -170,7 +172,8 @@ class State:
     def messages(self) -> Any:
         """The chat so far, lazily: a list of {"role": ..., "content": ...}. Text outside messages is not included."""
         sequence, head, text_of = self._sequence, self._sequence.head, self._recording.text_of
-        needs = tuple(part.node_id for part in sequence.parts(None, settles=False) if isinstance(part, Ref))
+        parts = sequence.parts(None, settles=False)
+        needs = self._recording.needs_of([part.node_id for part in parts if isinstance(part, Ref)])
 
         def read() -> list[dict[str, str]]:
             # Not before it is read: texts with a free order settle when they are submitted.
@@ -213,28 +216,58 @@ class State:
             if isinstance(piece, str):
                 parts.append(piece)
             elif source_of(piece) in (None, self._recording):
-                parts.extend(parts_of(piece))
+                found = parts_of(piece, self._recording)
+                parts.extend(self._waited_for(piece) if found is None else found)
             else:
                 raise TraceError(
                     f"{piece!r} belongs to another run; pass its text instead, such as str(value)", user_location()
                 )
         return parts
 
+    def _waited_for(self, value: Value) -> list[Part]:
+        """The text of a value that must be waited for. What Python finds in data, such as None, must be something that text is made of."""
+        actual = value._rt_real("use of a non-text value in text")
+        if value._rt_lazy is None:  # usage, messages, ...
+            return [str(actual)]
+        made = as_expr(actual, f"the value of {value._rt_what}")
+        assert isinstance(made, exprs.Pieces)
+        return self._parts(made)
+
     def _record_gen(self, gen: exprs.Gen) -> None:
         key = self._new_key(gen.name)
         recording, sequence = self._recording, self._sequence
         params = recording.effective(gen.name, gen.params, gen.options)
-        node_id = recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)
-        what = f"node {node_id}" if gen.name is None else repr(gen.name)
-        entries: list[Variable] = [
-            generated(recording, node_id, choice, what, gen.kind.constraint, is_text=gen.kind.is_text)
-            for choice in range(params.n)
-        ]
+        if gen.reasoning is False:
+            node_ids = [recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)] * params.n
+        else:
+            node_ids = [self._record_reasoned(gen, key, params, number) for number in range(params.n)]
+        entries: list[Variable] = []
+        for number, node_id in enumerate(node_ids):
+            what = f"node {node_id}" if gen.name is None else repr(gen.name)
+            choice = number if gen.reasoning is False else 0
+            constraint = gen.kind.constraint
+            entries.append(generated(recording, node_id, choice, what, constraint, is_text=gen.kind.is_text))
         if params.n == 1:
-            sequence.head = node_id
+            sequence.head = node_ids[0]
         else:
             sequence.keep_head()
         self._add_generation(key, entries if params.n > 1 else entries[0])
+
+    def _record_reasoned(self, gen: exprs.Gen, key: str | None, params: SamplingParams, number: int) -> int:
+        """Record completion `number` of a generation with reasoning before it, as two nodes; returns the second.
+
+        Completions are nodes of their own, because each continues its own reasoning.
+        """
+        recording = self._recording
+        seed = None if params.seed is None else (params.seed + number) % (MAX_SEED + 1)
+        alone = replace(params, n=1, seed=seed)
+        budget = params.max_tokens if gen.reasoning is True else gen.reasoning
+        # Its constraint ends it. Stops and log-probabilities are those of the value.
+        free = replace(
+            alone, max_tokens=budget, min_tokens=0, logprobs=None, prompt_logprobs=None, stop=(), stop_regex=()
+        )
+        thought = recording.add_reasoning(self._sequence.head, free, gen.name)
+        return recording.add_generate(thought, self._graph_name(key), alone, gen.kind, reasoning=thought)
 
     def _record_select(self, select: exprs.Select) -> None:
         key = self._new_key(select.name)

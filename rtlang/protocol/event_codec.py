@@ -322,6 +322,8 @@ def _completion_to_wire(completion: Completion) -> dict[str, Any]:
         wire["stop"] = completion.stop_match
     if completion.logprobs is not None:
         wire["logprobs"] = _logprobs_to_wire(completion.logprobs)
+    if completion.distortion is not None:
+        wire["distortion"] = [[_float_to_wire(nats), end] for nats, end in completion.distortion]
     return wire
 
 
@@ -338,7 +340,19 @@ def _completion_from_wire(item: object) -> Completion:
             f"reason = {item['reason']!r}: expected one of {', '.join(FinishReason)}", param="reason"
         ) from None
     logprobs = optional(_logprobs_from_wire, item, "logprobs")
-    return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs)
+    distortion = optional(_distortion_from_wire, item, "distortion")
+    return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs, distortion)
+
+
+def _distortion_from_wire(message: Mapping[str, Any], name: str) -> tuple[tuple[float, int], ...]:
+    found: list[tuple[float, int]] = []
+    for pair in check_list(message, name):
+        match pair:
+            case [value, int(end)] if not isinstance(end, bool) and end >= 0:
+                found.append((_float_from_wire(value, name), end))
+            case _:
+                raise ProtocolError(f"{name} contains {pair!r}: expected pairs [nats, end]", param=name)
+    return tuple(found)
 
 
 def describe_close(error: ConnectionClosed) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import DependencyError, RequestError, RtlangError, SpentError
@@ -25,9 +25,10 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.graph import Generate, Node, Select, Text, dependencies, parent_of
+from rtlang.contract.graph import Apply, Arg, Const, Generate, Node, Operand, Ref, Select, Text, dependencies, parent_of
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
+from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.purse import Purse
@@ -115,6 +116,7 @@ class GraphExecution:
         self._waiters: dict[int, list[int]] = {}
         self._sequences: dict[int, TokenSequence] = {}
         self._texts: dict[int, tuple[str, ...]] = {}
+        self._values: dict[int, Any] = {}  # of nodes that compute values
         self._errors: dict[int, RtlangError] = {}
         self._work: dict[int, _Work] = {}
         self._ready: list[int] = []
@@ -214,7 +216,7 @@ class GraphExecution:
                     node.parts,
                     self._tokenizer,
                     self._inputs,
-                    lambda ref: self._texts[ref.node_id][ref.choice],
+                    lambda ref: text_of_plain(self._operand(ref)),
                     self._max_model_len,
                 )
                 self._end_node(node, after, ())
@@ -222,6 +224,9 @@ class GraphExecution:
                 self._start_generate(self._affordable(node), before)
             case Select():
                 self._start_select(node, before)
+            case Apply():
+                self._values[node.node_id] = apply(node.function, [self._operand(each) for each in node.args])
+                self._end_node(node, TokenSequence(), ())
             case _:
                 raise RequestError(f"{type(node).__name__.lower()} nodes are not executed by this runtime")
 
@@ -249,6 +254,18 @@ class GraphExecution:
         is_branch = isinstance(node, Generate) and node.params.n > 1
         after = before if is_branch else self._begun(before).followed_by(event.completions[0].token_ids)
         self._end_node(node, after, tuple(each.text for each in event.completions))
+
+    def _operand(self, operand: Operand) -> Any:
+        """The value of an operand whose node has ended."""
+        match operand:
+            case Const():
+                return operand.value
+            case Arg():
+                return self._inputs[operand.name]
+            case Ref():
+                if operand.node_id in self._values:
+                    return self._values[operand.node_id]
+                return self._texts[operand.node_id][operand.choice]
 
     def _end_node(self, node: Node, sequence: TokenSequence, texts: tuple[str, ...]) -> None:
         self._sequences[node.node_id] = sequence
@@ -279,7 +296,7 @@ class GraphExecution:
         values: dict[str, str | list[str]] = {}
         for node_id in sorted(self._texts):
             node = self._nodes[node_id]
-            if isinstance(node, Text) or node.name is None:
+            if isinstance(node, (Text, Apply)) or node.name is None:
                 continue
             texts = list(self._texts[node_id])
             if node.name in values:
@@ -345,6 +362,7 @@ class GraphExecution:
             finish_reason=output.finish_reason,
             stop_match=request.output_stop,
             logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
+            distortion=tuple(request.distortion) or None,
         )
         work.num_open -= 1
         if work.num_open == 0:

@@ -41,6 +41,15 @@ class TextEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningEvent:
+    """New text of the reasoning before a variable (`gen(reasoning=...)`), its marks included."""
+
+    name: str | None
+    text: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartialEvent:
     """A variable written as JSON has grown: some values inside it became final, or the string at the end grew.
 
@@ -107,7 +116,7 @@ class EndEvent(Generic[R_co]):
     result: Result[R_co]
 
 
-StreamEvent: TypeAlias = TextEvent | PartialEvent | ValueEvent | ErrorEvent | EndEvent[R_co]
+StreamEvent: TypeAlias = TextEvent | ReasoningEvent | PartialEvent | ValueEvent | ErrorEvent | EndEvent[R_co]
 
 
 class Stream(Generic[R_co]):
@@ -310,6 +319,10 @@ class Stream(Generic[R_co]):
     def _translate(self, event: Event) -> list[StreamEvent[R_co]]:
         recording = self._session.recording
         match event:
+            case TextDelta() if event.node_id in recording.names_of_reasoning:
+                return [ReasoningEvent(recording.names_of_reasoning[event.node_id], event.text, event.node_id)]
+            case NodeFinished() | NodeFailed() if event.node_id in recording.names_of_reasoning:
+                return []  # the value ends next, with this text in its meta or with this error
             case TextDelta():
                 node = recording.nodes[event.node_id]
                 name = None if isinstance(node, Text) else node.name

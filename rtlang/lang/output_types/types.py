@@ -21,7 +21,7 @@ import types
 import typing
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rtlang.contract.errors import ParameterError, ValueParseError
@@ -47,6 +47,7 @@ class OutputType:
         parse: converts the text to a value; raises ValueError or TypeError for invalid text.
         is_text: whether the value is the text itself.
         for_format: makes the type for a model whose tool-call format has this name (None: unknown), if it depends on the model.
+        python_type: the type that `parse` gives, as pydantic reads it; None if it is known by `parse` alone.
         part_of: names the part of the constraint that a JSON pointer in an error leads to, in words of the program, such as a tool.
         shape: the types inside a value that is written as JSON; None if the text is not JSON.
     """
@@ -57,6 +58,7 @@ class OutputType:
     for_format: Callable[[str | None], OutputType] | None = None
     part_of: Callable[[str], str | None] | None = None
     shape: Shape | None = None
+    python_type: Any = None
 
     def read(self, name: str, text: str) -> Any:
         """Parse `text` into a value.
@@ -175,9 +177,11 @@ def _type(given: Any, field: str) -> OutputType:
     simple = _SIMPLE.get(given) if isinstance(given, type) else None
     if simple is not None:
         pattern, parse = simple
-        return TEXT if pattern is None else OutputType(Constraint(ConstraintKind.REGEX, pattern), parse)
+        return (
+            TEXT if pattern is None else OutputType(Constraint(ConstraintKind.REGEX, pattern), parse, python_type=given)
+        )
     if given is bool:
-        return choice_type([True, False], field)[1]
+        return replace(choice_type([True, False], field)[1], python_type=bool)
     if given is types.NoneType:
         return choice_type([None], field)[1]
     if typing.get_origin(given) is typing.Literal:
@@ -202,11 +206,14 @@ def _structured(given: Any, field: str) -> OutputType:
     try:
         if isinstance(given, type) and issubclass(given, BaseModel):
             parse = given.model_validate_json
-            return OutputType(_json_constraint(_schema_of(given)), parse, shape=shape_of(given, parse))
+            return OutputType(
+                _json_constraint(_schema_of(given)), parse, shape=shape_of(given, parse), python_type=given
+            )
         readable = _with_readable_typed_dicts(given, ())
         adapter: TypeAdapter[Any] = TypeAdapter(readable)
         constraint = _json_constraint(adapter.json_schema(schema_generator=generator()))
-        return OutputType(constraint, adapter.validate_json, shape=shape_of(readable, adapter.validate_json))
+        shape = shape_of(readable, adapter.validate_json)
+        return OutputType(constraint, adapter.validate_json, shape=shape, python_type=readable)
     except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError) as error:
         raise ParameterError(field, given, f"expected a type with a JSON schema: {error}") from error
 

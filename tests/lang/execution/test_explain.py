@@ -48,12 +48,12 @@ def test_breaks_are_listed_with_file_line_and_reason(target: FakeTarget) -> None
     target.script = by_name({"x": "go"})
     found = rt.explain(breaking, "Ada")
     assert [(each.location, each.what, each.reason) for each in found.breaks] == [
-        (f"{__file__}:{LINE + 3}", "'x'", "a comparison"),
+        (f"{__file__}:{LINE + 3}", "'x' == 'go'", "a truth test"),
         (f"{__file__}:{LINE + 5}", "'y'", "str() or an f-string"),
     ]
     assert found.is_complete
     assert "2 graph break(s), at most 3 submissions" in str(found)
-    assert f"{__file__}:{LINE + 3}: needs 'x' for a comparison" in str(found)
+    assert f"{__file__}:{LINE + 3}: needs 'x' == 'go' for a truth test" in str(found)
     assert len(found.graph.nodes) == 5
 
 

@@ -8,15 +8,18 @@ import enum
 import inspect
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 import rtlang as rt
 from rtlang.serve.server import running_server
+from rtlang_grammars.formats.catalogue import FORMATS
 from tests.support.fake_target import FakeTarget
 from tests.support.tool_templates import HAS_ONE_CALL, TEMPLATES, render
+
+_Days = Annotated[list[int], Field(max_length=3)]
 
 
 class Unit(enum.Enum):
@@ -115,6 +118,17 @@ def test_functions_run_in_programs_and_coroutines() -> None:
     with FakeTarget(script=lambda call: render("hermes", "", "", [("where", {"x": 1})])) as target:
         target.tool_format = "hermes"
         assert aask.run(runtime=target).value != threading.current_thread().name
+
+
+def test_large_integers_in_any_spelling_are_integers() -> None:
+    def add(numbers: list[int], scale: float = 1.0) -> None:
+        """Add."""
+
+    text = '{"name": "add", "arguments": {"numbers": [5e300, 2.0, -1e20], "scale": 1e300}}'
+    args = value_of(text, [add], format="json").args
+    assert args == {"numbers": [int(5e300), 2, -(10**20)], "scale": 1e300}
+    assert [type(each) for each in args["numbers"]] == [int, int, int]
+    assert type(args["scale"]) is float
 
 
 def test_an_error_of_a_tool_names_the_tool_and_the_line() -> None:
@@ -228,3 +242,26 @@ def test_the_type_of_the_same_tools_is_made_once() -> None:
     assert made[0] is not rt.tools([forecast, fail])
     assert made[0] is not rt.tools([fail, forecast], choice="required")
     assert rt.system("x", tools=[forecast]) == rt.system("x", tools=iter([forecast]))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_random_calls_of_a_model_have_typed_arguments_in_every_format(tiny: rt.Runtime, format: str) -> None:
+    def trip(place: Place, day: datetime.date, days: _Days, unit: Unit = Unit.METRIC) -> str:
+        return f"{place.city}{day.year}{unit.value}{sum(days)}"
+
+    def tag(text: Annotated[str, Field(max_length=10)], kind: Literal["x", "y"], /) -> str:
+        return text + kind
+
+    @rt.program
+    def ask(s: rt.State, seed: int) -> rt.ToolReply:
+        kind = rt.tools([trip, tag], choice="required", format=format, reasoning="forbidden")
+        s += rt.user("Call.") + rt.assistant(rt.gen("calls", 150, type=kind, temperature=1.3, seed=seed))
+        return s["calls"]
+
+    for result in ask.run_batch([{"seed": seed} for seed in range(4)], runtime=tiny, on_error="raise"):
+        for call in result.value.calls:
+            assert isinstance(call.run(), str)
+            if call.name == "trip":
+                assert isinstance(call.args["place"], Place)
+                assert isinstance(call.args["unit"], Unit)
+                assert all(type(each) is int for each in call.args["days"])

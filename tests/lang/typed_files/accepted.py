@@ -90,6 +90,12 @@ class Agent:
         s += rt.user(question) + rt.assistant(rt.gen("later", 4))
         return s["later"]
 
+    @rt.program
+    @classmethod
+    def about(cls, s: rt.State, topic: str) -> str:
+        s += rt.text(cls.__name__, topic) + rt.gen("about", 4)
+        return s["about"]
+
     @staticmethod
     @rt.program
     def count(s: rt.State, limit: int) -> int:
@@ -165,6 +171,8 @@ def main(runtime: rt.Runtime) -> None:
     assert_type(agent.ask.run("Why?").value, str)
     assert_type(agent.ask.run("Why?", runtime=runtime).value, str)
     assert_type(Agent.count.run(limit=4).value, int)
+    assert_type(Agent.about.run(topic="x").value, str)
+    assert_type(agent.about.run("x").value, str)
     assert_type(agent.think.run("Why?").value, int)
 
 
