@@ -42,7 +42,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.testing": {"rtlang.contract", "rtlang.runtime"},
     "rtlang.cassette": {"rtlang.contract", "rtlang.lang", "rtlang.protocol", "rtlang.runtime"},
     "rtlang.serve": {"rtlang.contract", "rtlang.protocol"},
-    "rtlang": {"rtlang.cassette", "rtlang.contract", "rtlang.lang", "rtlang.client", "rtlang.runtime"},  # hands names on
+    "rtlang": {
+        "rtlang.cassette",
+        "rtlang.contract",
+        "rtlang.lang",
+        "rtlang.client",
+        "rtlang.runtime",
+    },  # hands names on
     "rtlang.bench": {
         "rtlang",
         "rtlang.contract",

@@ -287,7 +287,7 @@ def gen(
         if tools is None and (tool_choice is not None or parallel is not None):
             raise ParameterError("tools", None, "expected tools where tool_choice or parallel are given")
         if tools is not None:
-            type = _tool_calls(tools, tool_choice, parallel, type)
+            type = _tool_calls(tools, tool_choice, parallel, type, has_reasoned=bool(reasoning))
         kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
         given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
         # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
@@ -295,10 +295,10 @@ def gen(
     return Gen(_name(name, "gen"), kind, params, given, reasoning)
 
 
-def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any) -> OutputType:
+def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any, *, has_reasoned: bool) -> OutputType:
     if type is not None:
         raise ParameterError("type and tools", (type, tools), "expected only one of them")
-    return tool_calls(tools, tool_choice, parallel)
+    return tool_calls(tools, tool_choice, parallel, has_reasoned=has_reasoned)
 
 
 def select(

@@ -60,9 +60,15 @@ def tools(
 
 
 def tool_calls(
-    given: Iterable[Any], choice: ToolChoice | Callable[..., Any] | None, parallel: bool | None
+    given: Iterable[Any],
+    choice: ToolChoice | Callable[..., Any] | None,
+    parallel: bool | None,
+    *,
+    has_reasoned: bool = False,
 ) -> OutputType:
     """The type of `gen(tools=..., tool_choice=..., parallel=...)`. Errors and arguments as for `tools`.
+
+    With `has_reasoned`, a generation before it is the reasoning, and this one has none.
 
     The value is a `ToolCall`, with parallel=True a list of them, and with a choice that allows content ("auto", "none") a `ToolReply`.
     """
@@ -71,7 +77,8 @@ def tool_calls(
         raise ParameterError("parallel", parallel, "expected True or False")
     allows_content = isinstance(choice, str) and choice in ("auto", "none")
     value = _whole if allows_content else _all_calls if parallel else _one_call
-    return _tool_type(given, choice, bool(parallel), Reasoning.OPTIONAL, None, value)
+    reasoning = Reasoning.FORBIDDEN if has_reasoned else Reasoning.OPTIONAL
+    return _tool_type(given, choice, bool(parallel), reasoning, None, value)
 
 
 def _whole(reply: ToolReply) -> ToolReply:

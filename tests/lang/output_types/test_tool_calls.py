@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import enum
 import inspect
+import json
 import threading
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -129,6 +130,13 @@ def test_large_integers_in_any_spelling_are_integers() -> None:
     assert args == {"numbers": [int(5e300), 2, -(10**20)], "scale": 1e300}
     assert [type(each) for each in args["numbers"]] == [int, int, int]
     assert type(args["scale"]) is float
+
+
+def test_a_call_behind_reasoning_has_no_reasoning_of_its_own() -> None:
+    for reasoning, allows in ((False, True), (20, False), (True, False)):
+        kind = rt.gen("x", tools=[fail], reasoning=reasoning).kind  # type: ignore[attr-defined]
+        source = kind.for_format("hermes").constraint.source
+        assert ('"</think>"' in json.dumps(json.loads(source))) == allows
 
 
 def test_an_error_of_a_tool_names_the_tool_and_the_line() -> None:
