@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.stream import ValueEvent as ValueEvent
     from rtlang.lang.expr import Sampling as Sampling
     from rtlang.lang.expr import assistant as assistant
+    from rtlang.lang.expr import best_of as best_of
     from rtlang.lang.expr import gen as gen
     from rtlang.lang.expr import select as select
     from rtlang.lang.expr import system as system
@@ -113,7 +114,7 @@ _MODULES = {
         "SpentError SwitchError ToolError TraceError ValueParseError"
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
-    "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
+    "rtlang.lang.expr": "Sampling assistant best_of gen select system text tool user",
     "rtlang.lang.output_types.form_values": "Tag",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",

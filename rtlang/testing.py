@@ -14,8 +14,8 @@ from rtlang.contract.events import Completion, NodeFinished, Timing, TokenLogpro
 from rtlang.contract.graph import Generate, Select
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.runtime.model_free import AskedNode, ModelFreeRuntime
-from rtlang.runtime.shortest_text import allows, shortest_text
+from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
+from rtlang.runtime.scripts.shortest_text import allows, shortest_text
 
 Answer = str | int | BaseException | Sequence[Any] | Callable[..., Any]
 

@@ -22,7 +22,7 @@ from rtlang.contract.graph import Node, RequestGraph, Text
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import check_run_options
 from rtlang.contract.target import GraphRun, Listener, Target
-from rtlang.runtime.model_free import ModelFreeRuntime
+from rtlang.runtime.scripts.model_free import ModelFreeRuntime
 
 
 class _Recorded:

@@ -19,7 +19,7 @@ def chains(graph: RequestGraph) -> set[int]:
     nodes = {node.node_id: node for node in graph.nodes}
     found: set[int] = set()
     for node in graph.nodes:
-        if type(node) is not Generate or node.params.n != 1 or node.parent is None:
+        if type(node) is not Generate or node.params.n != 1 or node.params.best_of != 1 or node.parent is None:
             continue
         before = nodes.get(node.parent)
         while type(before) is Text and before.parent is not None and children[before.node_id] == 1:

@@ -73,7 +73,7 @@ def _block_tokens(block: Block) -> int:
 def generated_tokens(node: Node) -> int:
     """Tokens that a node may generate, with all iterations of a loop and the longest case of a branch."""
     if isinstance(node, Generate):
-        return node.params.max_tokens * node.params.n
+        return node.params.max_tokens * max(node.params.n, node.params.best_of)
     blocks = [sum(map(generated_tokens, block.nodes)) for block in blocks_of(node)]
     return max(blocks, default=0) * (node.at_most if isinstance(node, Repeat) else 1)
 

@@ -240,10 +240,10 @@ def choices_of(node: Node) -> int:
 
 
 def num_requests(node: Node) -> int:
-    """Number of engine requests of a node: n for a generate node, one or two per choice for a select, else 0. Blocks are not counted."""
+    """Number of engine requests of a node: n or best_of of a generation, one or two per choice of a select, else 0, without blocks."""
     match node:
         case Generate():
-            return node.params.n
+            return max(node.params.n, node.params.best_of)
         case Select():
             return len(node.choices) * (2 if node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED else 1)
         case _:

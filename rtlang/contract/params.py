@@ -67,6 +67,8 @@ class SamplingParams:
         logit_bias: pairs (token id, bias added to its logit), or a mapping.
         seed: seed of the sampling noise; None chooses one at random. The same seed gives the same text, whatever else runs.
         n: number of independent completions.
+        best_of: number of candidates, of which the one with the largest sum of log-probabilities is the completion. A candidate that cannot
+            win any more is stopped. Needs a temperature above 0, and n = 1.
         logprobs: report the log-probability of each generated token and of this many most likely tokens; None reports none.
         prompt_logprobs: the same for the tokens of the prompt.
         ignore_eos: treat the model's end tokens as ordinary tokens.
@@ -95,6 +97,7 @@ class SamplingParams:
     ignore_eos: bool = False
     max_retries: int = 2
     distortion: bool = False
+    best_of: int = 1
 
     def __post_init__(self) -> None:
         for name in _NORMALIZED:
@@ -129,6 +132,11 @@ class SamplingParams:
         if self.seed is not None:
             _check_int("seed", self.seed, 0, MAX_SEED)
         _check_int("n", self.n, 1, MAX_N)
+        _check_int("best_of", self.best_of, 1, MAX_N)
+        if self.best_of > 1 and (self.n > 1 or self.temperature == 0):
+            raise ParameterError(
+                "best_of", self.best_of, "expected 1 with n > 1, or with temperature 0, where all candidates are equal"
+            )
         _check_int("max_retries", self.max_retries, 0, MAX_RETRIES)
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:

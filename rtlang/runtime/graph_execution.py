@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from rtlang.contract.budget import Budget
@@ -25,15 +25,29 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.graph import Apply, Arg, Const, Generate, Node, Operand, Ref, Select, Text, dependencies, parent_of
+from rtlang.contract.graph import (
+    Apply,
+    Arg,
+    Const,
+    Generate,
+    Node,
+    Operand,
+    Ref,
+    Select,
+    Text,
+    dependencies,
+    num_requests,
+    parent_of,
+)
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.purse import Purse
 from rtlang.runtime.seeds import node_seed
 from rtlang.runtime.selection import select_scores, softmax, token_logprobs
+from rtlang.runtime.spending.contest import Contest
+from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
 Answer = Callable[[Text | Generate | Select, TokenSequence, Callable[[KnownOutcome], None]], bool]
@@ -69,6 +83,7 @@ class _Work:
     choices: list[tuple[int, ...]] = field(default_factory=list)  # select: the tokens of each choice
     scored: list[Request | None] = field(default_factory=list)  # select: by job; None if there is nothing to compute
     first_token_time: float | None = None
+    contest: Contest | None = None  # with best_of
 
 
 class GraphExecution:
@@ -235,8 +250,8 @@ class GraphExecution:
         if self._purse is None:
             return node
         waiting = (self._nodes[node_id] for node_id in self._ready)
-        others = sum(other.params.n for other in waiting if isinstance(other, Generate))
-        return self._purse.lowered(node, node.params.n + others)
+        others = sum(num_requests(other) for other in waiting if isinstance(other, Generate))
+        return self._purse.lowered(node, num_requests(node) + others)
 
     def _conclude(self, node: Node, before: TokenSequence, outcome: KnownOutcome) -> None:
         """End a node with an outcome that was not computed for it."""
@@ -319,9 +334,13 @@ class GraphExecution:
     def _start_generate(self, node: Generate, before: TokenSequence) -> None:
         params = node.params
         seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
-        work = self._work[node.node_id] = _Work(node, self._clock(), num_open=params.n)
+        num_texts = num_requests(node)
+        work = self._work[node.node_id] = _Work(node, self._clock(), num_open=num_texts)
+        if params.best_of > 1:
+            work.contest = Contest(num_texts)
+            params = replace(params, best_of=1, logprobs=params.logprobs or 0)
         prompt = self._prompt(before)
-        for choice in range(params.n):
+        for choice in range(num_texts):
 
             def listener(output: RequestOutput, choice: int = choice) -> None:
                 self._on_generated(work, choice, output)
@@ -346,11 +365,21 @@ class GraphExecution:
         if output.error is not None:
             self._fail_node(node, output.error)
             return
-        if output.text or output.token_ids:
+        contest = work.contest
+        if contest is not None and choice in contest.lost:
+            return
+        if contest is None and (output.text or output.token_ids):
             if work.first_token_time is None:
                 work.first_token_time = self._clock()
             token_ids = tuple(output.token_ids)
             self._listener(TextDelta(self.graph_id, node.node_id, choice, output.text, token_ids))
+        if contest is not None and contest.is_lost(
+            choice, output.request.logprobs, has_ended=output.finish_reason is not None
+        ):
+            if output.finish_reason is None:
+                self._abort(output.request)
+            self._close_choice(node, work)
+            return
         if output.finish_reason is None:
             return
         request = output.request
@@ -364,12 +393,20 @@ class GraphExecution:
             logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
             distortion=tuple(request.distortion) or None,
         )
+        self._close_choice(node, work)
+
+    def _close_choice(self, node: Generate, work: _Work) -> None:
         work.num_open -= 1
         if work.num_open == 0:
             self._finish_generate(node, work)
 
     def _finish_generate(self, node: Generate, work: _Work) -> None:
         del self._work[node.node_id]
+        if work.contest is not None:
+            best = work.completions[work.contest.winner]
+            work.completions = {0: best}
+            work.first_token_time = self._clock()
+            self._listener(TextDelta(self.graph_id, node.node_id, 0, best.text, best.token_ids))
         completions = tuple(work.completions[choice] for choice in range(node.params.n))
         before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
         after = self._begun(before).followed_by(completions[0].token_ids)

@@ -12,7 +12,7 @@ from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeF
 from rtlang.contract.graph import Generate, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
-from rtlang.runtime.model_free import AskedNode, ModelFreeRuntime
+from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
 
 GRAPH = RequestGraph((Text(0, None, (RoleStart("user"), "hé", RoleEnd())), Generate(1, 0, "x", SamplingParams())))
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rtlang.contract.errors import ConstraintError
-from rtlang.runtime.shortest_text import allows, shortest_text
+from rtlang.runtime.scripts.shortest_text import allows, shortest_text
 from rtlang_grammars import Constraint, ConstraintKind
 
 

@@ -36,6 +36,7 @@ class Purse:
             raise SpentError("seconds", budget.seconds)
         reserved = sum(self._reserved.values())
         params = node.params
+        num_texts = max(params.n, params.best_of)
         max_tokens = params.max_tokens
         for name, limit, spent in (
             ("tokens", budget.tokens, self._spent.completion_tokens),
@@ -43,11 +44,11 @@ class Purse:
         ):
             if limit is None:
                 continue
-            left = (limit - spent - reserved) // max(num_sharing, params.n)
+            left = (limit - spent - reserved) // max(num_sharing, num_texts)
             if left < 1:
                 raise SpentError(name, limit)
             max_tokens = min(max_tokens, left)
-        self._reserved[node.node_id] = max_tokens * params.n
+        self._reserved[node.node_id] = max_tokens * num_texts
         if max_tokens == params.max_tokens:
             return node
         lowered = replace(params, max_tokens=max_tokens, min_tokens=min(params.min_tokens, max_tokens))

@@ -11,7 +11,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.graph import Generate
-from rtlang.runtime.purse import Purse
+from rtlang.runtime.spending.purse import Purse
 from tests.support.serving import serving
 
 
