@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from typing import Any, Protocol
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import Arg, Part, Ref
+from rtlang.contract.graph import Arg, Operand, Part, Ref
 from rtlang.lang import operations
 from rtlang.lang.operations import Lazy, Term
 from rtlang.lang.output_types.value_kinds import STR
@@ -417,6 +417,16 @@ def parts_of(value: Value, source: Source | None = None) -> tuple[Part, ...] | N
     if value._rt_parts is not None or lazy is None or source is None or not operations.is_shown(lazy.kind):
         return value._rt_parts
     return (source.operand(lazy.term, value._rt_needs, value._rt_read, value._rt_what),)
+
+
+def operand_of(item: Any, source: Source) -> Operand | None:
+    """A lazy value of a known kind, or a constant, as an operand of a node; None if the actual value must be waited for first."""
+    lazy = lazy_form(item)
+    if lazy is None or not isinstance(lazy.term, operations.Operation):
+        return None if lazy is None else lazy.term
+    if not isinstance(item, Value) or item._rt_source not in (None, source):
+        return None
+    return source.operand(lazy.term, item._rt_needs, item._rt_read, item._rt_what)
 
 
 def inputs_of(value: Value) -> list[str]:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.contract.graph import Arg
-from rtlang.lang.values import user_location
+from rtlang.contract.graph import Apply, Arg, Const, Ref
+from rtlang.lang.output_types.types import output_type
+from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.values import Value, operand_of, user_location
 from tests.support.fake_target import FakeTarget, by_name
 
 TEXTS = {"word": "hello", "number": "7", "float": "2.5", "flag": "false", "list": "[3, 1, 2]", "point": '{"x": 1}'}
@@ -224,3 +226,36 @@ def test_text_of_two_runs_is_joined_for_real(target: FakeTarget) -> None:
 
     body.run()
     assert body.run().value == (True, "hellohello")
+
+
+def test_operations_are_awaited_as_values(target: FakeTarget) -> None:
+    target.script = by_name(TEXTS)
+
+    @rt.program
+    async def body(s: Any) -> Any:
+        s += rt.gen("number", type=int) + rt.gen("word")
+        double = s["number"] * 2
+        s += rt.text(double, s["word"].upper()) + rt.gen("end")
+        with pytest.raises(rt.TraceError, match="write `await` before it"):
+            bool(double == 14)
+        assert await (double == 14)
+        return await asyncio.gather(double, s["word"][0]), await rt.value([double])
+
+    result = body.run()
+    assert result.value == ([14, "h"], [14])
+    assert result.text().startswith("7hello14HELLO")
+
+
+def test_values_become_operands(target: FakeTarget) -> None:
+    recording = Recording(AheadOfTime(is_async=False))
+    node_id = recording.add_generate(None, "x", rt.SamplingParams(), output_type(type=int))
+    number: Any = Value(recording, (node_id,), (Ref(node_id),), lambda: 3, "'x'")
+    parsed, added = operand_of(number, recording), operand_of(number + 1, recording)
+    assert operand_of(3, recording) == Const(3)
+    assert operand_of(rt.arg("who"), recording) == Arg("who")
+    assert operand_of(object(), recording) is None
+    assert operand_of(number + 1, recording) == added
+    assert [recording.nodes[each.node_id] for each in (parsed, added)] == [
+        Apply(1, "parse_int", (Ref(0),)),
+        Apply(2, "add", (Ref(1), Const(1))),
+    ]
