@@ -422,8 +422,10 @@ def parts_of(value: Value, source: Source | None = None) -> tuple[Part, ...] | N
 def operand_of(item: Any, source: Source) -> Operand | None:
     """A lazy value of a known kind, or a constant, as an operand of a node; None if the actual value must be waited for first."""
     lazy = lazy_form(item)
-    if lazy is None or not isinstance(lazy.term, operations.Operation):
-        return None if lazy is None else lazy.term
+    if lazy is None:
+        return None
+    if not isinstance(lazy.term, operations.Operation):
+        return lazy.term
     if not isinstance(item, Value) or item._rt_source not in (None, source):
         return None
     return source.operand(lazy.term, item._rt_needs, item._rt_read, item._rt_what)
