@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -53,6 +54,9 @@ REAL = {"word": "hello", "number": 7, "float": 2.5, "flag": False, "list": [3, 1
         (bool, ["flag"]),
         (lambda n: n**2, ["number"]),
         (lambda n: abs(-n), ["number"]),
+        (lambda n: divmod(n, 2), ["number"]),
+        (lambda n: divmod(20, n), ["number"]),
+        (lambda f: math.floor(f), ["float"]),
         (lambda n: [0] * n, ["number"]),
         (lambda n: list(range(n)), ["number"]),
         (lambda n: n >= 7 and n <= 7 and not n > 7, ["number"]),
