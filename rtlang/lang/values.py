@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from typing import Any, Protocol
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import Arg, Part, Ref
+from rtlang.contract.graph import Arg, Operand, Part, Ref
 from rtlang.lang import operations
 from rtlang.lang.operations import Lazy, Term
 from rtlang.lang.output_types.value_kinds import STR
@@ -330,16 +330,16 @@ _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//"
 def _operated(name: str, left: Any, right: Any) -> Any:
     """A binary operator of the `operator` module, of which at least one side is lazy."""
     if name in _SYMBOLS:
-        first, second = lazy_form(left), lazy_form(right)
-        if first is not None and second is not None:
-            found = operations.binary(name, first, second)
+        forms = lazy_form(left), lazy_form(right)
+        if forms[0] is not None and forms[1] is not None:
+            found = operations.binary(name, forms[0], forms[1])
             what = f"{_shown(left)} {_SYMBOLS[name]} {_shown(right)}"
             made = derived(found, getattr(operator, name), (left, right), what)
             if made is not None:
                 return made
     reason = "a comparison" if name in _ORDER_SYMBOLS else "arithmetic"
-    sides = [side._rt_real(reason) if isinstance(side, Value) else side for side in (left, right)]
-    return getattr(operator, name)(*sides)
+    first, second = (side._rt_real(reason) if isinstance(side, Value) else side for side in (left, right))
+    return divmod(first, second) if name == "divmod" else getattr(operator, name)(first, second)
 
 
 def _binary(name: str, is_reflected: bool) -> Callable[[Value, Any], Any]:
@@ -357,7 +357,21 @@ def _unary(function: Callable[..., Any]) -> Callable[[Value], Any]:
     return method
 
 
-for _name in ("sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "matmul"):
+for _name in (
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "divmod",
+    "pow",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
+    "rshift",
+    "matmul",
+):
     setattr(Value, f"__{_name.rstrip('_')}__", _binary(_name, is_reflected=False))
     setattr(Value, f"__r{_name.rstrip('_')}__", _binary(_name, is_reflected=True))
 for _name in _ORDER_SYMBOLS:
@@ -417,6 +431,18 @@ def parts_of(value: Value, source: Source | None = None) -> tuple[Part, ...] | N
     if value._rt_parts is not None or lazy is None or source is None or not operations.is_shown(lazy.kind):
         return value._rt_parts
     return (source.operand(lazy.term, value._rt_needs, value._rt_read, value._rt_what),)
+
+
+def operand_of(item: Any, source: Source) -> Operand | None:
+    """A lazy value of a known kind, or a constant, as an operand of a node; None if the actual value must be waited for first."""
+    lazy = lazy_form(item)
+    if lazy is None:
+        return None
+    if not isinstance(lazy.term, operations.Operation):
+        return lazy.term
+    if not isinstance(item, Value) or item._rt_source not in (None, source):
+        return None
+    return source.operand(lazy.term, item._rt_needs, item._rt_read, item._rt_what)
 
 
 def inputs_of(value: Value) -> list[str]:

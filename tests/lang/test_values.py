@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.contract.graph import Arg
-from rtlang.lang.values import user_location
+from rtlang.contract.graph import Apply, Arg, Const, Ref
+from rtlang.lang.output_types.types import output_type
+from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.values import Value, operand_of, user_location
 from tests.support.fake_target import FakeTarget, by_name
 
 TEXTS = {"word": "hello", "number": "7", "float": "2.5", "flag": "false", "list": "[3, 1, 2]", "point": '{"x": 1}'}
@@ -51,6 +54,9 @@ REAL = {"word": "hello", "number": 7, "float": 2.5, "flag": False, "list": [3, 1
         (bool, ["flag"]),
         (lambda n: n**2, ["number"]),
         (lambda n: abs(-n), ["number"]),
+        (lambda n: divmod(n, 2), ["number"]),
+        (lambda n: divmod(20, n), ["number"]),
+        (lambda f: math.floor(f), ["float"]),
         (lambda n: [0] * n, ["number"]),
         (lambda n: list(range(n)), ["number"]),
         (lambda n: n >= 7 and n <= 7 and not n > 7, ["number"]),
@@ -224,3 +230,36 @@ def test_text_of_two_runs_is_joined_for_real(target: FakeTarget) -> None:
 
     body.run()
     assert body.run().value == (True, "hellohello")
+
+
+def test_operations_are_awaited_as_values(target: FakeTarget) -> None:
+    target.script = by_name(TEXTS)
+
+    @rt.program
+    async def body(s: Any) -> Any:
+        s += rt.gen("number", type=int) + rt.gen("word")
+        double = s["number"] * 2
+        s += rt.text(double, s["word"].upper()) + rt.gen("end")
+        with pytest.raises(rt.TraceError, match="write `await` before it"):
+            bool(double == 14)
+        assert await (double == 14)
+        return await asyncio.gather(double, s["word"][0]), await rt.value([double])
+
+    result = body.run()
+    assert result.value == ([14, "h"], [14])
+    assert result.text().startswith("7hello14HELLO")
+
+
+def test_values_become_operands(target: FakeTarget) -> None:
+    recording = Recording(AheadOfTime(is_async=False))
+    node_id = recording.add_generate(None, "x", rt.SamplingParams(), output_type(type=int))
+    number: Any = Value(recording, (node_id,), (Ref(node_id),), lambda: 3, "'x'")
+    parsed, added = operand_of(number, recording), operand_of(number + 1, recording)
+    assert operand_of(3, recording) == Const(3)
+    assert operand_of(rt.arg("who"), recording) == Arg("who")
+    assert operand_of(object(), recording) is None
+    assert operand_of(number + 1, recording) == added
+    assert [recording.nodes[each.node_id] for each in (parsed, added)] == [
+        Apply(1, "parse_int", (Ref(0),)),
+        Apply(2, "add", (Ref(1), Const(1))),
+    ]
