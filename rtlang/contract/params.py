@@ -74,6 +74,8 @@ class SamplingParams:
         ignore_eos: treat the model's end tokens as ordinary tokens.
         max_retries: number of times an invalid value is generated again, if its constraint has keywords that masks do not enforce (at
             temperature 1 if the temperature is 0, which would repeat the same text). Such text is streamed only once it is valid.
+        token_healing: take back the last token of the text before the generation; the first generated token begins with its characters,
+            which are not part of the generated text. It counts for max_tokens.
         distortion: report the probability mass that the masks of a constraint removed at each step; on the CPU only.
     """
 
@@ -96,6 +98,7 @@ class SamplingParams:
     prompt_logprobs: int | None = None
     ignore_eos: bool = False
     max_retries: int = 2
+    token_healing: bool = False
     distortion: bool = False
     best_of: int = 1
 
@@ -141,7 +144,7 @@ class SamplingParams:
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:
                 _check_int(name, getattr(self, name), 0, MAX_LOGPROBS)
-        for name in ("ignore_eos", "distortion"):
+        for name in ("ignore_eos", "token_healing", "distortion"):
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(name, getattr(self, name), "expected true or false")
 

@@ -237,6 +237,7 @@ def gen(
     prompt_logprobs: int | None = None,
     ignore_eos: bool | None = None,
     max_retries: int | None = None,
+    token_healing: bool | None = None,
     distortion: bool | None = None,
 ) -> Expr:
     """Generate text and store it as variable `name`, if given.
@@ -277,6 +278,7 @@ def gen(
         "prompt_logprobs": prompt_logprobs,
         "ignore_eos": ignore_eos,
         "max_retries": max_retries,
+        "token_healing": token_healing,
         "distortion": distortion,
     }
     with OptionsOf(name):

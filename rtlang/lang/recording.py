@@ -217,8 +217,14 @@ class Recording:
 
     def add_reasoning(self, parent: int | None, params: SamplingParams, name: str | None) -> int:
         """Record the reasoning before a value, whose generation is called `name`; returns its id."""
-        with OptionsOf(name):
-            kind = thoughts(format=self.driver.tool_format or "json")
+        try:
+            tool_format = self.driver.tool_format
+        except TraceError:
+            raise TraceError(
+                "the marks of reasoning depend on the model, which is not known when recording ahead of time",
+                user_location(),
+            ) from None
+        kind = thoughts(format=tool_format or "json")
         with self._lock:
             node_id = self._add(Generate(self._next_id(), parent, None, params, kind.constraint))
         self._types[node_id], self._locations[node_id] = kind, user_location()

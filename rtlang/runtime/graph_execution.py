@@ -33,6 +33,8 @@ from rtlang.contract.graph import (
     Node,
     Operand,
     Ref,
+    RoleEnd,
+    RoleStart,
     Select,
     Text,
     dependencies,
@@ -48,6 +50,7 @@ from rtlang.runtime.seeds import node_seed
 from rtlang.runtime.selection import select_scores, softmax, token_logprobs
 from rtlang.runtime.spending.contest import Contest
 from rtlang.runtime.spending.purse import Purse
+from rtlang.runtime.token_healing import Healing, healing_of
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
 Answer = Callable[[Text | Generate | Select, TokenSequence, Callable[[KnownOutcome], None]], bool]
@@ -68,6 +71,8 @@ class Submit(Protocol):
         choice: int = 0,
         score_from: int | None = None,
         score_only: bool = False,
+        begins_with: str = "",
+        first_banned_ids: tuple[int, ...] = (),
     ) -> Request: ...
 
 
@@ -267,7 +272,7 @@ class GraphExecution:
         self._usage = self._usage + event.usage
         self._listener(event)
         is_branch = isinstance(node, Generate) and node.params.n > 1
-        after = before if is_branch else self._begun(before).followed_by(event.completions[0].token_ids)
+        after = before if is_branch else self._after(node, before, event.completions[0].token_ids)
         self._end_node(node, after, tuple(each.text for each in event.completions))
 
     def _operand(self, operand: Operand) -> Any:
@@ -340,6 +345,9 @@ class GraphExecution:
             work.contest = Contest(num_texts)
             params = replace(params, best_of=1, logprobs=params.logprobs or 0)
         prompt = self._prompt(before)
+        healing = self._healing(node, before)
+        if healing is not None:
+            prompt = prompt[:-1]
         for choice in range(num_texts):
 
             def listener(output: RequestOutput, choice: int = choice) -> None:
@@ -354,8 +362,42 @@ class GraphExecution:
                     seed=seed,
                     choice=choice,
                     score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
+                    begins_with="" if healing is None else healing.text,
+                    first_banned_ids=() if healing is None else healing.banned_token_ids,
                 )
             )
+
+    def _healing(self, node: Node, before: TokenSequence) -> Healing | None:
+        """What a generation takes back from the text before it. Tokens of the chat template and generated ones stay."""
+        if not isinstance(node, Generate) or not node.params.token_healing or not self._ends_with_text(node.parent):
+            return None
+        if not hasattr(self._tokenizer, "token_bytes"):  # a runtime without a model
+            return None
+        return healing_of(self._tokenizer, self._begun(before).token_ids)
+
+    def _ends_with_text(self, node_id: int | None) -> bool:
+        """Whether the last characters of a node's sequence are text."""
+        while node_id is not None:
+            node = self._nodes[node_id]
+            if not isinstance(node, Text):
+                return False
+            for part in reversed(node.parts):
+                if isinstance(part, (RoleStart, RoleEnd)):
+                    return False
+                if part if isinstance(part, str) else text_of_plain(self._operand(part)):
+                    return True
+            node_id = node.parent
+        return False
+
+    def _after(self, node: Node, before: TokenSequence, token_ids: tuple[int, ...]) -> TokenSequence:
+        """The sequence behind a generated text; its first token replaces the last one before it if that was taken back."""
+        healing = self._healing(node, before)
+        begun = self._begun(before)
+        if healing is not None:
+            written = b"".join(map(self._tokenizer.token_bytes, token_ids))
+            if written.startswith(healing.text.encode()):
+                begun = begun.without_last()
+        return begun.followed_by(token_ids)
 
     def _on_generated(self, work: _Work, choice: int, output: RequestOutput) -> None:
         node = work.node
@@ -409,7 +451,7 @@ class GraphExecution:
             self._listener(TextDelta(self.graph_id, node.node_id, 0, best.text, best.token_ids))
         completions = tuple(work.completions[choice] for choice in range(node.params.n))
         before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
-        after = self._begun(before).followed_by(completions[0].token_ids)
+        after = self._after(node, before, completions[0].token_ids)
         scores = tuple(work.requests[0].scores) if node.params.prompt_logprobs is not None else None
         self._report(node, work, completions, prompt_logprobs=scores)
         self._end_node(node, after if node.params.n == 1 else before, tuple(c.text for c in completions))

@@ -158,6 +158,8 @@ class GraphRun:
         choice: int = 0,
         score_from: int | None = None,
         score_only: bool = False,
+        begins_with: str = "",
+        first_banned_ids: tuple[int, ...] = (),
     ) -> Request:
         def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request:
             return self._loop.engine.add(
@@ -172,6 +174,8 @@ class GraphRun:
                 program_time=self._arrival,
                 score_from=score_from,
                 score_only=score_only,
+                begins_with=begins_with,
+                first_banned_ids=first_banned_ids,
             )
 
         def guarded(output: RequestOutput) -> None:

@@ -44,6 +44,12 @@ class TokenSequence:
             at = at.before
         return tuple(chain.from_iterable(reversed(pieces)))
 
+    def without_last(self) -> TokenSequence:
+        """This sequence without its last token, with the same messages."""
+        own_ids, before = (self.own_ids, self.before) if self.own_ids else (self.token_ids, None)
+        num_before = 0 if before is None else self.num_before
+        return TokenSequence(own_ids[:-1], self.roles, self.is_open, before, num_before, self.tools)
+
     def followed_by(
         self,
         token_ids: Sequence[int],

@@ -55,6 +55,7 @@ REFUSED: list[tuple[str, Any]] = [
     ("logprobs", -1),
     ("prompt_logprobs", 1.0),
     ("ignore_eos", 1),
+    ("token_healing", "yes"),
     ("distortion", 1),
     ("max_retries", -1),
 ]

@@ -79,6 +79,11 @@ def test_a_budget_that_does_not_hold_the_marks_fails_and_says_so(tiny: rt.Runtim
     assert [type(each.error) for each in errors] == [rt.BudgetError]
 
 
+def test_a_graph_without_a_model_has_no_marks_of_reasoning() -> None:
+    with pytest.raises(rt.TraceError, match="marks of reasoning depend on the model"):
+        reasoned.graph(True)
+
+
 @pytest.mark.parametrize("reasoning", [0, -1, "yes", 1.5, None])
 def test_other_budgets_are_refused(reasoning: Any) -> None:
     with pytest.raises(rt.ParameterError, match="reasoning"):

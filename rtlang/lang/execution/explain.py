@@ -11,15 +11,15 @@ from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.nodes import estimated_prompt_tokens, generated_tokens
 from rtlang.compiler.pipeline import PASSES, Passes, chosen_passes, compile_graph
 from rtlang.contract.errors import TraceError
-from rtlang.contract.events import GraphFinished
-from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.events import GraphFinished, NodeFinished
+from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.target import GraphRun, Listener, Target
 from rtlang.lang.coroutines import run_coroutine
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.run import default_runtime
 from rtlang.lang.program import Program
-from rtlang.lang.recording import Break
+from rtlang.lang.recording import Break, Recording
 from rtlang.lang.values import user_location
 
 
@@ -38,6 +38,8 @@ class Explanation:
         estimated_prompt_tokens: tokens of all prompts, from the lengths of their texts, each prompt counted as a whole.
         max_generated_tokens: tokens that may be generated.
         usage: the tokens of the run; None if the program did not run.
+        distortion: what the masks of constraints removed, in nats, by the names of generations that asked for it, all completions of a
+            name added up; empty if the program did not run.
     """
 
     program: str
@@ -48,6 +50,7 @@ class Explanation:
     passes: tuple[str, ...] = PASSES
     savings: Savings = field(default_factory=Savings)
     usage: Usage | None = None
+    distortion: dict[str, float] = field(default_factory=dict)
 
     @property
     def estimated_prompt_tokens(self) -> int:
@@ -81,6 +84,9 @@ class Explanation:
                 f"measured: {self.usage.prompt_tokens} prompt tokens, {self.usage.cached_tokens} of them cached, "
                 f"{self.usage.completion_tokens} generated"
             )
+        if self.distortion:
+            parts = ", ".join(f"{name} {nats:.2f}" for name, nats in self.distortion.items())
+            lines.append(f"removed by masks, in nats: {parts}")
         if self.error is not None:
             lines.append(f"ended by {type(self.error).__name__}: {self.error}")
         return "\n".join(lines)
@@ -130,7 +136,30 @@ def explain(
         return Explanation(program.name, graph, breaks, False, None, used, savings)
     session.wait_final()
     result = run.result()
-    return Explanation(program.name, result.graph, breaks, True, result.error, used, session.savings, result.usage)
+    return Explanation(
+        program.name,
+        result.graph,
+        breaks,
+        True,
+        result.error,
+        used,
+        session.savings,
+        result.usage,
+        _distortion(recording),
+    )
+
+
+def _distortion(recording: Recording) -> dict[str, float]:
+    """The nats that masks removed, by the names of finished generations."""
+    found: dict[str, float] = {}
+    for node_id, node in recording.nodes.items():
+        outcome = recording.driver.outcome(node_id) if isinstance(node, Generate) else None
+        if isinstance(outcome, NodeFinished):
+            steps = [step for each in outcome.completions for step in each.distortion or ()]
+            if steps:
+                name = recording.name_of(node_id)
+                found[name] = found.get(name, 0.0) + sum(nats for nats, _ in steps)
+    return found
 
 
 class _Rehearsal:

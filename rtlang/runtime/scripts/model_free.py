@@ -33,6 +33,7 @@ class CharacterTokenizer:
     vocab_size = 0x110000
     longest_token = 1
     tool_format: str | None = None
+    special_token_ids: frozenset[int] = frozenset()
 
     def __init__(self) -> None:
         self.chat = ChatFraming(self, None, {})
@@ -40,6 +41,10 @@ class CharacterTokenizer:
     def start_ids(self) -> list[int]:
         """None: sequences have no start token."""
         return []
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """None, so no token is ever taken back: tokens of recorded outcomes are those of another tokenizer."""
+        return b""
 
     def encode(self, text: str, *, is_start: bool, allow_special: bool = False) -> list[int]:
         """The code points."""
