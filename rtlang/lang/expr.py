@@ -87,6 +87,13 @@ class Role(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class FreeText(Expr):
+    """Pieces of text whose order the compiler chooses."""
+
+    pieces: tuple[Pieces, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Series(Expr):
     """A sequence of expressions."""
 
@@ -148,34 +155,58 @@ def _content(function: str, pieces: Iterable[object]) -> tuple[Expr, ...]:
     return tuple(content)
 
 
-def text(*pieces: object) -> Expr:
+Order = Literal["written", "free"]
+
+
+def text(*pieces: object, order: Order = "written") -> Expr:
     """Text made of strings, numbers, generated values and other expressions, without separators.
 
+    Args:
+        order: "free" lets the compiler put the arguments that most runs of a batch, or most forks, share in front of the others, so
+            that more of the text is found in the cache. Each argument stays whole and must be text.
     Raises:
         TraceError: an argument is None or cannot be converted to text; names the argument.
+        ParameterError: `order` is invalid.
     """
-    return Series(_content("text", pieces))
+    return Series(_ordered("text", pieces, order))
 
 
-def _role(role: str, pieces: tuple[object, ...], tools: Iterable[Any] | None = None) -> Expr:
+def _ordered(function: str, pieces: tuple[object, ...], order: str) -> tuple[Expr, ...]:
+    if order == "written":
+        return _content(function, pieces)
+    if order != "free":
+        raise ParameterError("order", order, 'expected "written" or "free"')
+    found: list[Pieces] = []
+    for number, piece in enumerate(pieces, 1):
+        content = _content(function, (piece,))
+        if not all(isinstance(each, Pieces) for each in content):
+            raise TraceError(
+                f"argument {number} of {function}(order='free') is not text; generations have their place in a sequence",
+                user_location(),
+            )
+        found.extend(each for each in content if isinstance(each, Pieces))
+    return (FreeText(tuple(found)),)
+
+
+def _role(role: str, pieces: tuple[object, ...], tools: Iterable[Any] | None = None, order: Order = "written") -> Expr:
     assert role in ROLES
-    return Role(role, _content(role, pieces), tool_list(tools))
+    return Role(role, _ordered(role, pieces, order), tool_list(tools))
 
 
-def system(*pieces: object, tools: Iterable[Any] | None = None) -> Expr:
-    """A system message; arguments as for `text`.
+def system(*pieces: object, tools: Iterable[Any] | None = None, order: Order = "written") -> Expr:
+    """A system message; arguments and `order` as for `text`.
 
     Args:
         tools: the tools of the conversation, as for `gen`: the chat template shows them to the model. Only in the first message.
     Raises:
         ParameterError: a tool is invalid.
     """
-    return _role("system", pieces, tools)
+    return _role("system", pieces, tools, order)
 
 
-def user(*pieces: object, tools: Iterable[Any] | None = None) -> Expr:
-    """A user message; arguments as for `text`, and `tools` as for `system`."""
-    return _role("user", pieces, tools)
+def user(*pieces: object, tools: Iterable[Any] | None = None, order: Order = "written") -> Expr:
+    """A user message; arguments and `order` as for `text`, and `tools` as for `system`."""
+    return _role("user", pieces, tools, order)
 
 
 def assistant(*pieces: object) -> Expr:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart, Text, parent_of
 from rtlang.lang.recording import Recording
@@ -39,20 +40,22 @@ class Sequence:
         if self.head is not None:
             self._recording.branch_points.add(self.head)
 
-    def append(self, parts: Iterable[Part]) -> None:
-        """Append text."""
+    def append(self, parts: Iterable[Part], free: Pieces = ()) -> None:
+        """Append text; `free` are the pieces among the parts whose order the compiler chooses."""
         kept = [part for part in parts if part != ""]
         if kept:
             self.head = self._recording.add_text(self.head, kept)
+            if len(free) > 1:
+                self._recording.free_texts[self.head] = free
 
-    def append_message(self, role: str, parts: Iterable[Part], tools: str | None = None) -> None:
+    def append_message(self, role: str, parts: Iterable[Part], tools: str | None = None, free: Pieces = ()) -> None:
         """Append a whole chat message of text, as one node; `tools` are those of the conversation.
 
         Raises:
             TraceError: a message is open, or there are tools and messages before this one.
         """
         self._check_role(role, tools)
-        self.append([RoleStart(role, tools), *parts, RoleEnd()])
+        self.append([RoleStart(role, tools), *parts, RoleEnd()], free)
 
     def open_role(self, role: str, tools: str | None = None) -> int | None:
         """Start a chat message; returns the previous end, for `close_role` and `drop_role`. `tools` are those of the conversation.

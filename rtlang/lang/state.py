@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, overload
 
+from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart
 from rtlang.contract.params import MAX_SEED, SamplingParams
@@ -196,6 +197,12 @@ class State:
                 self._record_select(expr)
             case exprs.Role(role, (exprs.Pieces() as content,)):
                 self._sequence.append_message(role, self._parts(content), expr.tools)
+            case exprs.Role(role, (exprs.FreeText() as free,)):
+                pieces = self._free_pieces(free)
+                self._sequence.append_message(role, (part for piece in pieces for part in piece), expr.tools, pieces)
+            case exprs.FreeText():
+                pieces = self._free_pieces(expr)
+                self._sequence.append((part for piece in pieces for part in piece), pieces)
             case exprs.Role():
                 with RoleBlock(self, expr.role, expr.tools):
                     for each in expr.content:
@@ -208,6 +215,10 @@ class State:
 
     def _record_pieces(self, expr: exprs.Pieces) -> None:
         self._sequence.append(self._parts(expr))
+
+    def _free_pieces(self, expr: exprs.FreeText) -> Pieces:
+        pieces = (tuple(part for part in self._parts(piece) if part != "") for piece in expr.pieces)
+        return tuple(piece for piece in pieces if piece)
 
     def _parts(self, expr: exprs.Pieces) -> list[Part]:
         """The text parts of an expression; values that are no text are waited for."""

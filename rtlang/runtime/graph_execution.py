@@ -238,6 +238,7 @@ class GraphExecution:
                     self._inputs,
                     lambda ref: text_of_plain(self._operand(ref)),
                     self._max_model_len,
+                    is_constant=node.marks.is_constant,
                 )
                 self._end_node(node, after, ())
             case Generate():

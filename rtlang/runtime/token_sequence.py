@@ -75,11 +75,14 @@ def append_text(
     inputs: Mapping[str, str],
     text_of: Callable[[Ref], str],
     max_tokens: int,
+    *,
+    is_constant: bool = False,
 ) -> TokenSequence:
     """Append the text of `parts` to a sequence. Adjacent strings are encoded together.
 
     Args:
         max_tokens: maximum length of the whole sequence; checked before encoding where possible.
+        is_constant: the text is part of a program, so that its tokens are worth remembering.
     Raises:
         ContextLengthError: the sequence exceeds max_tokens; the error gives the known count or a lower bound.
         RequestError: messages are nested, or tools are given with a later message. ParameterError: the chat template refuses a role.
@@ -89,6 +92,7 @@ def append_text(
     chat = tokenizer.chat.with_tools(tools)
     buffer: list[str] = []
     num_chars = 0
+    encode = tokenizer.constant_texts.encode if is_constant else tokenizer.encode
 
     def check(num_more: int = 0) -> None:
         num_tokens = len(before) + len(token_ids) + num_more
@@ -107,7 +111,7 @@ def append_text(
             is_start = not (len(before) or token_ids)
             if is_start:
                 token_ids.extend(tokenizer.start_ids())
-            token_ids.extend(tokenizer.encode(text, is_start=is_start))
+            token_ids.extend(encode(text, is_start=is_start))
         buffer.clear()
         num_chars = 0
         check()
