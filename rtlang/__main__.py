@@ -429,6 +429,7 @@ def _stream(
 ) -> tuple[Result, float]:
     labels = Labels(target)
     with program.bind(**arguments).stream(runtime=labels, on_error="result") as stream:
+        labels.follow(lambda: stream.recorded_nodes)
         return run_and_show(stream, console, labels)
 
 

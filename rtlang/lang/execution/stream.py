@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeAlias
 
 from rtlang.contract.errors import RtlangError, TraceError, ValueParseError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Text
+from rtlang.contract.graph import Node, Text
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
@@ -154,6 +154,11 @@ class Stream(Generic[R_co]):
         self._result: Result[R_co] | None = None
         self._is_over = False
         self._task = self._start(body)
+
+    @property
+    def recorded_nodes(self) -> tuple[Node, ...]:
+        """The nodes that the program has recorded so far, those included that the compiler merged or dropped."""
+        return tuple(self._session.recording.nodes.values())
 
     def __iter__(self) -> Iterator[StreamEvent[R_co]]:
         return self

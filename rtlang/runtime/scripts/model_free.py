@@ -18,6 +18,7 @@ from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import check_run_options
 from rtlang.contract.target import Listener
 from rtlang.model.text.chat import ChatFraming
+from rtlang.model.text.constant_texts import ConstantTexts
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
@@ -37,6 +38,7 @@ class CharacterTokenizer:
 
     def __init__(self) -> None:
         self.chat = ChatFraming(self, None, {})
+        self.constant_texts = ConstantTexts(self)
 
     def start_ids(self) -> list[int]:
         """None: sequences have no start token."""
