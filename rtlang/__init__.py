@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rtlang.contract.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from rtlang.cassette.surface import record as record
+    from rtlang.cassette.surface import replay as replay
     from rtlang.client.connect import connect as connect
+    from rtlang.contract.budget import Budget as Budget
     from rtlang.contract.config import RuntimeConfig as RuntimeConfig
     from rtlang.contract.config import ServeConfig as ServeConfig
     from rtlang.contract.errors import AbortedError as AbortedError
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import BudgetError as BudgetError
     from rtlang.contract.errors import CallError as CallError
     from rtlang.contract.errors import CapacityError as CapacityError
+    from rtlang.contract.errors import CassetteError as CassetteError
     from rtlang.contract.errors import ConfigError as ConfigError
     from rtlang.contract.errors import ConnectionLostError as ConnectionLostError
     from rtlang.contract.errors import ConstraintError as ConstraintError
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import RequestError as RequestError
     from rtlang.contract.errors import RtlangError as RtlangError
     from rtlang.contract.errors import SlowConsumerError as SlowConsumerError
+    from rtlang.contract.errors import SpentError as SpentError
     from rtlang.contract.errors import SwitchError as SwitchError
     from rtlang.contract.errors import ToolError as ToolError
     from rtlang.contract.errors import TraceError as TraceError
@@ -48,6 +53,10 @@ if TYPE_CHECKING:
     from rtlang.contract.params import SelectMethod as SelectMethod
     from rtlang.contract.params import Usage as Usage
     from rtlang.contract.target import Target as Target
+    from rtlang.lang.composing import format as format
+    from rtlang.lang.composing import join as join
+    from rtlang.lang.composing import length as length
+    from rtlang.lang.decorator import program as program
     from rtlang.lang.execution.explain import Explanation as Explanation
     from rtlang.lang.execution.explain import explain as explain
     from rtlang.lang.execution.result import Result as Result
@@ -55,11 +64,14 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
     from rtlang.lang.execution.stream import EndEvent as EndEvent
     from rtlang.lang.execution.stream import ErrorEvent as ErrorEvent
+    from rtlang.lang.execution.stream import PartialEvent as PartialEvent
+    from rtlang.lang.execution.stream import ReasoningEvent as ReasoningEvent
     from rtlang.lang.execution.stream import Stream as Stream
     from rtlang.lang.execution.stream import TextEvent as TextEvent
     from rtlang.lang.execution.stream import ValueEvent as ValueEvent
     from rtlang.lang.expr import Sampling as Sampling
     from rtlang.lang.expr import assistant as assistant
+    from rtlang.lang.expr import best_of as best_of
     from rtlang.lang.expr import gen as gen
     from rtlang.lang.expr import select as select
     from rtlang.lang.expr import system as system
@@ -68,6 +80,7 @@ if TYPE_CHECKING:
     from rtlang.lang.expr import user as user
     from rtlang.lang.forcing import value as value
     from rtlang.lang.meta import Meta as Meta
+    from rtlang.lang.output_types.form_values import Tag as Tag
     from rtlang.lang.output_types.forms import Indentation as Indentation
     from rtlang.lang.output_types.forms import ebnf as ebnf
     from rtlang.lang.output_types.forms import either as either
@@ -81,8 +94,8 @@ if TYPE_CHECKING:
     from rtlang.lang.output_types.tool_calls import ToolReply as ToolReply
     from rtlang.lang.output_types.tools import thoughts as thoughts
     from rtlang.lang.output_types.tools import tools as tools
+    from rtlang.lang.partials.distortion import Distortion as Distortion
     from rtlang.lang.program import Program as Program
-    from rtlang.lang.program import program as program
     from rtlang.lang.state import Forks as Forks
     from rtlang.lang.state import State as State
     from rtlang.lang.values import Value as Value
@@ -90,27 +103,33 @@ if TYPE_CHECKING:
     from rtlang.runtime.runtime import Runtime as Runtime
 
 _MODULES = {
+    "rtlang.cassette.surface": "record replay",
+    "rtlang.contract.budget": "Budget",
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
     "rtlang.runtime.runtime": "Runtime",
     "rtlang.contract.errors": (
-        "AbortedError ApplyError BudgetError CallError CapacityError ConfigError ConnectionLostError ConstraintError "
+        "AbortedError ApplyError BudgetError CallError CapacityError CassetteError ConfigError ConnectionLostError ConstraintError "
         "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InvalidValueError ModelLoadError "
         "NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError SlowConsumerError "
-        "SwitchError ToolError TraceError ValueParseError"
+        "SpentError SwitchError ToolError TraceError ValueParseError"
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
-    "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
+    "rtlang.lang.expr": "Sampling assistant best_of gen select system text tool user",
+    "rtlang.lang.output_types.form_values": "Tag",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",
     "rtlang.lang.output_types.tools": "thoughts tools",
     "rtlang.contract.graph": "RequestGraph",
+    "rtlang.lang.composing": "format join length",
     "rtlang.lang.forcing": "value",
     "rtlang.lang.meta": "Meta",
-    "rtlang.lang.program": "Program program",
+    "rtlang.lang.partials.distortion": "Distortion",
+    "rtlang.lang.decorator": "program",
+    "rtlang.lang.program": "Program",
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.state": "Forks State",
-    "rtlang.lang.execution.stream": "EndEvent ErrorEvent Stream TextEvent ValueEvent",
+    "rtlang.lang.execution.stream": "EndEvent ErrorEvent PartialEvent ReasoningEvent Stream TextEvent ValueEvent",
     "rtlang.contract.target": "Target",
     "rtlang.lang.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",

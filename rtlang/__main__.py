@@ -1,4 +1,4 @@
-"""The command line: `rtlang run`, `serve`, `bench`, `check` and `grammar check`.
+"""The command line: `rtlang run`, `explain`, `serve`, `bench`, `check` and `grammar check`.
 
 Options for settings are generated from config.py. An error a user can cause prints one line to standard error and exits with code 1;
 invalid options exit with code 2. Modules that load torch are imported inside the commands that need them, so that `--help` is fast.
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Never
 
 import typer
 from rich.console import Console
@@ -28,7 +28,7 @@ from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.loading import show_loading
 from rtlang.console.options import with_settings
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
-from rtlang.console.source import CommandError, describe, load_program, read_arguments
+from rtlang.console.source import CommandError, describe, load_program, read_arguments, read_json_arguments
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.target import Target
@@ -143,6 +143,56 @@ def run(
             _raise(result.error, loaded)
         if problems:
             raise CommandError("; ".join(problems))
+
+
+@app.command()
+@with_settings(RuntimeConfig, "settings")
+def explain(
+    program: Annotated[
+        str, typer.Argument(metavar="FILE:PROGRAM", help="Program to explain: FILE:PROGRAM or package.module:PROGRAM.")
+    ],
+    settings: dict[str, Any],
+    arg: Annotated[
+        list[str] | None,
+        typer.Option("--arg", "-a", metavar="NAME=VALUE", help="Argument of the program, as for `rtlang run`."),
+    ] = None,
+    arguments: Annotated[
+        str | None, typer.Option("--args", metavar="JSON", help="Arguments of the program, as a JSON object.")
+    ] = None,
+    passes: Annotated[
+        str | None,
+        typer.Option(
+            help="Comma-separated passes of the compiler; -NAME leaves one out. Default: all.", metavar="NAMES"
+        ),
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Run on the server at this ws:// URL.")] = None,
+    api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
+) -> None:
+    """Explain a program: its graph breaks with file and line, and what each pass of the compiler saves.
+
+    A program with graph breaks is run, because the code after a break depends on a value; others are only recorded.
+    """
+    with _one_line_errors():
+        loaded = load_program(program)
+        values = {**read_json_arguments(arguments), **read_arguments(loaded, arg or [], is_complete=arguments is None)}
+        if url is not None and settings:
+            raise CommandError(f"runtime options cannot be combined with --url; the server at {url} has its own")
+        # A runtime loads its model when the first break needs it.
+        target = (
+            rtlang.connect(url, api_key=api_key)
+            if url is not None
+            else rtlang.Runtime(config=RuntimeConfig(**settings))
+        )
+        try:
+            chosen = True if passes is None else [name.strip() for name in passes.split(",") if name.strip()]
+            explanation = rtlang.explain(loaded.bind(**values), runtime=target, passes=chosen)
+        except Exception as error:
+            _raise(error, loaded)
+        finally:
+            target.close()
+        typer.echo(str(explanation))
+        if explanation.error is not None:
+            _raise(explanation.error, loaded)
 
 
 @app.command()
@@ -379,10 +429,11 @@ def _stream(
 ) -> tuple[Result, float]:
     labels = Labels(target)
     with program.bind(**arguments).stream(runtime=labels, on_error="result") as stream:
+        labels.follow(lambda: stream.recorded_nodes)
         return run_and_show(stream, console, labels)
 
 
-def _raise(error: BaseException, program: Program) -> None:
+def _raise(error: BaseException, program: Program) -> Never:
     """Re-raise the error of a program; errors from its body become one line with their location."""
     if isinstance(error, RtlangError):
         raise error

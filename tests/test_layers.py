@@ -39,8 +39,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.protocol": {"rtlang.contract"},
     "rtlang.client": {"rtlang.contract", "rtlang.protocol"},
     "rtlang.runtime": {"rtlang.contract", "rtlang.model", "rtlang.engine", "rtlang_grammars"},
+    "rtlang.testing": {"rtlang.contract", "rtlang.runtime"},
+    "rtlang.cassette": {"rtlang.contract", "rtlang.lang", "rtlang.protocol", "rtlang.runtime"},
     "rtlang.serve": {"rtlang.contract", "rtlang.protocol"},
-    "rtlang": {"rtlang.contract", "rtlang.lang", "rtlang.client", "rtlang.runtime"},  # hands names on
+    "rtlang": {
+        "rtlang.cassette",
+        "rtlang.contract",
+        "rtlang.lang",
+        "rtlang.client",
+        "rtlang.runtime",
+    },  # hands names on
     "rtlang.bench": {
         "rtlang",
         "rtlang.contract",

@@ -51,6 +51,18 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/formats/test_parsing.py",
         "arguments are read as parts of calls, in every format",
     ),
+    "rtlang/runtime/nodes/blocks.py": (
+        "tests/runtime/test_graph_execution_random.py",
+        "random graphs with nested blocks are compared with an oracle",
+    ),
+    "rtlang/runtime/nodes/losers.py": (
+        "tests/runtime/test_graph_execution_random.py",
+        "random graphs with decisions are compared with an oracle",
+    ),
+    "rtlang/runtime/nodes/model_calls.py": (
+        "tests/runtime/test_graph_execution.py",
+        "the requests of generations and selects are tested as parts of graphs",
+    ),
     "rtlang/contract/step.py": (
         "tests/engine/test_scheduler.py",
         "plain data; what is in a step is the scheduler's doing",

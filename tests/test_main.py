@@ -219,6 +219,42 @@ def test_bench_refuses_what_it_cannot_measure(folder: Path, arguments: list[str]
     assert told in errors.splitlines()[-1]
 
 
+def test_explain_lists_breaks_and_passes(folder: Path) -> None:
+    program = folder / "explained.py"
+    program.write_text(
+        "import rtlang as rt\n\n\n@rt.program\ndef looks(s, word, times: int):\n"
+        "    s += word * times + rt.gen('x', max_tokens=2)\n    if s['x'] == '':\n        return\n"
+        "    s += rt.gen('y', max_tokens=2)\n\n\n@rt.program\ndef straight(s):\n    s += 'a' + rt.gen('x')\n"
+    )
+    settings = ("--model", str(folder / "model"), "--num-pages", "200", "--threads", "1")
+    arguments = ("--args", '{"word": "c", "times": 9}', "-a", "times=2", *settings)
+    code, told, _ = invoke(folder, "explain", f"{program}:looks", *arguments)
+    assert code == 0
+    assert "1 graph break(s)" in told
+    assert f"{program}:7: needs 'x'" in told
+    assert "measured: " in told
+    assert "merge: " in told
+    code, told, _ = invoke(folder, "explain", f"{program}:straight", "--passes", "-merge", *settings)
+    assert (code, "no graph break" in told, "merge: " in told) == (0, True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--args", "[1]"], "expected a JSON object"),
+        (["--args", "{"], "not JSON"),
+        (["--args", '{"name": "x", "other": 1}'], "other"),
+        (["--passes", "inline", "-a", "name=x"], "passes = 'inline'"),
+    ],
+)
+def test_explain_refuses_what_it_cannot_read(folder: Path, arguments: list[str], told: str) -> None:
+    program = folder / "named.py"
+    program.write_text("import rtlang as rt\n\n\n@rt.program\ndef one(s, name):\n    s += name + rt.gen('x')\n")
+    code, _, errors = invoke(folder, "explain", str(program), *arguments)
+    assert (code, errors.count("\n")) == (1, 1)
+    assert told in errors
+
+
 def test_bench_language_tells_every_figure_and_fails_over_a_limit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,8 +15,9 @@ from websockets.sync.client import ClientConnection
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph, nodes_to_plain
-from rtlang.contract.target import Listener
+from rtlang.contract.target import Listener, checked_answer
 from rtlang.protocol.event_codec import Offsets
+from rtlang.protocol.plain_values import value_to_wire
 from rtlang.protocol.serialization import Encoding
 
 logger = logging.getLogger(__name__)
@@ -93,6 +94,9 @@ class GraphOwner(Protocol):
     def cancel(self, run: RemoteGraphRun) -> None:
         """Cancel `run`."""
 
+    def answer_call(self, run: RemoteGraphRun, node_id: int, answer: Mapping[str, Any]) -> None:
+        """Send the answer to a host call of `run`."""
+
 
 class RemoteGraphRun:
     """A graph on the server. Created by `RemoteRuntime.submit`; its public methods are safe to use from any thread.
@@ -103,6 +107,7 @@ class RemoteGraphRun:
         num_taken: messages of the stream received so far.
         last_acknowledged: the last extend that was answered; 0 if none.
         was_closed, was_cancelled: whether a close or cancel was sent, which must be sent again on a new connection.
+        call_answers: answers to host calls whose node has not ended; they are sent again on a new connection.
         is_attaching: whether an attach on a new connection is unanswered.
     """
 
@@ -116,6 +121,7 @@ class RemoteGraphRun:
         self.offsets: Offsets = {}
         self.opening = opening
         self.extending: dict[int, PendingExtend] = {}
+        self.call_answers: dict[int, bytes] = {}
         self.rid: str | None = None
         self.epoch, self.opening_message = "", b""
         self.num_taken = self.last_acknowledged = 0
@@ -129,6 +135,14 @@ class RemoteGraphRun:
     def extend(self, nodes: Sequence[Node]) -> None:
         """Add nodes to a graph submitted with is_open=True; see `rtlang.contract.target.GraphRun`."""
         self._runtime.extend(self, nodes)
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        """Answer a host call; see `rtlang.contract.target.GraphRun`."""
+        self._runtime.answer_call(self, node_id, {"t": "resolve", "value": value_to_wire(checked_answer(value))})
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        """Let a host call fail; see `rtlang.contract.target.GraphRun`."""
+        self._runtime.answer_call(self, node_id, {"t": "reject", "code": code, "message": message})
 
     def close(self) -> None:
         """Close the graph: no more nodes will follow. Idempotent."""
@@ -150,7 +164,11 @@ class RemoteGraphRun:
         """Messages that the server may not have received, to be sent again."""
         said = [kind for kind, was in (("close", self.was_closed), ("cancel", self.was_cancelled)) if was]
         extensions = [extension.message for _, extension in sorted(self.extending.items())]
-        return extensions + [Encoding.MSGPACK.pack({"t": kind, "s": self.graph_id}) for kind in said]
+        return (
+            extensions
+            + list(self.call_answers.values())
+            + [Encoding.MSGPACK.pack({"t": kind, "s": self.graph_id}) for kind in said]
+        )
 
     def resolve_extends(self, last_acknowledged: int, refused: Collection[int]) -> list[bytes]:
         """Resolve extends up to `last_acknowledged`, except `refused` ones, whose errors arrive separately. Returns messages to resend."""

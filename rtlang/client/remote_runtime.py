@@ -29,6 +29,7 @@ from rtlang.client.remote_run import (
     ServerConnection,
     in_batches,
 )
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     AbortedError,
     ConnectionLostError,
@@ -113,6 +114,7 @@ class RemoteRuntime:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        budget: Budget | None = None,
     ) -> RemoteGraphRun:
         """Run a graph on the server; see `rtlang.contract.target.Target`. Waits until the server has accepted it.
 
@@ -126,6 +128,8 @@ class RemoteRuntime:
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
         if seed is not None:
             body["seed"] = seed
+        if budget is not None:
+            body["budget"] = budget.to_plain()
         message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
         if self._resume_s is not None:
             message |= {"detach_ms": max(1, round(self._resume_s * 1000)), "idem": secrets.token_hex(16)}
@@ -139,6 +143,9 @@ class RemoteRuntime:
             run.is_open = is_open
             message["s"] = run.graph_id
             body["graph"] = {"nodes": batches[0], "inputs": list(graph.inputs)}
+            if graph.outputs is not None:
+                sent = {node["id"] for node in batches[0]}
+                body["graph"]["outputs"] = [node_id for node_id in graph.outputs if node_id in sent]
             body["open"] = is_open or len(batches) > 1
             run.opening_message = self._pack(message)
             # A graph larger than one frame is sent in batches.
@@ -185,6 +192,15 @@ class RemoteRuntime:
                 run.was_cancelled = True
                 if not run.is_attaching:
                     self._send(self._pack({"t": "cancel", "s": run.graph_id}))
+
+    def answer_call(self, run: RemoteGraphRun, node_id: int, answer: Mapping[str, Any]) -> None:
+        """Send the answer to a host call of `run`; called by its `resolve` and `reject`. Answers of ended nodes are ignored."""
+        with self._lock:
+            if not run.has_ended and self._lost is None:
+                packed = self._pack({**answer, "s": run.graph_id, "n": node_id})
+                run.call_answers[node_id] = packed
+                if not run.is_attaching:
+                    self._send(packed)
 
     def generate(
         self,
@@ -363,6 +379,9 @@ class RemoteRuntime:
             event = event_from_wire(message, run.graph_id)
             if isinstance(event, TextDelta):
                 check_offset(run.offsets, event, message)
+            if isinstance(event, (NodeFinished, NodeFailed)):
+                with self._lock:
+                    run.call_answers.pop(event.node_id, None)
             if isinstance(event, (GraphFinished, GraphFailed)):
                 self._finish(run)
             run.notify(event)

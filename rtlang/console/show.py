@@ -8,7 +8,7 @@ the program sees.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -38,6 +38,7 @@ class Labels:
         self._target = target
         self._nodes_by_name: dict[str, list[int]] = {}
         self._num_choices: dict[int, int] = {}
+        self._recorded: Callable[[], Sequence[Node]] | None = None
 
     @property
     def is_alive(self) -> bool:
@@ -71,10 +72,14 @@ class Labels:
         """Close the wrapped target."""
         self._target.close()
 
+    def follow(self, recorded: Callable[[], Sequence[Node]]) -> None:
+        """Also count the nodes of the program that the compiler merged with others: their events come under their own ids."""
+        self._recorded = recorded
+
     def note(self, nodes: Sequence[Node]) -> None:
-        """Record the names of submitted nodes."""
+        """Record the names of nodes."""
         for node in nodes:
-            if not isinstance(node, TextNode):
+            if not isinstance(node, TextNode) and node.node_id not in self._num_choices:
                 self._nodes_by_name.setdefault(node.name or UNNAMED, []).append(node.node_id)
                 self._num_choices[node.node_id] = choices_of(node)
 
@@ -82,7 +87,9 @@ class Labels:
         """The label of a completion: its name, with indices if nodes share the name or the node has several choices."""
         node_id, choice = key
         name = name or UNNAMED
-        namesakes = self._nodes_by_name.get(name, [])
+        if self._recorded is not None:
+            self.note(self._recorded())
+        namesakes = sorted(self._nodes_by_name.get(name, []))
         place = f"[{namesakes.index(node_id)}]" if len(namesakes) > 1 and node_id in namesakes else ""
         return name + place + (f"[{choice}]" if self._num_choices.get(node_id, 1) > 1 else "")
 
@@ -100,6 +107,12 @@ class _LabelledRun:
     def extend(self, nodes: Sequence[Node]) -> None:
         self._labels.note(nodes)
         self._run.extend(nodes)
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        self._run.resolve(node_id, value)
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        self._run.reject(node_id, code, message)
 
     def close(self) -> None:
         self._run.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -50,9 +51,28 @@ def load_program(spec: str) -> Program:
     return next(iter(programs.values()))
 
 
-def read_arguments(program: Program, given: Sequence[str]) -> dict[str, Any]:
+def read_json_arguments(text: str | None) -> dict[str, Any]:
+    """Arguments as a JSON object; none for None.
+
+    Raises:
+        CommandError: the text is not a JSON object.
+    """
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise CommandError(f"--args {text[:80]}: not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise CommandError(f"--args {text[:80]}: expected a JSON object of names and values")
+    return found
+
+
+def read_arguments(program: Program, given: Sequence[str], *, is_complete: bool = True) -> dict[str, Any]:
     """Parse `name=value` strings into arguments of `program`. The value `@FILE` reads a file; `@@` escapes a leading `@`.
 
+    Args:
+        is_complete: whether no other arguments are given.
     Raises:
         CommandError: an argument is malformed, unknown, duplicate, missing, or does not convert to its annotated type.
     """
@@ -74,7 +94,7 @@ def read_arguments(program: Program, given: Sequence[str]) -> dict[str, Any]:
         annotation = named[name].annotation if name in named else inspect.Parameter.empty
         values[name] = _convert(name, _text(name, value), annotation)
     missing = [name for name, item in named.items() if item.default is item.empty and name not in values]
-    if missing:
+    if missing and is_complete:
         wanted = " ".join(f"--arg {name}=..." for name in missing)
         raise CommandError(f"{program.name} requires {', '.join(missing)}: pass {wanted}")
     return values

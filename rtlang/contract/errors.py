@@ -21,9 +21,16 @@ def _shown(value: object) -> str:
 
 
 class RtlangError(Exception):
-    """Base class of all errors. `code` is stable and public; `facts` are plain data."""
+    """Base class of all errors. `code` is stable and public; `facts` are plain data.
+
+    Attributes:
+        generation: the name of the generation that failed, that had an invalid option, or that was waited for; None if it has no name.
+        recorded_at: `file:line` of the call that recorded this generation; None if the error belongs to none.
+    """
 
     code: ClassVar[str] = "internal"
+    generation: str | None = None
+    recorded_at: str | None = None
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -130,6 +137,16 @@ class BudgetError(ConstraintError):
         )
         super().__init__(f"max_tokens = {max_tokens} is too small for the constraint: {need}")
         self.max_tokens, self.needed = max_tokens, needed
+
+
+class SpentError(RequestError):
+    """The budget of the run has nothing left for this generation. Names the limit (tokens, seconds or computed) and its value."""
+
+    code = "spent"
+
+    def __init__(self, limit: str, value: float) -> None:
+        super().__init__(f"the budget of the run is spent: {limit} = {value:g}")
+        self.limit, self.value = limit, value
 
 
 class InvalidValueError(RequestError):
@@ -292,6 +309,16 @@ class GoneError(ConnectionLostError):
     def __init__(self, message: str, *, param: str | None = None) -> None:
         super().__init__(message)
         self.param = param
+
+
+class CassetteError(RtlangError):
+    """A recording cannot be used: it is in use, damaged, of another model, or lacks an outcome that a replay needs. Names the file."""
+
+    code = "cassette"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"the recording {path!r}: {reason}")
+        self.path, self.reason = path, reason
 
 
 class EngineDeadError(RtlangError):

@@ -39,6 +39,8 @@ class Completion:
         text: the text without stop tokens and stop strings.
         token_ids: the tokens of `text`.
         stop_match: the stop string, pattern or token id that ended the generation, if any.
+        distortion: for each sampled token, the end token included, -log of the probability of all tokens that the mask allowed (nats, under
+            the model's own distribution), and the length of the text behind it in characters; if requested and known.
     """
 
     text: str
@@ -46,6 +48,7 @@ class Completion:
     finish_reason: FinishReason
     stop_match: str | int | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
+    distortion: tuple[tuple[float, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,11 @@ class NodeFinished:
     """A node has finished: a generate or select node, or one with a value. Text and apply nodes send no event unless they fail.
 
     Attributes:
-        completions: `n` entries; one for a select. None for a node with a value, and one that is marked as cancelled if a decision ended it.
+        completions: `n` entries; one for a select; none for a node with a value, or one marked as cancelled if a decision ended it.
         scores: for a select, the score of each choice by its method, in order.
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
+        is_replayed: whether the outcome was recorded in an earlier run, so that nothing was computed now.
+        max_tokens: the limit of each completion, where the budget of the run lowered it.
         value: the value of a call, switch, repeat or decide node.
     """
 
@@ -79,6 +84,8 @@ class NodeFinished:
     scores: tuple[float, ...] | None = None
     probabilities: tuple[float, ...] | None = None
     prompt_logprobs: tuple[TokenLogprob, ...] | None = None
+    is_replayed: bool = False
+    max_tokens: int | None = None
     value: Any = None
 
     @property

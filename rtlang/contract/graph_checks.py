@@ -30,6 +30,7 @@ from rtlang.contract.nodes import (
 )
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.pure_functions import FUNCTIONS, check_plain
+from rtlang.contract.tool_list import tools_from_text
 
 MAX_SELECT_CHOICES = 1_024
 MAX_TEXT_CHARS = 4_000_000
@@ -167,6 +168,11 @@ class NodeChecks:
                 case RoleStart():
                     if part.role not in ROLES:
                         _fail(node, "parts", f"role {part.role!r}: expected one of {', '.join(ROLES)}")
+                    if part.tools is not None:
+                        try:
+                            tools_from_text(part.tools)
+                        except ValueError as error:
+                            _fail(node, "parts", f"tools: {error}")
                 case RoleEnd():
                     pass
                 case _:

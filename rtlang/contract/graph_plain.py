@@ -5,6 +5,7 @@ Reading checks types; `RequestGraph.validate` checks the rules.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any, NoReturn
@@ -33,6 +34,7 @@ from rtlang.contract.nodes import (
     parent_of,
 )
 from rtlang.contract.params import Constraint, SamplingParams, SelectMethod
+from rtlang.contract.tool_list import tools_to_text
 from rtlang_grammars import GrammarError
 
 KINDS = ("text", "generate", "select", "apply", "call", "switch", "repeat", "decide")
@@ -115,7 +117,7 @@ def _part_to_plain(part: Part) -> Any:
         case str():
             return part
         case RoleStart():
-            return {"role": part.role}
+            return {"role": part.role} | ({} if part.tools is None else {"tools": json.loads(part.tools)})
         case RoleEnd():
             return {"role": None}
         case _:
@@ -231,11 +233,20 @@ def _operand(plain: object, node_id: int, field: str) -> Operand:
     _fail(node_id, field, f"expected a map with ref, arg or value, not {plain!r:.80}")
 
 
+def _tools(plain: object, node_id: int) -> str | None:
+    if plain is None:
+        return None
+    try:
+        return tools_to_text(list_from_plain(plain, node_id, "parts"))
+    except ValueError as error:
+        raise GraphError(node_id, "parts", f"tools: {error}") from None
+
+
 def _part_from_plain(part: object, node_id: int) -> Part:
     if isinstance(part, str):
         return part
     if isinstance(part, dict) and "role" in part:
-        return RoleEnd() if part["role"] is None else RoleStart(part["role"])
+        return RoleEnd() if part["role"] is None else RoleStart(part["role"], _tools(part.get("tools"), node_id))
     if isinstance(part, dict) and ("ref" in part or "arg" in part):
         operand = _operand(part, node_id, "parts")
         if not isinstance(operand, Const):

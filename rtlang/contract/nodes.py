@@ -46,9 +46,14 @@ Operand = Ref | Arg | Const
 
 @dataclass(frozen=True, slots=True)
 class RoleStart:
-    """Start of a chat message of `role`, rendered by the chat template of the model."""
+    """Start of a chat message of `role`, rendered by the chat template of the model.
+
+    Attributes:
+        tools: the tools of the conversation as JSON text (see `tool_list`); only with its first message.
+    """
 
     role: str
+    tools: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class Marks:
         is_last_use: nothing continues or refers to the node's sequence.
         is_constant: the text depends on no input and no generated value.
         is_urgent: a caller waits for it.
+        is_continued: exactly one generation of the graph continues the node's sequence, with nothing but text between.
     """
 
     remaining_tokens: int = 0
@@ -76,6 +82,7 @@ class Marks:
     is_last_use: bool = False
     is_constant: bool = False
     is_urgent: bool = True
+    is_continued: bool = False
 
 
 NO_MARKS = Marks()
@@ -208,9 +215,12 @@ ValueNode = Apply | Call | Decide
 Node = SequenceNode | ValueNode
 
 
+_VALUE_NODES = frozenset((Apply, Call, Decide))
+
+
 def parent_of(node: Node) -> int | None:
     """The node whose sequence a node continues; None for the first node of a sequence, and for value nodes."""
-    return None if isinstance(node, (Apply, Call, Decide)) else node.parent
+    return None if type(node) in _VALUE_NODES else node.parent  # type: ignore[union-attr]
 
 
 def name_of(node: Node) -> str | None:
@@ -230,10 +240,10 @@ def choices_of(node: Node) -> int:
 
 
 def num_requests(node: Node) -> int:
-    """Number of engine requests of a node: n for a generate node, one or two per choice for a select, else 0. Blocks are not counted."""
+    """Number of engine requests of a node: n or best_of of a generation, one or two per choice of a select, else 0, without blocks."""
     match node:
         case Generate():
-            return node.params.n
+            return max(node.params.n, node.params.best_of)
         case Select():
             return len(node.choices) * (2 if node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED else 1)
         case _:
@@ -269,6 +279,13 @@ def operands_of(node: Node) -> tuple[Operand, ...]:
 
 def dependencies(node: Node) -> set[int]:
     """Ids of the nodes that must finish before this node can start. A decision starts at once; these are the nodes that it waits for."""
+    if type(node) is Generate or type(node) is Select:  # most nodes, and this is called several times for each
+        return set() if node.parent is None else {node.parent}
+    if type(node) is Text:
+        needed = {part.node_id for part in node.parts if type(part) is Ref}
+        if node.parent is not None:
+            needed.add(node.parent)
+        return needed
     needed = {operand.node_id for operand in operands_of(node) if isinstance(operand, Ref)}
     parent = parent_of(node)
     if parent is not None:
@@ -288,6 +305,8 @@ def block_dependencies(node: Node) -> set[int]:
             needed |= dependencies(inner)
         if isinstance(block.value, Ref):
             needed.add(block.value.node_id)
+    if isinstance(node, Repeat) and isinstance(node.until, Ref):
+        needed.add(node.until.node_id)
     return needed - inside
 
 

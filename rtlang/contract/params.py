@@ -67,11 +67,16 @@ class SamplingParams:
         logit_bias: pairs (token id, bias added to its logit), or a mapping.
         seed: seed of the sampling noise; None chooses one at random. The same seed gives the same text, whatever else runs.
         n: number of independent completions.
+        best_of: number of candidates, of which the one with the largest sum of log-probabilities is the completion. A candidate that cannot
+            win any more is stopped. Needs a temperature above 0, and n = 1.
         logprobs: report the log-probability of each generated token and of this many most likely tokens; None reports none.
         prompt_logprobs: the same for the tokens of the prompt.
         ignore_eos: treat the model's end tokens as ordinary tokens.
         max_retries: number of times an invalid value is generated again, if its constraint has keywords that masks do not enforce (at
             temperature 1 if the temperature is 0, which would repeat the same text). Such text is streamed only once it is valid.
+        token_healing: take back the last token of the text before the generation; the first generated token begins with its characters,
+            which are not part of the generated text. It counts for max_tokens.
+        distortion: report the probability mass that the masks of a constraint removed at each step; on the CPU only.
     """
 
     max_tokens: int = 128
@@ -93,6 +98,9 @@ class SamplingParams:
     prompt_logprobs: int | None = None
     ignore_eos: bool = False
     max_retries: int = 2
+    token_healing: bool = False
+    distortion: bool = False
+    best_of: int = 1
 
     def __post_init__(self) -> None:
         for name in _NORMALIZED:
@@ -127,12 +135,18 @@ class SamplingParams:
         if self.seed is not None:
             _check_int("seed", self.seed, 0, MAX_SEED)
         _check_int("n", self.n, 1, MAX_N)
+        _check_int("best_of", self.best_of, 1, MAX_N)
+        if self.best_of > 1 and (self.n > 1 or self.temperature == 0):
+            raise ParameterError(
+                "best_of", self.best_of, "expected 1 with n > 1, or with temperature 0, where all candidates are equal"
+            )
         _check_int("max_retries", self.max_retries, 0, MAX_RETRIES)
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:
                 _check_int(name, getattr(self, name), 0, MAX_LOGPROBS)
-        if not isinstance(self.ignore_eos, bool):
-            raise ParameterError("ignore_eos", self.ignore_eos, "expected true or false")
+        for name in ("ignore_eos", "token_healing", "distortion"):
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(name, getattr(self, name), "expected true or false")
 
     def to_plain(self) -> dict[str, Any]:
         """The fields that differ from their defaults, as lists and scalars."""

@@ -69,6 +69,7 @@ class SampledRow:
         token_id: the sampled token; None if the row needs no sample or `is_finite` is False.
         logprob: its log-probability with params.logprobs top entries; None if params.logprobs is None.
         scores: one entry per score_token_ids.
+        distortion: -log of the probability of the tokens that the mask allowed; None if params.distortion is False or it is not known.
         is_finite: False if the logits contain NaN or no allowed token has a finite logit; fails that request alone.
     """
 
@@ -76,6 +77,7 @@ class SampledRow:
     logprob: TokenLogprob | None = None
     scores: tuple[TokenLogprob, ...] = ()
     is_finite: bool = True
+    distortion: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

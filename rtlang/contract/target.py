@@ -8,11 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.known import Known
+from rtlang.contract.pure_functions import check_plain
 
 Listener = Callable[[Event], None]
 """Called with each event of a graph, in order, on a thread of the runtime. Must return quickly and must not raise."""
+
+
+def checked_answer(value: Any) -> Any:
+    """The value of a host call.
+
+    Raises:
+        ParameterError: it is not plain data, or too large.
+    """
+    problem = check_plain(value)
+    if problem is not None:
+        raise ParameterError("value", value, problem)
+    return value
 
 
 class GraphRun(Protocol):
@@ -46,6 +61,13 @@ class GraphRun(Protocol):
 
     def cancel(self) -> None:
         """Cancel unfinished nodes; GraphFailed(AbortedError) follows unless the graph has already ended. Idempotent."""
+
+
+class ResumableRun(GraphRun, Protocol):
+    """A submitted graph of a `ResumableTarget`."""
+
+    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
+        """See `GraphRun.extend`; `known` holds outcomes of these nodes."""
 
 
 class Target(Protocol):
@@ -87,3 +109,29 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Cancel all graphs and free all resources. Idempotent."""
+
+
+class ResumableTarget(Target, Protocol):
+    """A runtime that takes known outcomes of nodes."""
+
+    @property
+    def model_identity(self) -> str:
+        """A digest of what determines the model's outputs: weights, tokenizer and number format."""
+
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        is_open: bool = False,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        seed: int | None = None,
+        known: Known | None = None,
+    ) -> ResumableRun:
+        """See `Target.submit`.
+
+        Args:
+            known: outcomes of nodes of the graph from an earlier run; nothing is computed for these.
+        """

@@ -34,12 +34,15 @@ class IncrementalDetokenizer:
     """The output text of one request. Owned by the request.
 
     Args:
+        skipped: text with which the tokens begin and which is not part of the output text; stops are not searched in it.
         shows_special: special tokens stand in the text under their names, as those that a constraint asks for.
     Raises:
         ParameterError: a stop regex does not compile (on creation).
     """
 
-    def __init__(self, tokenizer: Tokenizer, params: SamplingParams, *, shows_special: bool = False) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, params: SamplingParams, *, shows_special: bool = False, skipped: str = ""
+    ) -> None:
         self._tokenizer = tokenizer
         self._decoder = tokenizer.decoder(shows_special=shows_special)
         self._stops = params.stop
@@ -50,6 +53,8 @@ class IncrementalDetokenizer:
             except regex.error as error:
                 raise ParameterError("stop_regex", pattern, f"expected a valid Python re pattern: {error}") from None
         self._max_stop = max((len(stop) for stop in self._stops), default=0)
+        self._skipped = skipped
+        self._num_to_skip = len(skipped)
         self._text = ""
         self._num_shown = 0
         self._token_ids: list[int] = []
@@ -77,6 +82,9 @@ class IncrementalDetokenizer:
         return self._take(self._decoder.flush(), True, is_whole=True)
 
     def _take(self, piece: str, may_stop: bool, is_whole: bool = False) -> tuple[str, Stop | None]:
+        if self._num_to_skip:
+            skipped = min(self._num_to_skip, len(piece))
+            self._num_to_skip, piece = self._num_to_skip - skipped, piece[skipped:]
         if not piece and not is_whole:
             return "", None
         self._text += piece
@@ -137,7 +145,10 @@ class IncrementalDetokenizer:
 
     def _cut_tokens(self) -> None:
         """Truncate the tokens to the cut text: whole tokens are kept, a partial one is re-encoded."""
-        text = self._text
+        if not self._text:
+            self._token_ids = []
+            return
+        text = self._skipped + self._text
         kept = longest_token_prefix(self._tokenizer, self._token_ids, text)
         prefix = self._tokenizer.decode(self._token_ids[:kept])
         rest = text[len(prefix) :]

@@ -30,6 +30,7 @@ from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
 from rtlang.model.runner import Runner
+from rtlang_grammars.spec.structures import sequence
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +103,8 @@ class Engine:
         program_time: float | None = None,
         score_from: int | None = None,
         score_only: bool = False,
+        begins_with: str = "",
+        first_banned_ids: tuple[int, ...] = (),
     ) -> Request:
         """Accept a request. From now on its listener receives exactly one last output.
 
@@ -110,6 +113,8 @@ class Engine:
             seed, choice: key of the sampling noise, together with the index of each output token.
             score_from: report log-probabilities of prompt tokens from this index on.
             score_only: score the prompt and generate nothing.
+            begins_with: text with which the generated tokens begin, before the text that is asked for and constrained.
+            first_banned_ids: see `Request`.
         Raises:
             RequestError, ParameterError: the request can never run.
         """
@@ -130,12 +135,16 @@ class Engine:
         room = self._runner.max_model_len - len(token_ids)
         if room < (0 if score_only else 1):
             raise ContextLengthError(len(token_ids), params.max_tokens, self._runner.max_model_len)
+        if first_banned_ids:  # logits may be wider than the vocabulary
+            first_banned_ids += tuple(range(tokenizer.vocab_size, model.vocab_size))
         request = Request(
             request_id=self._next_id,
             token_ids=list(token_ids),
             params=params,
             listener=listener,
-            output_text=IncrementalDetokenizer(tokenizer, params, shows_special=constraint is not None),
+            output_text=IncrementalDetokenizer(
+                tokenizer, params, shows_special=constraint is not None, skipped=begins_with
+            ),
             constraint=constraint,
             seed=seed,
             choice=choice,
@@ -144,6 +153,7 @@ class Engine:
             arrival_time=now,
             score_from=score_from,
             score_only=score_only,
+            first_banned_ids=first_banned_ids,
             eos_ids=tokenizer.eos_token_ids,
             stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else tokenizer.eos_token_ids),
         )
@@ -158,7 +168,8 @@ class Engine:
             self.scheduler.add(request)
         else:
             request.status = RequestStatus.COMPILING
-            future = self._compiler.session(constraint, request.max_tokens)
+            compiled = sequence(begins_with, constraint) if begins_with else constraint
+            future = self._compiler.session(compiled, request.max_tokens)
             self._compiling[request] = future
             future.add_done_callback(lambda _: self._wake())
         return request

@@ -27,7 +27,10 @@ def advance(request: Request, output: SampledRow) -> RequestOutput | None:
         return RequestOutput(request, finish_reason=FinishReason.STOP) if done else None
     if output.token_id is None:
         return None
-    return _append(request, output.token_id, output.logprob)
+    appended = _append(request, output.token_id, output.logprob)
+    if output.distortion is not None:
+        request.distortion.append((output.distortion, len(request.output_text.text)))
+    return appended
 
 
 def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:

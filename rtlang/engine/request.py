@@ -53,6 +53,7 @@ class Request:
         program_time, arrival_time: arrival of its program and of itself, in seconds of the engine's clock.
         listener: receives every RequestOutput, including the last; called on the engine thread.
         score_from: index of the first prompt token to score; None for no scores.
+        first_banned_ids: tokens that must not be the first output token; all end tokens are among them, unless there are none.
         score_only: whether only prompt tokens are scored and nothing is generated.
         num_computed_tokens: number of tokens whose K and V are in pages.
         num_cached_tokens: prompt tokens taken from the prefix cache at first admission.
@@ -75,6 +76,7 @@ class Request:
     arrival_time: float = 0.0
     score_from: int | None = None
     score_only: bool = False
+    first_banned_ids: tuple[int, ...] = ()
     stop_ids: frozenset[int] = frozenset()
     eos_ids: frozenset[int] = frozenset()
     max_tokens: int = 0
@@ -93,6 +95,7 @@ class Request:
     num_preemptions: int = 0
     scores: list[TokenLogprob] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    distortion: list[tuple[float, int]] = field(default_factory=list)
     first_step_time: float | None = None
     output_stop: str | int | None = None
 
@@ -144,8 +147,11 @@ class Request:
 
     @property
     def banned_token_ids(self) -> tuple[int, ...]:
-        """Tokens that must not be sampled next, because they would end the text before min_tokens."""
-        if self.num_output_tokens + self.num_pending_tokens >= self.params.min_tokens:
+        """Tokens that must not be sampled next: `first_banned_ids`, and those that would end the text before min_tokens."""
+        num_output = self.num_output_tokens + self.num_pending_tokens
+        if num_output == 0 and self.first_banned_ids:
+            return self.first_banned_ids  # end tokens are among them
+        if num_output >= self.params.min_tokens:
             return ()
         session = self.session
         return tuple(each for each in self.stop_ids if session is None or not session.takes(each))

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import Arg
 from rtlang.lang.state import State
-from rtlang.lang.values import Value, parts_of, source_of, user_location
+from rtlang.lang.values import Value, inputs_of, source_of, user_location
 
 _current_state: ContextVar[State | None] = ContextVar("rtlang_state", default=None)
 
@@ -81,7 +80,7 @@ class Body:
             raise TypeError(f"{self.name}(): {error}") from None
         for value in (*self.args, *self.kwargs.values()):
             if isinstance(value, Value) and source_of(value) is None:
-                names = ", ".join(part.name for part in parts_of(value) if isinstance(part, Arg))
+                names = ", ".join(inputs_of(value))
                 raise TraceError(
                     f"rt.arg({names!r}) is only allowed in graph(); pass the text itself to run()", user_location()
                 )

@@ -8,15 +8,17 @@ line.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph import ROLES
 from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
-from rtlang.lang.output_types.tools import ToolChoice, tool_calls
+from rtlang.lang.error_places import OptionsOf
+from rtlang.lang.output_types.tools import ToolChoice, tool_calls, tool_list
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, real, user_location
 
@@ -62,6 +64,7 @@ class Gen(Expr):
     kind: OutputType
     params: SamplingParams | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    reasoning: bool | int = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,14 @@ class Role(Expr):
 
     role: str
     content: tuple[Expr, ...]
+    tools: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FreeText(Expr):
+    """Pieces of text whose order the compiler chooses."""
+
+    pieces: tuple[Pieces, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,28 +155,58 @@ def _content(function: str, pieces: Iterable[object]) -> tuple[Expr, ...]:
     return tuple(content)
 
 
-def text(*pieces: object) -> Expr:
+Order = Literal["written", "free"]
+
+
+def text(*pieces: object, order: Order = "written") -> Expr:
     """Text made of strings, numbers, generated values and other expressions, without separators.
 
+    Args:
+        order: "free" lets the compiler put the arguments that most runs of a batch, or most forks, share in front of the others, so
+            that more of the text is found in the cache. Each argument stays whole and must be text.
     Raises:
         TraceError: an argument is None or cannot be converted to text; names the argument.
+        ParameterError: `order` is invalid.
     """
-    return Series(_content("text", pieces))
+    return Series(_ordered("text", pieces, order))
 
 
-def _role(role: str, pieces: tuple[object, ...]) -> Expr:
+def _ordered(function: str, pieces: tuple[object, ...], order: str) -> tuple[Expr, ...]:
+    if order == "written":
+        return _content(function, pieces)
+    if order != "free":
+        raise ParameterError("order", order, 'expected "written" or "free"')
+    found: list[Pieces] = []
+    for number, piece in enumerate(pieces, 1):
+        content = _content(function, (piece,))
+        if not all(isinstance(each, Pieces) for each in content):
+            raise TraceError(
+                f"argument {number} of {function}(order='free') is not text; generations have their place in a sequence",
+                user_location(),
+            )
+        found.extend(each for each in content if isinstance(each, Pieces))
+    return (FreeText(tuple(found)),)
+
+
+def _role(role: str, pieces: tuple[object, ...], tools: Iterable[Any] | None = None, order: Order = "written") -> Expr:
     assert role in ROLES
-    return Role(role, _content(role, pieces))
+    return Role(role, _ordered(role, pieces, order), tool_list(tools))
 
 
-def system(*pieces: object) -> Expr:
-    """A system message; arguments as for `text`."""
-    return _role("system", pieces)
+def system(*pieces: object, tools: Iterable[Any] | None = None, order: Order = "written") -> Expr:
+    """A system message; arguments and `order` as for `text`.
+
+    Args:
+        tools: the tools of the conversation, as for `gen`: the chat template shows them to the model. Only in the first message.
+    Raises:
+        ParameterError: a tool is invalid.
+    """
+    return _role("system", pieces, tools, order)
 
 
-def user(*pieces: object) -> Expr:
-    """A user message; arguments as for `text`."""
-    return _role("user", pieces)
+def user(*pieces: object, tools: Iterable[Any] | None = None, order: Order = "written") -> Expr:
+    """A user message; arguments and `order` as for `text`, and `tools` as for `system`."""
+    return _role("user", pieces, tools, order)
 
 
 def assistant(*pieces: object) -> Expr:
@@ -174,8 +215,25 @@ def assistant(*pieces: object) -> Expr:
 
 
 def tool(*pieces: object) -> Expr:
-    """A tool message with a tool's result; arguments as for `text`."""
-    return _role("tool", pieces)
+    """A tool message with a tool's result; arguments as for `text`. Dicts, lists and pydantic models are written as JSON.
+
+    Raises:
+        TraceError: as for `text`; also, an argument is not JSON data.
+    """
+    return _role("tool", tuple(_as_json(piece) for piece in pieces))
+
+
+def _as_json(piece: object) -> object:
+    """JSON for plain data and models; other objects unchanged."""
+    dump = getattr(type(piece), "model_dump_json", None)
+    if dump is not None and not isinstance(piece, Value):
+        return dump(piece)
+    if not isinstance(piece, (dict, list)):
+        return piece
+    try:
+        return json.dumps(piece, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TraceError(f"the result of a tool is not JSON data: {error}", user_location()) from error
 
 
 def gen(
@@ -190,6 +248,7 @@ def gen(
     tools: Iterable[Any] | None = None,
     tool_choice: ToolChoice | Callable[..., Any] | None = None,
     parallel: bool | None = None,
+    reasoning: bool | int = False,
     params: SamplingParams | None = None,
     min_tokens: int | None = None,
     stop: str | Iterable[str] | None = None,
@@ -209,6 +268,8 @@ def gen(
     prompt_logprobs: int | None = None,
     ignore_eos: bool | None = None,
     max_retries: int | None = None,
+    token_healing: bool | None = None,
+    distortion: bool | None = None,
 ) -> Expr:
     """Generate text and store it as variable `name`, if given.
 
@@ -219,11 +280,13 @@ def gen(
             the model, the value a `ToolCall`.
         tool_choice: "required" (the default), a function or its name, "auto" or "none"; with these two the value is a `ToolReply`.
         parallel: True: one call or more, where the format has them; the value is a list.
+        reasoning: the model reasons first, between the marks of its format, in the same sequence; the reasoning is not part of the value
+            but in `s.meta(name).reasoning`. A number is its budget in tokens, marks included; True: as many as `max_tokens`.
         params: an `rt.Sampling`, used instead of the run's (`run(params=...)`); options given here override it.
         n: if more than 1, the value is a list, and the sequence continues from before the generation.
         others: as in `rt.Sampling`.
     Raises:
-        ParameterError: the output type or an option is invalid; names it.
+        ParameterError: the output type or an option is invalid; names it, the generation and the line.
         TraceError: the name is not a non-empty string.
     """
     options: dict[str, Any] = {
@@ -246,24 +309,49 @@ def gen(
         "prompt_logprobs": prompt_logprobs,
         "ignore_eos": ignore_eos,
         "max_retries": max_retries,
+        "token_healing": token_healing,
+        "distortion": distortion,
     }
-    if params is not None and not isinstance(params, SamplingParams):
-        raise ParameterError("params", params, "expected rt.Sampling(...)")
-    if tools is None and (tool_choice is not None or parallel is not None):
-        raise ParameterError("tools", None, "expected tools where tool_choice or parallel are given")
-    if tools is not None:
-        type = _tool_calls(tools, tool_choice, parallel, type)
-    kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
-    given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
-    # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
-    sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
-    return Gen(_name(name, "gen"), kind, params, given)
+    with OptionsOf(name):
+        if params is not None and not isinstance(params, SamplingParams):
+            raise ParameterError("params", params, "expected rt.Sampling(...)")
+        if not isinstance(reasoning, int) or (not isinstance(reasoning, bool) and not 1 <= reasoning <= MAX_MAX_TOKENS):
+            raise ParameterError("reasoning", reasoning, f"expected True, False or 1 to {MAX_MAX_TOKENS} tokens")
+        if tools is None and (tool_choice is not None or parallel is not None):
+            raise ParameterError("tools", None, "expected tools where tool_choice or parallel are given")
+        if tools is not None:
+            type = _tool_calls(tools, tool_choice, parallel, type, has_reasoned=bool(reasoning))
+        kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
+        given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
+        # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
+        sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
+    return Gen(_name(name, "gen"), kind, params, given, reasoning)
 
 
-def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any) -> OutputType:
+def best_of(n: int, expr: Expr, by: Literal["logprob"] = "logprob") -> Expr:
+    """A generation with the best of `n` candidates, which share what is before it; the sequence goes on with the best.
+
+    Args:
+        expr: `rt.gen(...)` with a temperature above 0.
+        by: "logprob": the largest sum of log-probabilities. Candidates that cannot win any more are stopped.
+    Raises:
+        ParameterError: an argument is invalid.
+    """
+    if not isinstance(expr, Gen) or expr.reasoning:
+        raise ParameterError("expr", expr, "expected rt.gen(...) without reasoning=")
+    if by != "logprob":
+        raise ParameterError("by", by, 'expected "logprob"; for other measures use n=, and read the values')
+    with OptionsOf(expr.name):
+        options = {**expr.options, "best_of": normalized_option("best_of", n)}
+        if expr.params is not None or "temperature" in options:
+            sampling_params({"max_tokens": MAX_MAX_TOKENS, **options}, expr.params)
+    return replace(expr, options=options)
+
+
+def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any, *, has_reasoned: bool) -> OutputType:
     if type is not None:
         raise ParameterError("type and tools", (type, tools), "expected only one of them")
-    return tool_calls(tools, tool_choice, parallel)
+    return tool_calls(tools, tool_choice, parallel, has_reasoned=has_reasoned)
 
 
 def select(
@@ -275,15 +363,14 @@ def select(
         choices: strings or numbers, or an Enum class; the value is the chosen item.
         method: a `SelectMethod` or its name.
     Raises:
-        ParameterError: a choice or the method is invalid; names it.
+        ParameterError: a choice or the method is invalid; names it, the generation and the line.
         TraceError: the name is not a non-empty string.
     """
-    try:
-        method = SelectMethod(method)
-    except ValueError:
-        raise ParameterError("method", method, f"expected one of {', '.join(SelectMethod)}") from None
-    texts, kind = choice_type(_real_items(choices))
-    return Select(_name(name, "select"), texts, kind, method)
+    with OptionsOf(name):
+        if method not in list(SelectMethod):
+            raise ParameterError("method", method, f"expected one of {', '.join(SelectMethod)}")
+        texts, kind = choice_type(_real_items(choices))
+    return Select(_name(name, "select"), texts, kind, SelectMethod(method))
 
 
 def _name(name: object, function: str) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rtlang.contract.events import NodeFinished, Timing, TokenLogprob
 from rtlang.contract.graph import Node, Select
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.lang.partials.distortion import Distortion, distortion_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,10 @@ class Meta:
         prompt_logprobs: one entry per prompt token, if requested.
         scores: for a select, the score of each choice by its method.
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
+        is_replayed: whether the outcome was read from a recording (`rt.record`), so that nothing was computed.
+        distortion: the probability that the masks of the constraint removed, if requested and known.
+        reasoning: the reasoning before the text without its marks, if the generation had `reasoning`.
+        reasoning_tokens: its number of tokens, marks included; they are not part of `usage`.
     """
 
     finish_reason: FinishReason
@@ -34,6 +39,10 @@ class Meta:
     prompt_logprobs: tuple[TokenLogprob, ...] | None = None
     scores: dict[str, float] | None = None
     probabilities: dict[str, float] | None = None
+    is_replayed: bool = False
+    distortion: Distortion | None = None
+    reasoning: str | None = None
+    reasoning_tokens: int = 0
 
     @classmethod
     def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:
@@ -55,4 +64,6 @@ class Meta:
             event.prompt_logprobs,
             scores,
             probabilities,
+            event.is_replayed,
+            distortion_of(node, completion),
         )

@@ -1,41 +1,61 @@
-"""The `@program` decorator, which turns a function into a runnable program.
+"""Runnable programs.
 
-The first parameter of the function is a `State`. A `Program` holds the function and its bound arguments; it can be run, streamed, run over
-many inputs, recorded as a graph ahead of time, or called inside another program.
+A `Program` holds a function whose first parameter is a `State`, and its bound arguments; it can be run, streamed, run over many inputs,
+recorded as a graph ahead of time, or called inside another program.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, Self, TypeVar, overload
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, overload
 
-from rtlang.compiler.fold_text import fold_text
-from rtlang.contract.errors import TraceError
+from rtlang.compiler.context import Context, Savings
+from rtlang.compiler.pipeline import Passes, chosen_passes, compile_graph
+from rtlang.contract.budget import Budget
+from rtlang.contract.errors import GraphError, TraceError
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
-from rtlang.lang.body import Body, current_state, is_coroutine_function, name_of
+from rtlang.lang.body import Body, current_state
 from rtlang.lang.execution import batch, run
+from rtlang.lang.execution.outputs import needed_nodes
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import OnError, check_on_error
-from rtlang.lang.execution.session import check_options
+from rtlang.lang.execution.session import check_options, checked_outputs
 from rtlang.lang.execution.stream import Stream
 from rtlang.lang.recording import AheadOfTime, Break, Recording
 from rtlang.lang.state import State
 from rtlang.lang.static_types import P, R_co
 from rtlang.lang.values import user_location
 
-_T = TypeVar("_T")
-_S = TypeVar("_S")
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A program recorded without a runtime.
+
+    Attributes:
+        graph: the compiled graph; with a break or an error, of what was recorded before it.
+        breaks: the graph break that ended the recording, if any.
+        error: the exception of the body, if any.
+        savings: the effect of the passes.
+        recording: the recording itself.
+    """
+
+    graph: RequestGraph
+    breaks: tuple[Break, ...]
+    error: Exception | None
+    savings: Savings
+    recording: Recording
 
 
 class Program(Generic[P, R_co]):
     """A function that records a request graph, with zero or more bound arguments.
 
-    The keywords runtime, params, priority, deadline_s and on_error of `run` and similar methods are options of the run. Pass parameters of
-    the function with these names by position or with `bind`.
+    The keywords runtime, params, priority, deadline_s, passes, outputs, budget and on_error of `run` and similar methods are options of
+    the run. Pass parameters of the function with these names by position or with `bind`.
 
     `Program[[str], int]` takes a string and returns an integer. Type checkers check the arguments of a run that has no options; with
     options beside them only the options are checked, because no signature can hold both. `with_options(...)` keeps both checked.
@@ -66,6 +86,12 @@ class Program(Generic[P, R_co]):
     @overload
     def run(self, *args: Any, deadline_s: float | None, **others: Any) -> Result[R_co]: ...
     @overload
+    def run(self, *args: Any, passes: Passes, **others: Any) -> Result[R_co]: ...
+    @overload
+    def run(self, *args: Any, outputs: Collection[str], **others: Any) -> Result[R_co]: ...
+    @overload
+    def run(self, *args: Any, budget: Budget, **others: Any) -> Result[R_co]: ...
+    @overload
     def run(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
     def run(  # type: ignore[misc]
         self,
@@ -74,6 +100,9 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
         **kwargs: Any,
     ) -> Result[R_co]:
@@ -85,6 +114,9 @@ class Program(Generic[P, R_co]):
             params: sampling parameters of every generation without its own `params`.
             priority: lower values run first under the priority policy; 0 if not given.
             deadline_s: seconds after which the run fails with DeadlineError.
+            passes: the passes of the compiler: True (the default) for all, False for none, or names, where `-name` leaves one out.
+            outputs: names of the variables to generate, besides the returned value and what the body reads; default: all.
+            budget: what all nodes of the run may spend together.
             on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
         Raises:
             TypeError: an argument is missing.
@@ -93,7 +125,14 @@ class Program(Generic[P, R_co]):
             node that the body did not handle.
         """
         options = self._with(
-            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
+            runtime=runtime,
+            params=params,
+            priority=priority,
+            deadline_s=deadline_s,
+            passes=passes,
+            outputs=outputs,
+            budget=budget,
+            on_error=on_error,
         )
         return run.run(self._body.bound(args, kwargs), **options)
 
@@ -108,6 +147,12 @@ class Program(Generic[P, R_co]):
     @overload
     async def arun(self, *args: Any, deadline_s: float | None, **others: Any) -> Result[R_co]: ...
     @overload
+    async def arun(self, *args: Any, passes: Passes, **others: Any) -> Result[R_co]: ...
+    @overload
+    async def arun(self, *args: Any, outputs: Collection[str], **others: Any) -> Result[R_co]: ...
+    @overload
+    async def arun(self, *args: Any, budget: Budget, **others: Any) -> Result[R_co]: ...
+    @overload
     async def arun(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
     async def arun(  # type: ignore[misc]
         self,
@@ -116,12 +161,22 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
         **kwargs: Any,
     ) -> Result[R_co]:
         """`run` for coroutines. A plain program occupies a thread until its body ends, an `async def` program does not."""
         options = self._with(
-            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
+            runtime=runtime,
+            params=params,
+            priority=priority,
+            deadline_s=deadline_s,
+            passes=passes,
+            outputs=outputs,
+            budget=budget,
+            on_error=on_error,
         )
         return await run.arun(self._body.bound(args, kwargs), **options)
 
@@ -133,6 +188,9 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
         progress: bool | Callable[[int, int], None] = False,
         max_threads: int = batch.MAX_THREADS,
@@ -150,7 +208,14 @@ class Program(Generic[P, R_co]):
             ParameterError: an input is not a mapping. With on_error="raise", also the errors of `run`.
         """
         options = self._with(
-            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
+            runtime=runtime,
+            params=params,
+            priority=priority,
+            deadline_s=deadline_s,
+            passes=passes,
+            outputs=outputs,
+            budget=budget,
+            on_error=on_error,
         )
         options["on_error"] = on_error or self._options.get("on_error") or "result"
         return batch.run_batch(self._body, inputs, progress=progress, max_threads=max_threads, **options)
@@ -166,6 +231,12 @@ class Program(Generic[P, R_co]):
     @overload
     def stream(self, *args: Any, deadline_s: float | None, **others: Any) -> Stream[R_co]: ...
     @overload
+    def stream(self, *args: Any, passes: Passes, **others: Any) -> Stream[R_co]: ...
+    @overload
+    def stream(self, *args: Any, outputs: Collection[str], **others: Any) -> Stream[R_co]: ...
+    @overload
+    def stream(self, *args: Any, budget: Budget, **others: Any) -> Stream[R_co]: ...
+    @overload
     def stream(self, *args: Any, on_error: OnError, **others: Any) -> Stream[R_co]: ...
     def stream(  # type: ignore[misc]
         self,
@@ -174,6 +245,9 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
         **kwargs: Any,
     ) -> Stream[R_co]:
@@ -183,7 +257,14 @@ class Program(Generic[P, R_co]):
         contains it.
         """
         options = self._with(
-            runtime=runtime, params=params, priority=priority, deadline_s=deadline_s, on_error=on_error
+            runtime=runtime,
+            params=params,
+            priority=priority,
+            deadline_s=deadline_s,
+            passes=passes,
+            outputs=outputs,
+            budget=budget,
+            on_error=on_error,
         )
         return Stream(self._body.bound(args, kwargs), **options)
 
@@ -191,33 +272,62 @@ class Program(Generic[P, R_co]):
     def graph(self, *args: P.args, **kwargs: P.kwargs) -> RequestGraph: ...
     @overload
     def graph(self, *args: Any, params: SamplingParams | None, **others: Any) -> RequestGraph: ...
-    def graph(self, *args: Any, params: SamplingParams | None = None, **kwargs: Any) -> RequestGraph:  # type: ignore[misc]
+    @overload
+    def graph(self, *args: Any, passes: Passes, **others: Any) -> RequestGraph: ...
+    def graph(  # type: ignore[misc]
+        self, *args: Any, params: SamplingParams | None = None, passes: Passes | None = None, **kwargs: Any
+    ) -> RequestGraph:
         """Record the program as one graph, without a runtime. Arguments passed as `rt.arg(name)` become inputs of the graph.
 
+        Args:
+            passes: as for `run`; no pass drops a named generation here.
         Raises:
             TraceError: the body uses a generated value (a graph break); names the line.
         """
-        graph, _, error = self.bind(*args, **kwargs).record(params)
-        if error is not None:
-            raise error
-        graph.validate()
-        return graph
-
-    def record(self, params: SamplingParams | None = None) -> tuple[RequestGraph, tuple[Break, ...], Exception | None]:
-        """Record without a runtime up to the first graph break. Returns the graph, the break and the exception of the body, if any."""
-        body = self._body
-        inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
-        recording = Recording(AheadOfTime(body.is_async), params or self._options.get("params"))
-        state, error = State(recording), None
+        recorded = self.bind(*args, **kwargs).record(params, passes=passes)
+        if recorded.error is not None:
+            raise recorded.error
         try:
-            if body.is_async:
-                _drive(body, state)
-            else:
-                body.call(state)
+            recorded.graph.validate()
+        except GraphError as wrong:
+            raise recorded.recording.run_error(wrong) from None
+        return recorded.graph
+
+    def record(
+        self,
+        params: SamplingParams | None = None,
+        *,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
+        keeps_names: bool = True,
+    ) -> Recorded:
+        """Record without a runtime up to the first graph break, and compile.
+
+        Args:
+            keeps_names: as for the `Context` of the compiler; without it the graph is the one of a run.
+        """
+        body = self._body
+        options = self._with(params=params, passes=passes, outputs=outputs)
+        chosen = chosen_passes(options["passes"])
+        inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
+        recording = Recording(AheadOfTime(body.is_async), options["params"])
+        state, returned, error = State(recording), None, None
+        try:
+            returned = _drive(body, state) if body.is_async else body.call(state)
         except Exception as caught:
             error = caught
         recording.close()
-        return fold_text(recording.graph()), tuple(recording.breaks), error
+        is_whole = keeps_names or error is not None
+        context = Context(
+            keep=recording.branch_points,
+            ended=recording.ended,
+            needed=None if is_whole else needed_nodes(state, returned, checked_outputs(options["outputs"])),
+            free=recording.free_texts,
+            keeps_names=keeps_names,
+        )
+        graph, savings = compile_graph(recording.graph(), chosen, context)
+        return Recorded(graph, tuple(recording.breaks), error, savings, recording)
 
     @overload
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Program[[], R_co]: ...
@@ -229,7 +339,7 @@ class Program(Generic[P, R_co]):
         Raises:
             TypeError: the function does not accept these arguments.
         """
-        made: Program[..., R_co] = _made(self._body.bound(args, kwargs), self._options)
+        made: Program[..., R_co] = make_program(self._body.bound(args, kwargs), self._options)
         return made
 
     def with_options(
@@ -239,6 +349,9 @@ class Program(Generic[P, R_co]):
         params: SamplingParams | None = None,
         priority: int | None = None,
         deadline_s: float | None = None,
+        passes: Passes | None = None,
+        outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
         on_error: OnError | None = None,
     ) -> Self:
         """The program with these options for its runs; options of a run itself override them. See `run`.
@@ -251,10 +364,13 @@ class Program(Generic[P, R_co]):
             "params": params,
             "priority": priority,
             "deadline_s": deadline_s,
+            "passes": passes,
+            "outputs": outputs,
+            "budget": budget,
             "on_error": on_error,
         }
         options = {**self._options, **{name: value for name, value in given.items() if value is not None}}
-        check_options(options.get("params"), options.get("priority", 0), options.get("deadline_s"))
+        check_options(**{name: value for name, value in options.items() if name not in ("runtime", "on_error")})
         if "on_error" in options:
             check_on_error(options["on_error"])
         if "runtime" in options:
@@ -355,7 +471,16 @@ class _BoundByCall(Program[P, R_co]):
     __hash__ = object.__hash__
 
 
-_DEFAULTS = {"runtime": None, "params": None, "priority": 0, "deadline_s": None, "on_error": "raise"}
+_DEFAULTS = {
+    "runtime": None,
+    "params": None,
+    "priority": 0,
+    "deadline_s": None,
+    "passes": True,
+    "outputs": None,
+    "budget": None,
+    "on_error": "raise",
+}
 
 
 class AsyncProgram(Program[P, R_co]):
@@ -370,120 +495,18 @@ class AsyncProgram(Program[P, R_co]):
         return super().__call__(*args, **kwargs)
 
 
-class ProgramMethod(Generic[_T, P, R_co]):
-    """A program in a class body whose state follows `self` or `cls`. On an instance (or class) it is a `Program`."""
-
-    def __init__(self, function: Callable[..., Any], *, is_of_class: bool = False) -> None:
-        self._function, self._is_of_class = function, is_of_class
-        functools.update_wrapper(self, function)  # type: ignore[arg-type]
-
-    def __get__(self, instance: _T | None, owner: type[Any] | None = None) -> Program[P, R_co]:
-        """The program with its receiver.
-
-        Raises:
-            TraceError: it is read from the class, but needs an instance.
-        """
-        receiver = (owner or type(instance)) if self._is_of_class else instance
-        if receiver is None:
-            name = name_of(self._function)
-            raise TraceError(
-                f"{name} is a method: read it from an instance, as in instance.{name}.run(...)", user_location()
-            )
-        made: Program[P, R_co] = _made(Body(self._function, receiver=(receiver,)))
-        return made
-
-    def __getattr__(self, name: str) -> Never:
-        known = name_of(vars(self).get("_function", type(self)))
-        raise AttributeError(
-            f"{name!r}: {known} is a method, so use it from an instance; for a class method write @rt.program above @classmethod"
-        )
-
-
-class AsyncProgramMethod(ProgramMethod[_T, P, R_co]):
-    """A `ProgramMethod` made from an `async def` function."""
-
-    def __get__(self, instance: _T | None, owner: type[Any] | None = None) -> AsyncProgram[P, R_co]:
-        """As `ProgramMethod.__get__`."""
-        found = super().__get__(instance, owner)
-        assert isinstance(found, AsyncProgram)
-        return found
-
-
-@overload
-def program(function: Callable[Concatenate[State, P], Coroutine[Any, Any, _T]]) -> AsyncProgram[P, _T]: ...  # type: ignore[overload-overlap]
-@overload
-def program(function: Callable[Concatenate[State, P], _T]) -> Program[P, _T]: ...  # type: ignore[overload-overlap]
-@overload
-def program(
-    function: Callable[Concatenate[_S, State, P], Coroutine[Any, Any, _T]],
-) -> AsyncProgramMethod[_S, P, _T]: ...
-@overload
-def program(function: Callable[Concatenate[_S, State, P], _T]) -> ProgramMethod[_S, P, _T]: ...
-def program(function: Any) -> Any:
-    """Turn a plain or `async` function whose first parameter is the state into a program.
-
-    In a class body it makes a method, whose state follows `self`; `@rt.program` stands above `@classmethod` and `@staticmethod`.
-
-    Raises:
-        TraceError: the function has no positional parameter for the state.
-    """
-    is_of_class = isinstance(function, classmethod)
-    if isinstance(function, classmethod | staticmethod):
-        is_static, function = not is_of_class, function.__func__
-    else:
-        is_static = False
-    if not callable(function) or isinstance(function, Program | ProgramMethod | type):
-        raise TraceError("@rt.program decorates a function", user_location())
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TraceError(
-            f"{name_of(function)}() contains yield; a program returns its value. For values and text while it runs, iterate over "
-            f"{name_of(function)}.stream(...)",
-            user_location(),
-        )
-    positional = [
-        each
-        for each in inspect.signature(function).parameters.values()
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.VAR_POSITIONAL)
-    ]
-    if not positional:
-        raise TraceError(
-            f"{name_of(function)}() has no parameter; the first parameter must be the state", user_location()
-        )
-    if is_static or not (is_of_class or _has_receiver(positional)):
-        return _made(Body(function))
-    if len(positional) < 2 and positional[0].kind is not inspect.Parameter.VAR_POSITIONAL:
-        raise TraceError(
-            f"{name_of(function)}({positional[0].name}) has no state; the parameter behind {positional[0].name!r} must be the state",
-            user_location(),
-        )
-    kind = AsyncProgramMethod if is_coroutine_function(function) else ProgramMethod
-    return kind(function, is_of_class=is_of_class)
-
-
-def _made(body: Body, options: Mapping[str, Any] | None = None) -> Any:
+def make_program(body: Body, options: Mapping[str, Any] | None = None) -> Any:
+    """A program, or an `AsyncProgram` if the function is a coroutine function."""
     return AsyncProgram(body, options) if body.is_async else Program(body, options)
 
 
-def _has_receiver(positional: list[inspect.Parameter]) -> bool:
-    """Whether an instance stands in front of the state: by name, or because the second parameter is annotated as the state."""
-    first, *others = positional
-    if _is_state(first.annotation):
-        return False
-    return first.name in ("self", "cls") or any(_is_state(each.annotation) for each in others[:1])
-
-
-def _is_state(annotation: object) -> bool:
-    text = annotation if isinstance(annotation, str) else ""
-    return annotation is State or text.rpartition(".")[2] == "State"
-
-
-def _drive(body: Body, state: State) -> None:
-    """Run a coroutine body that must not wait."""
+def _drive(body: Body, state: State) -> Any:
+    """Run a coroutine body that must not wait; returns what it returns."""
     coroutine: Any = body.call_async(state)
     try:
         coroutine.send(None)
-    except StopIteration:
-        return
+    except StopIteration as end:
+        return end.value
     waiting = coroutine.cr_await
     frame = getattr(waiting, "cr_frame", None)
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None

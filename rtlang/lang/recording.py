@@ -8,17 +8,20 @@ body.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import (
     AbortedError,
+    ApplyError,
     ConnectionLostError,
     ConstraintError,
     DeadlineError,
     DependencyError,
     EngineDeadError,
+    GraphError,
     OverloadError,
     ParameterError,
     RtlangError,
@@ -28,15 +31,36 @@ from rtlang.contract.errors import (
     rebuild,
 )
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import MAX_NODES, Arg, Generate, Node, Part, RequestGraph, Select, Text, dependencies
+from rtlang.contract.graph import (
+    MAX_NODES,
+    Apply,
+    Arg,
+    Generate,
+    Node,
+    Operand,
+    Part,
+    Ref,
+    RequestGraph,
+    Select,
+    Text,
+    dependencies,
+    name_of,
+    parent_of,
+)
 from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
+from rtlang.contract.pure_functions import text_of_plain
+from rtlang.lang.error_places import OptionsOf, at_generation, rebuilt
 from rtlang.lang.meta import Meta
+from rtlang.lang.operations import Lazy, Operation, Term, parsed
+from rtlang.lang.output_types.tools import thoughts
 from rtlang.lang.output_types.types import OutputType
+from rtlang.lang.output_types.value_kinds import kind_of
+from rtlang.lang.partials.shapes import Shape
 from rtlang.lang.values import user_location
 
 Outcome = NodeFinished | RtlangError
 _RUN_ERRORS = (AbortedError, ConnectionLostError, DeadlineError, EngineDeadError, OverloadError, SlowConsumerError)
-"""Errors that end the whole run and so belong to no generation."""
+"""Errors that end the whole run. They name a generation that had not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +73,15 @@ class Break:
 
     def __str__(self) -> str:
         return f"{self.location}: needs {self.what} for {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """A value that a node computes from those of generations; see `Recording.operand`."""
+
+    needs: tuple[int, ...]
+    read: Callable[[], Any]
+    what: str
 
 
 class Driver(Protocol):
@@ -74,6 +107,11 @@ class Driver(Protocol):
 
     async def wait_async(self, node_ids: Sequence[int]) -> None:
         """`wait` for coroutines."""
+
+
+class _HasHead(Protocol):
+    @property
+    def head(self) -> int | None: ...
 
 
 class AheadOfTime:
@@ -110,6 +148,13 @@ class Recording:
         nodes: every node by id, as recorded (not folded).
         breaks: the graph breaks so far.
         branch_points: ids of nodes that later nodes may continue although they already have a child.
+        ended: ids of the last nodes of sequences to which nothing can be appended any more.
+        dropped: ids of nodes that were never submitted, because no output needs them.
+        free_texts: the pieces of texts whose order is not settled yet, by node id.
+        fork_sequences: the sequences of all forks.
+        reasoning_of: the nodes of reasoning by the nodes of the values that follow them.
+        names_of_reasoning: the names of these values by the nodes of reasoning.
+        has_unnamed: whether a generation without a name was recorded.
     """
 
     def __init__(self, driver: Driver, base: SamplingParams | None = None) -> None:
@@ -117,12 +162,21 @@ class Recording:
         self.nodes: dict[int, Node] = {}
         self.breaks: list[Break] = []
         self.branch_points: set[int] = set()
+        self.ended: set[int] = set()
+        self.dropped: set[int] = set()
+        self.free_texts: dict[int, Pieces] = {}
+        self.fork_sequences: list[_HasHead] = []
+        self.reasoning_of: dict[int, int] = {}
+        self.names_of_reasoning: dict[int, str | None] = {}
+        self.has_unnamed = False
         self.is_closed = False
         self._pending: list[Node] = []
         self._inputs: dict[str, None] = {}
         self._types: dict[int, OutputType] = {}
         self._locations: dict[int, str] = {}  # file:line of generate and select nodes
         self._values: dict[tuple[int, int], Any] = {}
+        self._computed: dict[int, _Computed] = {}  # by the id of the node that computes the value
+        self._applied: dict[tuple[str, str], int] = {}
         self._reported: set[int] = set()
         self._lock = threading.RLock()
 
@@ -139,19 +193,50 @@ class Recording:
         with self._lock:
             return self._add(Text(self._next_id(), parent, tuple(parts)))
 
-    def add_generate(self, parent: int | None, name: str | None, params: SamplingParams, kind: OutputType) -> int:
-        """Record a generate node whose completions parse as `kind`; returns its id."""
+    def add_generate(
+        self,
+        parent: int | None,
+        name: str | None,
+        params: SamplingParams,
+        kind: OutputType,
+        *,
+        reasoning: int | None = None,
+    ) -> int:
+        """Record a generate node whose completions parse as `kind`; returns its id. `reasoning`: the node of the reasoning before it."""
         if kind.for_format is not None:
-            kind = kind.for_format(self.driver.tool_format)
+            with OptionsOf(name):
+                kind = kind.for_format(self.driver.tool_format)
+        if name is None:
+            self.has_unnamed = True
         with self._lock:
             node_id = self._add(Generate(self._next_id(), parent, name, params, kind.constraint))
         self._types[node_id], self._locations[node_id] = kind, user_location()
+        if reasoning is not None:
+            self.reasoning_of[node_id], self.names_of_reasoning[reasoning] = reasoning, name
+        return node_id
+
+    def add_reasoning(self, parent: int | None, params: SamplingParams, name: str | None) -> int:
+        """Record the reasoning before a value, whose generation is called `name`; returns its id."""
+        try:
+            tool_format = self.driver.tool_format
+        except TraceError:
+            raise TraceError(
+                "the marks of reasoning depend on the model, which is not known when recording ahead of time",
+                user_location(),
+            ) from None
+        kind = thoughts(format=tool_format or "json")
+        with self._lock:
+            node_id = self._add(Generate(self._next_id(), parent, None, params, kind.constraint))
+        self._types[node_id], self._locations[node_id] = kind, user_location()
+        self.names_of_reasoning[node_id] = name
         return node_id
 
     def add_select(
         self, parent: int | None, name: str | None, choices: tuple[str, ...], method: SelectMethod, kind: OutputType
     ) -> int:
         """Record a select node whose text parses as `kind`; returns its id."""
+        if name is None:
+            self.has_unnamed = True
         with self._lock:
             node_id = self._add(Select(self._next_id(), parent, name, choices, method))
         self._types[node_id], self._locations[node_id] = kind, user_location()
@@ -175,6 +260,11 @@ class Recording:
                     taken.append(node)
             self._pending = [] if is_last else waiting[::-1]
             return taken[::-1]
+
+    def settle_order(self, node_id: int, parts: tuple[Part, ...]) -> None:
+        """Give a text whose order was free its final parts."""
+        self.free_texts.pop(node_id, None)
+        self.nodes[node_id] = Text(node_id, parent_of(self.nodes[node_id]), parts)
 
     def close(self) -> None:
         """Close the recording, because the body has ended; recording more raises."""
@@ -232,7 +322,56 @@ class Recording:
         Raises:
             RtlangError: the error of the node, or for a dependent node the error of its root cause.
         """
+        computed = self._computed.get(node_id)
+        if computed is not None:
+            return text_of_plain(computed.read())
         return self.finished(node_id).completions[choice].text
+
+    def needs_of(self, node_ids: Sequence[int]) -> tuple[int, ...]:
+        """The generations that must have ended before the texts or values of these nodes are known."""
+        if not self._computed:
+            return tuple(node_ids)
+        needed: dict[int, None] = {}
+        for node_id in node_ids:
+            computed = self._computed.get(node_id)
+            needed.update(dict.fromkeys((node_id,) if computed is None else computed.needs))
+        return tuple(needed)
+
+    def lazy_of(self, ref: Ref) -> Lazy | None:
+        """A generation with a type other than text, as a lazy value; None if its type has no kind."""
+        kind = self._types.get(ref.node_id)
+        found = None if kind is None else kind_of(kind)
+        return None if found is None else parsed(*found, ref)
+
+    def operand(self, term: Term, needs: tuple[int, ...], read: Callable[[], Any], what: str) -> Ref:
+        """The node that computes a term; recorded once for equal terms.
+
+        Args:
+            needs: see `needs_of`.
+            read: computes the value in Python, once they have ended.
+            what: describes the value.
+        """
+        with self._lock:
+            found = self._operand(term if isinstance(term, Operation) else Operation("str", (term,)))
+            assert isinstance(found, Ref)
+            self._computed.setdefault(found.node_id, _Computed(needs, read, what))
+            return found
+
+    def _operand(self, term: Term) -> Operand:
+        if not isinstance(term, Operation):
+            return term
+        return self._apply(term.function, tuple(self._operand(each) for each in term.args))
+
+    def _apply(self, function: str, args: tuple[Operand, ...]) -> Ref:
+        key = (function, repr(args))  # equal numbers of different types are different constants
+        node_id = self._applied.get(key)
+        if node_id is None:
+            for arg in args:
+                if isinstance(arg, Arg):
+                    self._inputs[arg.name] = None
+            node_id = self._applied[key] = self._add(Apply(self._next_id(), function, args))
+            self._locations[node_id] = user_location()
+        return Ref(node_id)
 
     def value_of(self, node_id: int, choice: int) -> Any:
         """The text of an ended node parsed as its type; parsed once.
@@ -257,9 +396,19 @@ class Recording:
                 self._values[key] = error
         return self._values[key]
 
+    def shape_of(self, node_id: int) -> Shape | None:
+        """The types inside a generation's value; None if its text is not JSON."""
+        kind = self._types.get(node_id)
+        return None if kind is None else kind.shape
+
     def meta_of(self, node_id: int, choice: int) -> Meta:
         """The metadata of an ended node's text. Raises like `text_of`."""
-        return Meta.of(self.nodes[node_id], self.finished(node_id), choice)
+        found = Meta.of(self.nodes[node_id], self.finished(node_id), choice)
+        before = self.reasoning_of.get(node_id)
+        if before is None:
+            return found
+        thought = self.finished(before).completions[0]
+        return replace(found, reasoning=self.value_of(before, 0), reasoning_tokens=len(thought.token_ids))
 
     def finished(self, node_id: int) -> NodeFinished:
         """The final event of a node. Raises like `text_of`."""
@@ -276,6 +425,31 @@ class Recording:
         """The root cause of a node's `error`."""
         return self._located(*self._root(node_id, error))
 
+    def parse_error(self, node_id: int, error: ValueParseError) -> RtlangError:
+        """The error of parsing a node's text, with its place."""
+        return self._located(node_id, error)
+
+    def run_error(self, error: RtlangError) -> RtlangError:
+        """The error that ended the run, with the place of the generation that it names, or else of the first unfinished one."""
+        if isinstance(error, GraphError):
+            place = None if error.node_id is None else self._shown_at(error.node_id)
+        elif isinstance(error, _RUN_ERRORS):
+            outcome = self.driver.outcome
+            place = next((each for each in self._types if outcome(each) is error or outcome(each) is None), None)
+        else:
+            place = None
+        return error if place is None else self._located(place, error)
+
+    def _shown_at(self, node_id: int) -> int | None:
+        """The generation that a node is, or the first one that continues it."""
+        for each in self._locations:
+            at: int | None = each
+            while at is not None and at > node_id:
+                at = parent_of(self.nodes[at])
+            if at == node_id:
+                return each
+        return None
+
     def name_of(self, node_id: int) -> str:
         """The name of a node for messages."""
         node = self.nodes[node_id]
@@ -285,9 +459,11 @@ class Recording:
     def first_error(self) -> RtlangError | None:
         """The first error of a node, or of parsing its text, that the body has not seen."""
         for node_id, node in self.nodes.items():
-            if isinstance(node, Text):
+            if isinstance(node, Text) or node_id in self.dropped:
                 continue
             outcome = self.driver.outcome(node_id)
+            if isinstance(node, Apply) and not isinstance(outcome, ApplyError):  # it ends without an event
+                continue
             if isinstance(outcome, RtlangError):
                 root_id, error = self._root(node_id, outcome)
                 if root_id not in self._reported:
@@ -312,7 +488,7 @@ class Recording:
         try:
             return sampling_params(options, params or self.base)
         except ParameterError as error:
-            raise _at_generation(error, name, user_location()) from None
+            raise at_generation(error, name, user_location()) from None
 
     def _next_id(self) -> int:
         """The id of the next node; the lock must be held until `_add`."""
@@ -356,19 +532,11 @@ class Recording:
         kind = self._types.get(node_id)
         pointer = getattr(error, "location", None) if isinstance(error, ConstraintError) else None
         if pointer and kind is not None and kind.part_of is not None and (part := kind.part_of(pointer)):
-            error = _rebuilt(error, f"{part}: {error.message}")
-        if location is not None and not isinstance(error, _RUN_ERRORS):
-            node = self.nodes[node_id]
-            return _at_generation(error, node.name if isinstance(node, (Generate, Select)) else None, location)
-        return _rebuilt(error, error.message)
-
-
-def _at_generation(error: RtlangError, name: str | None, location: str) -> RtlangError:
-    named = f" {name!r}" if name else ""
-    return _rebuilt(error, f"{error.message} (generation{named} at {location})")
-
-
-def _rebuilt(error: RtlangError, message: str) -> RtlangError:
-    copy = rebuild(error.code, message, error.facts)
-    copy.__cause__ = error.__cause__
-    return copy
+            error = rebuilt(error, f"{part}: {error.message}")
+        if location is None:
+            return rebuilt(error, error.message)
+        relation = "unfinished: " if isinstance(error, _RUN_ERRORS) else ""
+        node = self.nodes[node_id]
+        noun = "generation" if isinstance(node, (Generate, Select)) else "value"
+        name = self.names_of_reasoning.get(node_id, name_of(node))
+        return at_generation(error, name, location, relation + noun)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart, Text, parent_of
 from rtlang.lang.recording import Recording
@@ -39,30 +40,32 @@ class Sequence:
         if self.head is not None:
             self._recording.branch_points.add(self.head)
 
-    def append(self, parts: Iterable[Part]) -> None:
-        """Append text."""
+    def append(self, parts: Iterable[Part], free: Pieces = ()) -> None:
+        """Append text; `free` are the pieces among the parts whose order the compiler chooses."""
         kept = [part for part in parts if part != ""]
         if kept:
             self.head = self._recording.add_text(self.head, kept)
+            if len(free) > 1:
+                self._recording.free_texts[self.head] = free
 
-    def append_message(self, role: str, parts: Iterable[Part]) -> None:
-        """Append a whole chat message of text, as one node.
-
-        Raises:
-            TraceError: a message is open.
-        """
-        self._check_role(role)
-        self.append([RoleStart(role), *parts, RoleEnd()])
-
-    def open_role(self, role: str) -> int | None:
-        """Start a chat message; returns the previous end, for `close_role` and `drop_role`.
+    def append_message(self, role: str, parts: Iterable[Part], tools: str | None = None, free: Pieces = ()) -> None:
+        """Append a whole chat message of text, as one node; `tools` are those of the conversation.
 
         Raises:
-            TraceError: another message is open.
+            TraceError: a message is open, or there are tools and messages before this one.
         """
-        self._check_role(role)
+        self._check_role(role, tools)
+        self.append([RoleStart(role, tools), *parts, RoleEnd()], free)
+
+    def open_role(self, role: str, tools: str | None = None) -> int | None:
+        """Start a chat message; returns the previous end, for `close_role` and `drop_role`. `tools` are those of the conversation.
+
+        Raises:
+            TraceError: another message is open, or there are tools and messages before this one.
+        """
+        self._check_role(role, tools)
         start = self.head
-        self.append([RoleStart(role)])
+        self.append([RoleStart(role, tools)])
         self.role = role
         return start
 
@@ -84,16 +87,33 @@ class Sequence:
         self.role, self.head = None, start
         self.keep_head()
 
-    def _check_role(self, role: str) -> None:
+    def end(self) -> None:
+        """Declare that nothing is appended to this sequence any more."""
+        if self.head is not None and self.head not in self._recording.branch_points:
+            self._recording.ended.add(self.head)
+
+    def _check_role(self, role: str, tools: str | None) -> None:
         if self.role is not None:
             raise TraceError(f"a {role} message cannot start inside a {self.role} message", user_location())
+        if tools is not None and any(isinstance(part, RoleStart) for part in self.parts(None, settles=False)):
+            raise TraceError(
+                f"tools belong to the first message, but a {role} message with tools follows others", user_location()
+            )
 
-    def parts(self, after: int | None) -> list[Part]:
-        """The parts of the sequence after node `after`, or from the start if it is None."""
+    def parts(self, after: int | None, *, end: int | None = None, settles: bool = True) -> list[Part]:
+        """The parts of the sequence after node `after`, or from the start if it is None.
+
+        Args:
+            end: the last node; default: the head.
+            settles: whether texts with a free order keep the order that is returned. Otherwise it may change until they are submitted.
+        """
         found: list[tuple[Part, ...]] = []
-        node_id = self.head
+        node_id = self.head if end is None else end
+        free_texts = self._recording.free_texts
         while node_id is not None and node_id != after:
             node = self._recording.nodes[node_id]
+            if settles and free_texts:
+                free_texts.pop(node_id, None)
             found.append(node.parts if isinstance(node, Text) else (Ref(node_id),))
             node_id = parent_of(node)
         return [part for parts in reversed(found) for part in parts]

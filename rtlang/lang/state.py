@@ -7,14 +7,18 @@ have their own variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, overload
 
+from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.params import MAX_SEED, SamplingParams
 from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
+from rtlang.lang.output_types.tools import tool_list
 from rtlang.lang.recording import Recording
 from rtlang.lang.sequence import Sequence
 from rtlang.lang.static_types import AnyValue
@@ -67,13 +71,13 @@ class State:
             self._record(as_expr(item, "the appended value"))
         return self
 
-    def system(self) -> RoleBlock:
-        """`with s.system():` everything appended inside is one system message."""
-        return RoleBlock(self, "system")
+    def system(self, *, tools: Iterable[Any] | None = None) -> RoleBlock:
+        """`with s.system():` everything appended inside is one system message. `tools`: as for `rt.system`."""
+        return RoleBlock(self, "system", tool_list(tools))
 
-    def user(self) -> RoleBlock:
-        """`with s.user():` everything appended inside is one user message."""
-        return RoleBlock(self, "user")
+    def user(self, *, tools: Iterable[Any] | None = None) -> RoleBlock:
+        """`with s.user():` everything appended inside is one user message. `tools`: as for `rt.user`."""
+        return RoleBlock(self, "user", tool_list(tools))
 
     def assistant(self) -> RoleBlock:
         """`with s.assistant():` everything appended inside is one assistant message."""
@@ -94,7 +98,9 @@ class State:
             raise TraceError(f"fork(n): n = {count!r}; expected 1 to {MAX_FORKS}", user_location())
         self._check_growing()
         visible = self._visible()
-        forks = Forks(self, [self._branch(visible) for _ in range(count)])
+        states = [self._branch(visible) for _ in range(count)]
+        self._recording.fork_sequences.extend(state._sequence for state in states)
+        forks = Forks(self, states)
         self._forks.append(forks)
         return forks
 
@@ -166,10 +172,15 @@ class State:
 
     def messages(self) -> Any:
         """The chat so far, lazily: a list of {"role": ..., "content": ...}. Text outside messages is not included."""
-        parts = self._sequence.parts(None)
-        needs = tuple(part.node_id for part in parts if isinstance(part, Ref))
-        text_of = self._recording.text_of
-        return Value(self._recording, needs, None, lambda: messages_of(parts, text_of), "the messages")
+        sequence, head, text_of = self._sequence, self._sequence.head, self._recording.text_of
+        parts = sequence.parts(None, settles=False)
+        needs = self._recording.needs_of([part.node_id for part in parts if isinstance(part, Ref)])
+
+        def read() -> list[dict[str, str]]:
+            # Not before it is read: texts with a free order settle when they are submitted.
+            return messages_of([] if head is None else sequence.parts(None, end=head), text_of)
+
+        return Value(self._recording, needs, None, read, "the messages")
 
     def __repr__(self) -> str:
         return f"<state after node {self._sequence.head} with variables {sorted(self._visible())}>"
@@ -185,9 +196,15 @@ class State:
             case exprs.Select():
                 self._record_select(expr)
             case exprs.Role(role, (exprs.Pieces() as content,)):
-                self._sequence.append_message(role, self._parts(content))
+                self._sequence.append_message(role, self._parts(content), expr.tools)
+            case exprs.Role(role, (exprs.FreeText() as free,)):
+                pieces = self._free_pieces(free)
+                self._sequence.append_message(role, (part for piece in pieces for part in piece), expr.tools, pieces)
+            case exprs.FreeText():
+                pieces = self._free_pieces(expr)
+                self._sequence.append((part for piece in pieces for part in piece), pieces)
             case exprs.Role():
-                with RoleBlock(self, expr.role):
+                with RoleBlock(self, expr.role, expr.tools):
                     for each in expr.content:
                         self._record(each)
             case exprs.Series():
@@ -199,6 +216,10 @@ class State:
     def _record_pieces(self, expr: exprs.Pieces) -> None:
         self._sequence.append(self._parts(expr))
 
+    def _free_pieces(self, expr: exprs.FreeText) -> Pieces:
+        pieces = (tuple(part for part in self._parts(piece) if part != "") for piece in expr.pieces)
+        return tuple(piece for piece in pieces if piece)
+
     def _parts(self, expr: exprs.Pieces) -> list[Part]:
         """The text parts of an expression; values that are no text are waited for."""
         parts: list[Part] = []
@@ -206,28 +227,58 @@ class State:
             if isinstance(piece, str):
                 parts.append(piece)
             elif source_of(piece) in (None, self._recording):
-                parts.extend(parts_of(piece))
+                found = parts_of(piece, self._recording)
+                parts.extend(self._waited_for(piece) if found is None else found)
             else:
                 raise TraceError(
                     f"{piece!r} belongs to another run; pass its text instead, such as str(value)", user_location()
                 )
         return parts
 
+    def _waited_for(self, value: Value) -> list[Part]:
+        """The text of a value that must be waited for. What Python finds in data, such as None, must be something that text is made of."""
+        actual = value._rt_real("use of a non-text value in text")
+        if value._rt_lazy is None:  # usage, messages, ...
+            return [str(actual)]
+        made = as_expr(actual, f"the value of {value._rt_what}")
+        assert isinstance(made, exprs.Pieces)
+        return self._parts(made)
+
     def _record_gen(self, gen: exprs.Gen) -> None:
         key = self._new_key(gen.name)
         recording, sequence = self._recording, self._sequence
         params = recording.effective(gen.name, gen.params, gen.options)
-        node_id = recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)
-        what = f"node {node_id}" if gen.name is None else repr(gen.name)
-        entries: list[Variable] = [
-            generated(recording, node_id, choice, what, gen.kind.constraint, is_text=gen.kind.is_text)
-            for choice in range(params.n)
-        ]
+        if gen.reasoning is False:
+            node_ids = [recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)] * params.n
+        else:
+            node_ids = [self._record_reasoned(gen, key, params, number) for number in range(params.n)]
+        entries: list[Variable] = []
+        for number, node_id in enumerate(node_ids):
+            what = f"node {node_id}" if gen.name is None else repr(gen.name)
+            choice = number if gen.reasoning is False else 0
+            constraint = gen.kind.constraint
+            entries.append(generated(recording, node_id, choice, what, constraint, is_text=gen.kind.is_text))
         if params.n == 1:
-            sequence.head = node_id
+            sequence.head = node_ids[0]
         else:
             sequence.keep_head()
         self._add_generation(key, entries if params.n > 1 else entries[0])
+
+    def _record_reasoned(self, gen: exprs.Gen, key: str | None, params: SamplingParams, number: int) -> int:
+        """Record completion `number` of a generation with reasoning before it, as two nodes; returns the second.
+
+        Completions are nodes of their own, because each continues its own reasoning.
+        """
+        recording = self._recording
+        seed = None if params.seed is None else (params.seed + number) % (MAX_SEED + 1)
+        alone = replace(params, n=1, seed=seed)
+        budget = params.max_tokens if gen.reasoning is True else gen.reasoning
+        # Its constraint ends it. Stops and log-probabilities are those of the value.
+        free = replace(
+            alone, max_tokens=budget, min_tokens=0, logprobs=None, prompt_logprobs=None, stop=(), stop_regex=()
+        )
+        thought = recording.add_reasoning(self._sequence.head, free, gen.name)
+        return recording.add_generate(thought, self._graph_name(key), alone, gen.kind, reasoning=thought)
 
     def _record_select(self, select: exprs.Select) -> None:
         key = self._new_key(select.name)
@@ -336,15 +387,15 @@ class RoleBlock:
     If the block ends by an exception, the message is dropped: the sequence goes on from before it. Variables made inside stay readable.
     """
 
-    __slots__ = ("_role", "_start", "_state")
+    __slots__ = ("_role", "_start", "_state", "_tools")
 
-    def __init__(self, state: State, role: str) -> None:
-        self._state, self._role = state, role
+    def __init__(self, state: State, role: str, tools: str | None = None) -> None:
+        self._state, self._role, self._tools = state, role, tools
         self._start: int | None = None
 
     def __enter__(self) -> State:
         self._state._check_growing()
-        self._start = self._state._sequence.open_role(self._role)
+        self._start = self._state._sequence.open_role(self._role, self._tools)
         return self._state
 
     def __exit__(
@@ -453,6 +504,7 @@ class Forks:
         names = dict.fromkeys(name for state in self._states for name in state._variables)
         for state in self._states:
             state._is_joined = True
+            state._sequence.end()
         for name in names:
             self._parent._define(name, [state._variables.get(name) for state in self._states])
 

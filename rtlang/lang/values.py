@@ -1,8 +1,11 @@
 """Lazy values of generations.
 
 A `Value` stands for a value that a running graph will produce. It can be used in text, stored and passed on. Operations on the actual value
-(a comparison, `int()`, an f-string, an attribute, ...) wait for it, which is a graph break; `await value` waits without blocking a
-thread. All public attributes are those of the actual value, so this class defines none.
+(truth, `int()`, an f-string, iteration, ...) wait for it, which is a graph break; `await value` waits without blocking a thread. All public
+attributes are those of the actual value, so this class defines none.
+
+Pure operations (methods of strings, fields and items, arithmetic, comparisons) give another lazy value, if `rtlang.lang.operations` can
+compute it from what is known. Python computes the same from the actual values where it needs the result itself.
 
 The class of a value is named after its variable, because functions written in C know nothing else about it: `json.dumps` and `", ".join`
 name the class in their errors.
@@ -17,7 +20,10 @@ from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from typing import Any, Protocol
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import Arg, Part, Ref
+from rtlang.contract.graph import Arg, Operand, Part, Ref
+from rtlang.lang import operations
+from rtlang.lang.operations import Lazy, Term
+from rtlang.lang.output_types.value_kinds import STR
 from rtlang.lang.static_types import AnyValue
 
 
@@ -33,6 +39,21 @@ class Source(Protocol):
 
     def location_of(self, node_ids: Sequence[int]) -> str:
         """`file:line` of the call that recorded the last of these nodes."""
+
+    def needs_of(self, node_ids: Sequence[int]) -> tuple[int, ...]:
+        """The generations that must have ended before the texts or values of these nodes are known."""
+
+    def lazy_of(self, ref: Ref) -> Lazy | None:
+        """A generation with a type other than text, as a lazy value; None if its type has no kind."""
+
+    def operand(self, term: Term, needs: tuple[int, ...], read: Callable[[], Any], what: str) -> Ref:
+        """The node that computes a term; recorded once for equal terms.
+
+        Args:
+            needs: see `needs_of`.
+            read: computes the value in Python, once they have ended.
+            what: describes the value.
+        """
 
     def require(self, node_ids: Sequence[int], reason: str, what: str) -> None:
         """Wait until these nodes have ended; a graph break if one has not.
@@ -68,7 +89,7 @@ class Value(AnyValue):
     must `await` it first. In `Program.graph` both raise TraceError.
     """
 
-    __slots__ = ("_rt_is_text", "_rt_needs", "_rt_parts", "_rt_read", "_rt_source", "_rt_what")
+    __slots__ = ("_rt_is_text", "_rt_lazy", "_rt_needs", "_rt_parts", "_rt_read", "_rt_source", "_rt_what")
 
     def __new__(
         cls,
@@ -78,6 +99,7 @@ class Value(AnyValue):
         read: Callable[[], Any],
         what: str,
         is_text: bool = False,
+        lazy: Lazy | None = None,
     ) -> Value:
         return object.__new__(_named_class(what, is_async=source is not None and source.is_async))
 
@@ -89,7 +111,9 @@ class Value(AnyValue):
         read: Callable[[], Any],
         what: str,
         is_text: bool = False,
+        lazy: Lazy | None = None,
     ) -> None:
+        self._rt_lazy = lazy
         self._rt_source, self._rt_needs, self._rt_parts = source, needs, parts
         self._rt_read, self._rt_what, self._rt_is_text = read, what, is_text
 
@@ -140,11 +164,29 @@ class Value(AnyValue):
         return real(item) in self._rt_real("`in`")
 
     def __getitem__(self, key: Any) -> Any:
+        lazy = lazy_form(self)
+        if lazy is not None:
+            found = None
+            if isinstance(key, slice):
+                found = operations.cut(lazy, key)
+            elif (index := lazy_form(key)) is not None:
+                found = operations.item(lazy, index)
+            made = derived(found, operator.getitem, (self, key), f"{self._rt_what}[{_shown(key)}]")
+            if made is not None:
+                return made
         return self._rt_real("indexing")[real(key)]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_rt_", "_repr_", "_ipython_")):  # looked up by Python, this class and notebooks
             raise AttributeError(name)
+        lazy = lazy_form(self)
+        if lazy is not None:
+            if operations.is_method(lazy.kind, name):
+                return _Method(self, name)
+            found = operations.field(lazy, name)
+            made = derived(found, lambda owner: getattr(owner, name), (self,), f"{self._rt_what}.{name}")
+            if made is not None:
+                return made
         return getattr(self._rt_real(f"attribute .{name}"), name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -153,35 +195,17 @@ class Value(AnyValue):
     def __hash__(self) -> int:
         return hash(self._rt_real("hash()"))
 
-    def __eq__(self, other: object) -> bool:
-        return bool(self._rt_real("a comparison") == real(other))
-
-    def __ne__(self, other: object) -> bool:
-        return bool(self._rt_real("a comparison") != real(other))
-
-    def __lt__(self, other: Any) -> Any:
-        return self._rt_real("a comparison") < real(other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._rt_real("a comparison") <= real(other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._rt_real("a comparison") > real(other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._rt_real("a comparison") >= real(other)
-
     def __add__(self, other: Any) -> Any:
         joined = _joined(self, other)
         if joined is not None:
             return joined
         if hasattr(type(other), "_rt_is_expression"):  # expressions implement __radd__
             return NotImplemented
-        return self._rt_real("arithmetic") + real(other)
+        return _operated("add", self, other)
 
     def __radd__(self, other: Any) -> Any:
         joined = _joined(other, self)
-        return joined if joined is not None else real(other) + self._rt_real("arithmetic")
+        return joined if joined is not None else _operated("add", other, self)
 
     def __reduce_ex__(self, protocol: object) -> Any:
         raise TypeError(f"cannot pickle a {_class_name(self._rt_what)}")
@@ -274,24 +298,121 @@ def _caller() -> str:
     return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0]
 
 
-def _arithmetic(function: Callable[..., Any], is_reflected: bool) -> Callable[[Value, Any], Any]:
-    def method(self: Value, other: Any) -> Any:
-        mine = self._rt_real("arithmetic")
-        return function(real(other), mine) if is_reflected else function(mine, real(other))
+class _Method:
+    """A method of a string that does not exist yet."""
+
+    __slots__ = ("_name", "_value")
+
+    def __init__(self, value: Value, name: str) -> None:
+        self._value, self._name = value, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        value, name = self._value, self._name
+        lazy = lazy_form(value)
+        if lazy is not None and not kwargs:
+            found = operations.method(lazy, name, [lazy_form(each) for each in args])
+            shown = ", ".join(map(_shown, args))
+            call = lambda owner, *given: getattr(owner, name)(*given)  # noqa: E731
+            made = derived(found, call, (value, *args), f"{value._rt_what}.{name}({shown})")
+            if made is not None:
+                return made
+        actual = getattr(value._rt_real(f"attribute .{name}"), name)
+        return actual(*map(real, args), **{key: real(each) for key, each in kwargs.items()})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(self._value._rt_real(f"attribute .{self._name}"), self._name), name)
+
+
+_ORDER_SYMBOLS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", **_ORDER_SYMBOLS}
+
+
+def _operated(name: str, left: Any, right: Any) -> Any:
+    """A binary operator of the `operator` module, of which at least one side is lazy."""
+    if name in _SYMBOLS:
+        forms = lazy_form(left), lazy_form(right)
+        if forms[0] is not None and forms[1] is not None:
+            found = operations.binary(name, forms[0], forms[1])
+            what = f"{_shown(left)} {_SYMBOLS[name]} {_shown(right)}"
+            made = derived(found, getattr(operator, name), (left, right), what)
+            if made is not None:
+                return made
+    reason = "a comparison" if name in _ORDER_SYMBOLS else "arithmetic"
+    first, second = (side._rt_real(reason) if isinstance(side, Value) else side for side in (left, right))
+    return divmod(first, second) if name == "divmod" else getattr(operator, name)(first, second)
+
+
+def _binary(name: str, is_reflected: bool) -> Callable[[Value, Any], Any]:
+    if is_reflected:
+        return lambda self, other: _operated(name, other, self)
+    return lambda self, other: _operated(name, self, other)
+
+
+def _unary(function: Callable[..., Any]) -> Callable[[Value], Any]:
+    def method(self: Value) -> Any:
+        lazy = lazy_form(self) if function is operator.neg else None
+        made = None if lazy is None else derived(operations.negative(lazy), function, (self,), f"-{self._rt_what}")
+        return function(self._rt_real("arithmetic")) if made is None else made
 
     return method
 
 
-def _unary(function: Callable[..., Any]) -> Callable[[Value], Any]:
-    return lambda self: function(self._rt_real("arithmetic"))
-
-
-for _name in ("sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "matmul"):
-    _function, _plain = getattr(operator, _name), _name.rstrip("_")
-    setattr(Value, f"__{_plain}__", _arithmetic(_function, is_reflected=False))
-    setattr(Value, f"__r{_plain}__", _arithmetic(_function, is_reflected=True))
+for _name in (
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "divmod",
+    "pow",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
+    "rshift",
+    "matmul",
+):
+    setattr(Value, f"__{_name.rstrip('_')}__", _binary(_name, is_reflected=False))
+    setattr(Value, f"__r{_name.rstrip('_')}__", _binary(_name, is_reflected=True))
+for _name in _ORDER_SYMBOLS:
+    setattr(Value, f"__{_name}__", _binary(_name, is_reflected=False))
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(Value, f"__{_name}__", _unary(getattr(operator, _name)))
+
+
+def lazy_form(item: Any) -> Lazy | None:
+    """An item as a part of a lazy operation: a value of a known kind, or a constant; None for everything else."""
+    if not isinstance(item, Value):
+        return operations.constant(item)
+    if item._rt_lazy is None and item._rt_parts is not None:
+        if item._rt_is_text:
+            item._rt_lazy = operations.text_of_parts(item._rt_parts)
+        elif item._rt_source is not None:
+            (ref,) = item._rt_parts
+            assert isinstance(ref, Ref)
+            item._rt_lazy = item._rt_source.lazy_of(ref)
+    return item._rt_lazy
+
+
+def derived(lazy: Lazy | None, compute: Callable[..., Any], args: Sequence[Any], what: str) -> Value | None:
+    """The value of `compute(*args)`, which is `lazy`; None if that cannot be computed lazily."""
+    if lazy is None or (isinstance(lazy.term, operations.Operation) and lazy.term.depth > operations.MAX_DEPTH):
+        return None
+    values = [each for each in args if isinstance(each, Value)]
+    sources = {id(each._rt_source): each._rt_source for each in values if each._rt_source is not None}
+    if len(sources) > 1:
+        return None
+    needs = tuple(dict.fromkeys(node_id for each in values for node_id in each._rt_needs))
+    source = next(iter(sources.values()), None)
+
+    def read() -> Any:
+        return compute(*map(real, args))
+
+    return Value(source, needs, None, read, what[:120], is_text=lazy.kind == STR, lazy=lazy)
+
+
+def _shown(item: Any) -> str:
+    return item._rt_what if isinstance(item, Value) else repr(item)[:40]
 
 
 def real(item: Any) -> Any:
@@ -299,10 +420,45 @@ def real(item: Any) -> Any:
     return item._rt_real("use with another value") if isinstance(item, Value) else item
 
 
-def parts_of(value: Value) -> tuple[Part, ...]:
-    """The text parts that represent a value. Values other than text (usage, messages) are waited for and converted by `str`."""
-    parts = value._rt_parts
-    return (str(value._rt_real("use of a non-text value in text")),) if parts is None else parts
+def parts_of(value: Value, source: Source | None = None) -> tuple[Part, ...] | None:
+    """The text parts that represent a value; None if it must be waited for.
+
+    Args:
+        source: records what computes the value; by default the recording that it belongs to.
+    """
+    source = value._rt_source or source
+    lazy = value._rt_lazy
+    if value._rt_parts is not None or lazy is None or source is None or not operations.is_shown(lazy.kind):
+        return value._rt_parts
+    return (source.operand(lazy.term, value._rt_needs, value._rt_read, value._rt_what),)
+
+
+def operand_of(item: Any, source: Source) -> Operand | None:
+    """A lazy value of a known kind, or a constant, as an operand of a node; None if the actual value must be waited for first."""
+    lazy = lazy_form(item)
+    if lazy is None:
+        return None
+    if not isinstance(lazy.term, operations.Operation):
+        return lazy.term
+    if not isinstance(item, Value) or item._rt_source not in (None, source):
+        return None
+    return source.operand(lazy.term, item._rt_needs, item._rt_read, item._rt_what)
+
+
+def inputs_of(value: Value) -> list[str]:
+    """The names of the graph inputs that a value depends on."""
+    found: list[str] = []
+
+    def search(term: object) -> None:
+        if isinstance(term, Arg):
+            found.append(term.name)
+        elif isinstance(term, operations.Operation):
+            for each in term.args:
+                search(each)
+
+    lazy = lazy_form(value)
+    search(None if lazy is None else lazy.term)
+    return found
 
 
 def source_of(value: Value) -> Source | None:
@@ -310,9 +466,15 @@ def source_of(value: Value) -> Source | None:
     return value._rt_source
 
 
+def needs_of(value: Value) -> tuple[int, ...]:
+    """Ids of the nodes that a value waits for."""
+    return value._rt_needs
+
+
 def text_value(source: Source | None, parts: Sequence[Part], what: str) -> Value:
     """A value whose text is the concatenation of `parts`."""
-    needs = tuple(part.node_id for part in parts if isinstance(part, Ref))
+    refs = [part.node_id for part in parts if type(part) is Ref]
+    needs = tuple(refs) if source is None else source.needs_of(refs)
 
     def read() -> str:
         pieces = []
@@ -347,8 +509,8 @@ def _joined(left: Any, right: Any) -> Value | None:
     for side in (left, right):
         if isinstance(side, str):
             parts.append(side)
-        elif isinstance(side, Value) and side._rt_is_text and side._rt_parts is not None:
-            parts.extend(side._rt_parts)
+        elif isinstance(side, Value) and side._rt_is_text and (found := parts_of(side)) is not None:
+            parts.extend(found)
             if side._rt_source is not None:
                 if source is not None and side._rt_source is not source:
                     return None

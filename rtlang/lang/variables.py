@@ -15,7 +15,7 @@ from rtlang.lang.values import Value, text_value, user_location
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A generated variable.
+    """A variable made of generated text.
 
     Attributes:
         value: its parsed value.
@@ -30,6 +30,70 @@ class Entry:
     tree: Value | None = None
 
 
+class Generated:
+    """The variable of one completion of a node. Its values are made when they are read; most are not.
+
+    Attributes: as of `Entry`.
+    """
+
+    __slots__ = ("_choice", "_constraint", "_is_text", "_node_id", "_recording", "_text", "_value", "_what")
+
+    def __init__(
+        self, recording: Recording, node_id: int, choice: int, what: str, constraint: Constraint | None, is_text: bool
+    ) -> None:
+        self._recording, self._node_id, self._choice, self._what = recording, node_id, choice, what
+        self._constraint, self._is_text = constraint, is_text
+        self._value: Value | None = None
+        self._text: Value | None = None
+
+    @property
+    def value(self) -> Value:
+        """See `Entry`."""
+        if self._is_text:
+            return self.text
+        if self._value is None:
+            recording, node_id, choice = self._recording, self._node_id, self._choice
+            self._value = Value(
+                recording, (node_id,), (Ref(node_id, choice),), lambda: recording.value_of(node_id, choice), self._what
+            )
+        return self._value
+
+    @property
+    def text(self) -> Value:
+        """See `Entry`."""
+        if self._text is None:
+            self._text = text_value(self._recording, (Ref(self._node_id, self._choice),), self._what)
+        return self._text
+
+    @property
+    def meta(self) -> Value:
+        """See `Entry`."""
+        recording, node_id, choice = self._recording, self._node_id, self._choice
+        return Value(
+            recording, (node_id,), None, lambda: recording.meta_of(node_id, choice), f"the meta of {self._what}"
+        )
+
+    @property
+    def tree(self) -> Value | None:
+        """See `Entry`."""
+        recording, node_id, choice, constraint, what = (
+            self._recording,
+            self._node_id,
+            self._choice,
+            self._constraint,
+            self._what,
+        )
+        if constraint is None or constraint.kind is not ConstraintKind.LARK:
+            return None
+        return Value(
+            recording,
+            (node_id,),
+            None,
+            lambda: _tree(recording, node_id, constraint, recording.text_of(node_id, choice)),
+            f"the tree of {what}",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Plain:
     """A variable set by the program body."""
@@ -37,37 +101,25 @@ class Plain:
     value: Any
 
 
-Variable = Entry | Plain | list["Variable"] | None
+Variable = Entry | Generated | Plain | list["Variable"] | None
 """None within the list of a joined variable stands for a fork without that variable."""
 
 
 def generated(
     recording: Recording, node_id: int, choice: int, what: str, constraint: Constraint | None, *, is_text: bool
-) -> Entry:
+) -> Generated:
     """Create the variable for one completion of a node; with `is_text` its value is the text itself."""
-    parts = (Ref(node_id, choice),)
-    text = text_value(recording, parts, what)
-    value = text if is_text else Value(recording, (node_id,), parts, lambda: recording.value_of(node_id, choice), what)
-    meta = Value(recording, (node_id,), None, lambda: recording.meta_of(node_id, choice), f"the meta of {what}")
-    if constraint is None or constraint.kind is not ConstraintKind.LARK:
-        return Entry(value, text, meta)
-    tree = Value(
-        recording,
-        (node_id,),
-        None,
-        lambda: _tree(what, constraint, recording.text_of(node_id, choice)),
-        f"the tree of {what}",
-    )
-    return Entry(value, text, meta, tree)
+    return Generated(recording, node_id, choice, what, constraint, is_text)
 
 
-def _tree(what: str, constraint: Constraint, text: str) -> Any:
+def _tree(recording: Recording, node_id: int, constraint: Constraint, text: str) -> Any:
     from rtlang_grammars.context_free.lexing.parse_trees import parse_tree
 
     try:
         return parse_tree(constraint.source, text, constraint.lexer, constraint.indentation)
     except ValueError as error:
-        raise ValueParseError(what.strip("'"), text, str(error)) from None
+        parse_error = ValueParseError(recording.name_of(node_id), text, str(error))
+        raise recording.parse_error(node_id, parse_error) from None
 
 
 Reading = Literal["value", "text", "meta", "tree"]
@@ -87,7 +139,7 @@ def view(variable: Variable, which: Reading, name: str) -> Any:
             if which == "text" and not isinstance(variable.value, (str, Value)):
                 return str(variable.value)
             return variable.value
-        case Entry():
+        case Entry() | Generated():
             if which == "meta" and variable.meta is None:
                 raise TraceError(f"{name!r} is the text of a scope and has no meta", user_location())
             if which == "tree" and variable.tree is None:

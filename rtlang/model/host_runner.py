@@ -140,7 +140,9 @@ class HostRunner:
         """See `Runner`."""
         outputs = [SampledRow()] * len(flight.step.rows)
         for index, sample in zip(flight.batch.sampling_rows, flight.samples, strict=True):
-            outputs[index] = SampledRow(sample.token_id, sample.logprob, (), sample.token_id is not None)
+            outputs[index] = SampledRow(
+                sample.token_id, sample.logprob, (), sample.token_id is not None, sample.distortion
+            )
         for index, scores in flight.scores.items():
             output = outputs[index]
             outputs[index] = SampledRow(
@@ -148,6 +150,7 @@ class HostRunner:
                 output.logprob if scores is not None else None,
                 scores or (),
                 output.is_finite and scores is not None,
+                output.distortion,
             )
         return StepOutput(flight.step.step_id, tuple(outputs))
 

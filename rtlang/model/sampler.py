@@ -26,6 +26,7 @@ class Sample:
 
     token_id: int | None
     logprob: TokenLogprob | None
+    distortion: float | None = None
 
 
 def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Sample]:
@@ -57,8 +58,23 @@ def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32
         found = token_logprobs(part, [token_ids[index] for index in reported], num_top)
         logprob_of = dict(zip(reported, found, strict=True))
     return [
-        Sample(token_ids[index] if is_finite[index] else None, logprob_of.get(index)) for index in range(len(token_ids))
+        Sample(
+            token_ids[index] if is_finite[index] else None,
+            logprob_of.get(index),
+            distortion(logits[index], row, bitmask) if row.params.distortion and is_finite[index] else None,
+        )
+        for index, row in enumerate(rows)
     ]
+
+
+def distortion(logits: Tensor, row: Row, bitmask: NDArray[np.int32] | None) -> float:
+    """-log of the probability of all tokens that the row's mask allows, in nats, under the unmodified logits, [vocab_size]."""
+    if row.mask_row is None or bitmask is None:
+        return 0.0
+    bits = np.unpackbits(bitmask[row.mask_row].view(np.uint8), bitorder="little")
+    allowed = torch.from_numpy(bits[: len(logits)].astype(np.bool_))
+    exact = logits.double()
+    return max(0.0, float(exact.logsumexp(0) - exact[allowed].logsumexp(0)))
 
 
 def token_logprobs(logits: Tensor, token_ids: Sequence[int], num_top: Sequence[int]) -> list[TokenLogprob]:

@@ -23,6 +23,7 @@ from rtlang.contract.errors import (
     rebuild,
 )
 from rtlang.contract.events import (
+    CallRequested,
     Completion,
     Event,
     GraphFailed,
@@ -36,6 +37,7 @@ from rtlang.contract.events import (
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.protocol.field_checks import check_float, check_int, check_ints, check_list, check_map, check_str, optional
 from rtlang.protocol.messages import MAX_ID
+from rtlang.protocol.plain_values import value_from_wire, value_to_wire
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 
 _STATUS_BY_CODE = {
@@ -108,7 +110,23 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
                 end["probabilities"] = [_float_to_wire(value) for value in event.probabilities]
             if event.prompt_logprobs is not None:
                 end["prompt_logprobs"] = _logprobs_to_wire(event.prompt_logprobs)
+            if event.is_replayed:
+                end["replayed"] = True
+            if event.max_tokens is not None:
+                end["max_tokens"] = event.max_tokens
+            if event.value is not None:
+                end["value"] = value_to_wire(event.value)
             return end
+        case CallRequested():
+            args = [value_to_wire(arg) for arg in event.args]
+            return {
+                "t": "event",
+                "s": stream,
+                "n": event.node_id,
+                "e": "call",
+                "function": event.function,
+                "args": args,
+            }
         case NodeFailed():
             failed = {"t": "event", "s": stream, "n": event.node_id, "e": "error", "name": event.name}
             return failed | error_facts_to_wire(event.error)
@@ -118,7 +136,7 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
                 "s": stream,
                 "reason": "stop",
                 "usage": _usage_to_wire(event.usage),
-                "values": event.values,
+                "values": {name: value_to_wire(value) for name, value in event.values.items()},
                 "failed": list(event.failed_node_ids),
             }
         case GraphFailed():
@@ -153,20 +171,21 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
                 optional(_floats_from_wire, message, "scores"),
                 optional(_floats_from_wire, message, "probabilities"),
                 optional(_logprobs_from_wire, message, "prompt_logprobs"),
+                message.get("replayed") is True,
+                optional(check_int, message, "max_tokens", 0, MAX_ID),
+                value_from_wire(message.get("value"), "value"),
             )
+        case "event", "call":
+            args = tuple(value_from_wire(arg, "args") for arg in check_list(message, "args"))
+            return CallRequested(graph_id, check_int(message, "n", 0, MAX_ID), check_str(message, "function"), args)
         case "event", "error":
             node_id, name = check_int(message, "n", 0, MAX_ID), optional(check_str, message, "name")
             return NodeFailed(graph_id, node_id, name, error_from_wire(message))
         case "end", _:
             if "code" in message:
                 return GraphFailed(graph_id, error_from_wire(message))
-            values = check_map(message, "values")
-            for name, value in values.items():
-                if not isinstance(value, str) and not (
-                    isinstance(value, list) and all(isinstance(text, str) for text in value)
-                ):
-                    raise ProtocolError(f"values[{name!r}] must be a string or a list of strings", param="values")
-            return GraphFinished(graph_id, dict(values), _usage_from_wire(message), check_ints(message, "failed"))
+            values = {name: value_from_wire(value, "values") for name, value in check_map(message, "values").items()}
+            return GraphFinished(graph_id, values, _usage_from_wire(message), check_ints(message, "failed"))
     raise ProtocolError(f"t = {message.get('t')!r}: expected delta, event or end", param="t")
 
 
@@ -316,6 +335,8 @@ def _completion_to_wire(completion: Completion) -> dict[str, Any]:
         wire["stop"] = completion.stop_match
     if completion.logprobs is not None:
         wire["logprobs"] = _logprobs_to_wire(completion.logprobs)
+    if completion.distortion is not None:
+        wire["distortion"] = [[_float_to_wire(nats), end] for nats, end in completion.distortion]
     return wire
 
 
@@ -332,7 +353,19 @@ def _completion_from_wire(item: object) -> Completion:
             f"reason = {item['reason']!r}: expected one of {', '.join(FinishReason)}", param="reason"
         ) from None
     logprobs = optional(_logprobs_from_wire, item, "logprobs")
-    return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs)
+    distortion = optional(_distortion_from_wire, item, "distortion")
+    return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs, distortion)
+
+
+def _distortion_from_wire(message: Mapping[str, Any], name: str) -> tuple[tuple[float, int], ...]:
+    found: list[tuple[float, int]] = []
+    for pair in check_list(message, name):
+        match pair:
+            case [value, int(end)] if not isinstance(end, bool) and end >= 0:
+                found.append((_float_from_wire(value, name), end))
+            case _:
+                raise ProtocolError(f"{name} contains {pair!r}: expected pairs [nats, end]", param=name)
+    return tuple(found)
 
 
 def describe_close(error: ConnectionClosed) -> str:

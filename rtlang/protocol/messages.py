@@ -14,7 +14,9 @@ from enum import Enum
 from typing import Any
 
 from rtlang.contract.errors import ProtocolError
+from rtlang.contract.pure_functions import check_plain
 from rtlang.protocol.field_checks import check_int, check_list, check_map, check_str, optional
+from rtlang.protocol.plain_values import value_from_wire
 
 VERSION = 1
 MAX_ID = (1 << 53) - 1
@@ -114,6 +116,25 @@ class CancelStream:
 
 
 @dataclass(frozen=True, slots=True)
+class ResolveCall:
+    """The value of a host call that the stream's graph asked for. Only the first answer counts, so it may be sent again."""
+
+    stream: int
+    node_id: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RejectCall:
+    """The error of a host call, as `ResolveCall`."""
+
+    stream: int
+    node_id: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ping:
     """An application-level ping, answered by a pong with the same number."""
 
@@ -125,7 +146,9 @@ class Bye:
     """An orderly end of the connection."""
 
 
-ClientMessage = Hello | Open | AttachStream | ExtendNodes | CloseStream | CancelStream | Ping | Bye
+ClientMessage = (
+    Hello | Open | AttachStream | ExtendNodes | CloseStream | CancelStream | ResolveCall | RejectCall | Ping | Bye
+)
 
 
 def stream_of(message: Mapping[str, Any]) -> int | None:
@@ -172,6 +195,21 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
             return CloseStream(check_int(message, "s", 1, MAX_ID))
         case "cancel":
             return CancelStream(check_int(message, "s", 1, MAX_ID))
+        case "resolve":
+            if "value" not in message:
+                raise ProtocolError("value is missing", param="value")
+            value = value_from_wire(message["value"], "value")
+            problem = check_plain(value)
+            if problem is not None:
+                raise ProtocolError(f"value: {problem}", param="value")
+            return ResolveCall(check_int(message, "s", 1, MAX_ID), check_int(message, "n", 0, MAX_ID), value)
+        case "reject":
+            return RejectCall(
+                check_int(message, "s", 1, MAX_ID),
+                check_int(message, "n", 0, MAX_ID),
+                check_str(message, "code"),
+                check_str(message, "message"),
+            )
         case "ping":
             return Ping(optional(check_int, message, "n", 0, MAX_ID) or 0)
         case "hello":

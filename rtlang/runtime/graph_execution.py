@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     AbortedError,
     ApplyError,
@@ -19,6 +20,7 @@ from rtlang.contract.errors import (
     DependencyError,
     RequestError,
     RtlangError,
+    SpentError,
     SwitchError,
     rebuild,
 )
@@ -45,12 +47,16 @@ from rtlang.contract.graph import (
     Operand,
     Ref,
     Repeat,
+    RoleEnd,
+    RoleStart,
     Select,
     Switch,
     Text,
     name_of,
+    num_requests,
     parent_of,
 )
+from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.engine.request import Request
@@ -59,7 +65,13 @@ from rtlang.runtime.nodes.ballot import Ballot
 from rtlang.runtime.nodes.blocks import chosen_block, placed, placed_until
 from rtlang.runtime.nodes.losers import Slot, needless, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
+from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_sequence import TokenSequence, append_text
+
+Answer = Callable[[Text | Generate | Select, TokenSequence, Callable[[KnownOutcome], None]], bool]
+"""Ends nodes instead of the engine; see `GraphExecution`."""
+
+__all__ = ["Answer", "GraphExecution", "Submit"]
 
 
 @dataclass(slots=True)
@@ -67,6 +79,7 @@ class _Waiting:
     """Something to do once all slots it waits for are there."""
 
     run: Callable[[], None]
+    node: Node | None = None
     num_missing: int = 0
 
 
@@ -89,6 +102,9 @@ class GraphExecution:
         max_model_len: maximum sequence length in tokens.
         clock: returns seconds.
         seed: determines, with the id of the node, the seed of a generation without one.
+        answer: called with each text, generate and select node that starts, its prompt and a function that ends it; returns whether it
+            ends the node, now or later, instead of the engine.
+        budget: what the nodes may spend together.
         outputs: ids of nodes that no decision cancels.
         on_expand: called with a control node's id and the nodes of a block before they start.
     """
@@ -107,6 +123,8 @@ class GraphExecution:
         on_end: Callable[[], None],
         is_open: bool,
         seed: int = 0,
+        answer: Answer | None = None,
+        budget: Budget | None = None,
         outputs: Collection[int] | None = None,
         on_expand: Callable[[int, Sequence[Node]], None] = lambda control_id, nodes: None,
     ) -> None:
@@ -117,6 +135,8 @@ class GraphExecution:
         self._tokenizer, self._max_model_len = tokenizer, max_model_len
         self._clock, self._on_end, self._on_expand = clock, on_end, on_expand
         self._outputs = frozenset(outputs or ())
+        self._answer = answer
+        self._purse = None if budget is None else Purse(budget)
         self._calls = ModelCalls(
             graph_id,
             listener,
@@ -125,6 +145,8 @@ class GraphExecution:
             abort=abort,
             clock=clock,
             seed=seed,
+            purse=self._purse,
+            ends_with_text=lambda node: self._ends_with_text(node.parent),
             on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
             on_end=self._end_model_call,
             on_fail=self._fail_node,
@@ -141,7 +163,7 @@ class GraphExecution:
         self._host_calls: dict[int, float] = {}  # start by node
         self._decision_starts: dict[int, float] = {}
         self._waiting: dict[Slot, list[_Waiting]] = {}
-        self._ready: list[Callable[[], None]] = []
+        self._ready: list[_Waiting] = []
         self._is_draining = False
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
@@ -178,6 +200,15 @@ class GraphExecution:
         is_call = code == CallError.code
         self._fail_node(node, CallError(node.function, message) if is_call else rebuild(code, message))
 
+    def spend_time(self) -> None:
+        """End all generations that run, because the time of the budget is over."""
+        purse = self._purse
+        if purse is None or self.is_ended:
+            return
+        purse.is_late = True
+        for node_id in self._calls.running:
+            self._fail_node(self._nodes[node_id], SpentError("seconds", purse.budget.seconds or 0.0))
+
     # -- nodes
 
     def _add(self, nodes: Sequence[Node]) -> None:
@@ -187,15 +218,14 @@ class GraphExecution:
             if isinstance(node, Decide):
                 self._start_decision(node)
             else:
-                self._wait(slots_of(node), partial(self._start, node))
+                self._wait(slots_of(node), partial(self._start, node), node)
 
-    def _wait(self, slots: Iterable[Slot], run: Callable[[], None]) -> None:
-        """Run something once all slots are there: known, failed or cancelled."""
+    def _wait(self, slots: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:
+        """Run something once all slots are there: known, failed or cancelled. `node` is what it starts."""
         missing = [slot for slot in slots if not self._is_there(slot)]
+        waiting = _Waiting(run, node, len(missing))
         if not missing:
-            self._ready.append(run)
-            return
-        waiting = _Waiting(run, len(missing))
+            self._ready.append(waiting)
         for slot in missing:
             self._waiting.setdefault(slot, []).append(waiting)
 
@@ -206,7 +236,7 @@ class GraphExecution:
         for waiting in self._waiting.pop(slot, ()):
             waiting.num_missing -= 1
             if waiting.num_missing == 0:
-                self._ready.append(waiting.run)
+                self._ready.append(waiting)
 
     def _drain(self) -> None:
         """Do all that is ready, then finish the graph if it is done."""
@@ -214,10 +244,42 @@ class GraphExecution:
             return
         self._is_draining = True
         while self._ready and not self.is_ended:
-            self._ready.pop()()
+            self._next_ready().run()
         self._is_draining = False
         if not self.is_open and not self.is_ended and len(self._nodes) == len(self._ended):
             self._finish()
+
+    def _next_ready(self) -> _Waiting:
+        """What to do next. With a budget generations come last, so that those that start together share what is left."""
+        if self._purse is not None:
+            for index in range(len(self._ready) - 1, -1, -1):
+                if not isinstance(self._ready[index].node, Generate):
+                    return self._ready.pop(index)
+        return self._ready.pop()
+
+    def _affordable(self, node: Generate) -> Generate:
+        """The node with the tokens that the budget has for it."""
+        if self._purse is None:
+            return node
+        others = sum(num_requests(each.node) for each in self._ready if isinstance(each.node, Generate))
+        return self._purse.lowered(node, num_requests(node) + others)
+
+    def _conclude(self, node: Node, before: TokenSequence, outcome: KnownOutcome) -> None:
+        """End a node with an outcome that was not computed for it."""
+        if self.is_ended or node.node_id in self._ended:
+            return
+        if isinstance(outcome.end, RtlangError):
+            self._fail_node(node, outcome.end)
+            return
+        for delta in outcome.deltas(self.graph_id, node.node_id):
+            self._listener(delta)
+        event = outcome.event(self.graph_id, node.node_id, name_of(node))
+        self._calls.usage = self._calls.usage + event.usage
+        self._listener(event)
+        is_branch = isinstance(node, Generate) and node.params.n > 1
+        after = before if is_branch else self._calls.after(node, before, event.completions[0].token_ids)
+        self._values.update(((node.node_id, choice), each.text) for choice, each in enumerate(event.completions))
+        self._end_node(node, after)
 
     def _cause(self, slots: Iterable[Slot]) -> DependencyError | None:
         """The error for a node that waited for these slots, if one of them failed."""
@@ -250,19 +312,29 @@ class GraphExecution:
         self._guarded(node, slots_of(node), partial(self._begin, node))
 
     def _begin(self, node: Node) -> None:
+        before = self._sequence(parent_of(node))
+        if (
+            self._answer is not None
+            and isinstance(node, (Text, Generate, Select))
+            and self._answer(node, before, lambda outcome: self._conclude(node, before, outcome))
+        ):
+            return
         match node:
             case Text():
                 after = append_text(
-                    self._before(node),
+                    before,
                     node.parts,
                     self._tokenizer,
                     self._inputs,
                     lambda ref: text_of_plain(self._value(ref)),
                     self._max_model_len,
+                    is_constant=node.marks.is_constant,
                 )
                 self._end_node(node, after)
-            case Generate() | Select():
-                self._calls.start(node, self._before(node))
+            case Generate():
+                self._calls.start(self._affordable(node), before, node.params)
+            case Select():
+                self._calls.start(node, before)
             case Apply():
                 self._values[node.node_id, 0] = apply(node.function, [self._value(each) for each in node.args])
                 self._end_node(node)
@@ -275,9 +347,6 @@ class GraphExecution:
             case Repeat():
                 self._controls[node.node_id] = _Control(self._clock(), node.parent)
                 self._iterate(node)
-
-    def _before(self, node: Node) -> TokenSequence:
-        return self._sequence(parent_of(node))
 
     def _sequence(self, node_id: int | None) -> TokenSequence:
         return TokenSequence() if node_id is None else self._sequences[node_id]
@@ -350,6 +419,20 @@ class GraphExecution:
                 values[name] = found[0]
         self._listener(GraphFinished(self.graph_id, values, self._calls.usage, tuple(sorted(failed))))
         self._on_end()
+
+    def _ends_with_text(self, node_id: int | None) -> bool:
+        """Whether the last characters of a node's sequence are text."""
+        while node_id is not None:
+            node = self._nodes[node_id]
+            if not isinstance(node, Text):
+                return False
+            for part in reversed(node.parts):
+                if isinstance(part, (RoleStart, RoleEnd)):
+                    return False
+                if part if isinstance(part, str) else text_of_plain(self._value(part)):
+                    return True
+            node_id = node.parent
+        return False
 
     # -- control nodes
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, DeadlineError, RequestError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.graph import Node
+from rtlang.contract.graph import Generate, Node, Select, Text
+from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
 from rtlang.contract.target import Listener
-from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.request import Request, RequestOutput
-from rtlang.model.runner import Runner
 from rtlang.runtime.admission import Share
-from rtlang.runtime.graph_execution import GraphExecution
+from rtlang.runtime.graph_execution import Answer, GraphExecution
 from rtlang.runtime.loop import EngineLoop, Timer
+from rtlang.runtime.token_sequence import TokenSequence
+
+if TYPE_CHECKING:  # they load torch
+    from rtlang.engine.constraints.value_check import ValueChecker
+    from rtlang.model.runner import Runner
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +37,9 @@ class RunOptions:
     priority: int
     deadline_s: float | None
     seed: int
+    known: dict[int, KnownOutcome] = field(default_factory=dict)
+    answer: Answer | None = None
+    budget: Budget | None = None
     outputs: Collection[int] | None = None
 
 
@@ -77,21 +85,31 @@ class GraphRun:
             seed=options.seed,
             outputs=options.outputs,
             on_expand=share.expand,
+            answer=self._repeat,
+            budget=options.budget,
         )
         self._aborted: set[Request] = set()
+        self._known, self._answer = options.known, options.answer
         self._timer: Timer | None = None
         if options.deadline_s is not None:
             seconds = seconds_left(options.deadline_s)
             expire = partial(self.fail, DeadlineError(f"the deadline of {seconds:g} s has passed"))
             self._timer = loop.call_at(self._arrival + seconds, expire)
+        self._budget_timer: Timer | None = None
+        if options.budget is not None and options.budget.seconds is not None:
+            seconds = seconds_left(options.budget.seconds)
+            spend = partial(self._guard, self._execution.spend_time)
+            self._budget_timer = loop.call_at(self._arrival + seconds, spend)
 
     @property
     def is_ended(self) -> bool:
         """Whether the final event was sent."""
         return self._execution.is_ended
 
-    def add_nodes(self, nodes: Sequence[Node]) -> None:
-        """Add validated nodes, and start those whose dependencies are done."""
+    def add_nodes(self, nodes: Sequence[Node], known: Known | None = None) -> None:
+        """Add validated nodes and known outcomes of theirs, and start those whose dependencies are done."""
+        if known:
+            self._known.update(known)
         self._guard(lambda: self._execution.add_nodes(nodes))
 
     def close(self) -> None:
@@ -124,6 +142,15 @@ class GraphRun:
             logger.exception("graph %d failed", self.graph_id)
             self.fail(RequestError(f"{type(error).__name__}: {error}"))
 
+    def _repeat(
+        self, node: Text | Generate | Select, before: TokenSequence, conclude: Callable[[KnownOutcome], None]
+    ) -> bool:
+        outcome = self._known.pop(node.node_id, None)
+        if outcome is not None:
+            conclude(outcome)
+            return True
+        return self._answer is not None and self._answer(node, before, conclude)
+
     def _on_event(self, event: Event) -> None:
         if isinstance(event, (NodeFinished, NodeFailed)):
             self._share.end_node(event.node_id)
@@ -143,6 +170,8 @@ class GraphRun:
         choice: int = 0,
         score_from: int | None = None,
         score_only: bool = False,
+        begins_with: str = "",
+        first_banned_ids: tuple[int, ...] = (),
     ) -> Request:
         def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request:
             return self._loop.engine.add(
@@ -157,6 +186,8 @@ class GraphRun:
                 program_time=self._arrival,
                 score_from=score_from,
                 score_only=score_only,
+                begins_with=begins_with,
+                first_banned_ids=first_banned_ids,
             )
 
         def guarded(output: RequestOutput) -> None:
@@ -179,8 +210,9 @@ class GraphRun:
 
     def _end(self) -> None:
         self._on_end(self.graph_id)
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._budget_timer):
+            if timer is not None:
+                timer.cancel()
 
 
 def notify(listener: Listener, event: Event) -> bool:

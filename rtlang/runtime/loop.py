@@ -12,11 +12,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rtlang.contract.errors import EngineDeadError
-from rtlang.engine.engine import Engine
-from rtlang.engine.request import RequestOutput
 from rtlang.runtime import process_settings
+
+if TYPE_CHECKING:  # they load torch, which a runtime without a model does not need
+    from rtlang.engine.engine import Engine
+    from rtlang.engine.request import RequestOutput
 
 logger = logging.getLogger(__name__)
 

@@ -19,20 +19,22 @@ from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any
 
+from rtlang.contract.budget import Budget
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError, ParameterError
+from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError
 from rtlang.contract.events import Event, GraphFailed
 from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.known import Known
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, check_run_options
-from rtlang.contract.pure_functions import check_plain
-from rtlang.contract.target import Listener
+from rtlang.contract.target import Listener, checked_answer
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import RequestOutput
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
+from rtlang.model.identity import model_identity
 from rtlang.model.runner import Runner
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime import precompile
@@ -85,6 +87,7 @@ class Runtime:
         self._graph_ids = itertools.count(1)
         self._graphs: dict[int, GraphRun] = {}  # engine thread only
         self._is_broken = False
+        self._identity: str | None = None
         self._admission = Admission(self.config.max_waiting)
         self._telemetry = Telemetry(self.metrics)
         self._traces: tuple[Trace, ...] = ()
@@ -139,6 +142,13 @@ class Runtime:
         """See `Target.tool_format`."""
         return self.tokenizer.tool_format
 
+    @property
+    def model_identity(self) -> str:
+        """See `ResumableTarget.model_identity`."""
+        if self._identity is None:
+            self._identity = model_identity(self.config)
+        return self._identity
+
     def submit(
         self,
         graph: RequestGraph,
@@ -149,8 +159,10 @@ class Runtime:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        known: Known | None = None,
+        budget: Budget | None = None,
     ) -> LocalGraphRun:
-        """See `Target.submit`."""
+        """See `ResumableTarget.submit`."""
         graph.validate()
         given = dict(inputs or {})
         for name in graph.inputs:
@@ -183,7 +195,14 @@ class Runtime:
                 listener,
                 share,
                 RunOptions(
-                    given, is_open, priority, deadline_s, new_run_seed() if seed is None else seed, graph.outputs
+                    given,
+                    is_open,
+                    priority,
+                    deadline_s,
+                    new_run_seed() if seed is None else seed,
+                    dict(known or {}),
+                    budget=budget,
+                    outputs=graph.outputs,
                 ),
                 loop=loop,
                 runner=self._runner,
@@ -356,18 +375,16 @@ class LocalGraphRun:
     def graph_id(self) -> int:
         return self._graph_id
 
-    def extend(self, nodes: Sequence[Node]) -> None:
+    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
         if self._is_closed:
             raise GraphError(None, "nodes", "the graph is closed")
         RequestGraph(tuple(nodes)).validate(self._nodes)
         self._share.add(nodes)
         self._nodes.update((node.node_id, node) for node in nodes)
-        self._post(lambda run: run.add_nodes(nodes))
+        self._post(lambda run: run.add_nodes(nodes, known))
 
     def resolve(self, node_id: int, value: Any) -> None:
-        problem = check_plain(value)
-        if problem is not None:
-            raise ParameterError("value", value, problem)
+        checked_answer(value)
         with contextlib.suppress(EngineDeadError):  # the final event was already sent
             self._post(lambda run: run.resolve(node_id, value))
 

@@ -21,6 +21,7 @@ class TokenSequence:
 
     Attributes:
         own_ids: the tokens after `before`. Each node stores only its own tokens, so long chains stay small.
+        tools: the tools of the conversation, given with its first message, as JSON text.
     """
 
     own_ids: tuple[int, ...] = ()
@@ -28,6 +29,7 @@ class TokenSequence:
     is_open: bool = False
     before: TokenSequence | None = None
     num_before: int = 0
+    tools: str | None = None
 
     def __len__(self) -> int:
         return self.num_before + len(self.own_ids)
@@ -42,8 +44,18 @@ class TokenSequence:
             at = at.before
         return tuple(chain.from_iterable(reversed(pieces)))
 
+    def without_last(self) -> TokenSequence:
+        """This sequence without its last token, with the same messages."""
+        own_ids, before = (self.own_ids, self.before) if self.own_ids else (self.token_ids, None)
+        num_before = 0 if before is None else self.num_before
+        return TokenSequence(own_ids[:-1], self.roles, self.is_open, before, num_before, self.tools)
+
     def followed_by(
-        self, token_ids: Sequence[int], roles: tuple[str, ...] | None = None, is_open: bool | None = None
+        self,
+        token_ids: Sequence[int],
+        roles: tuple[str, ...] | None = None,
+        is_open: bool | None = None,
+        tools: str | None = None,
     ) -> TokenSequence:
         """This sequence followed by more tokens, with the same messages unless given."""
         return TokenSequence(
@@ -52,6 +64,7 @@ class TokenSequence:
             self.is_open if is_open is None else is_open,
             self,
             len(self),
+            self.tools if tools is None else tools,
         )
 
 
@@ -62,19 +75,24 @@ def append_text(
     inputs: Mapping[str, str],
     text_of: Callable[[Ref], str],
     max_tokens: int,
+    *,
+    is_constant: bool = False,
 ) -> TokenSequence:
     """Append the text of `parts` to a sequence. Adjacent strings are encoded together.
 
     Args:
         max_tokens: maximum length of the whole sequence; checked before encoding where possible.
+        is_constant: the text is part of a program, so that its tokens are worth remembering.
     Raises:
         ContextLengthError: the sequence exceeds max_tokens; the error gives the known count or a lower bound.
-        RequestError: messages are nested. ParameterError: the chat template refuses a role.
+        RequestError: messages are nested, or tools are given with a later message. ParameterError: the chat template refuses a role.
     """
     token_ids: list[int] = []
-    roles, is_open = before.roles, before.is_open
+    roles, is_open, tools = before.roles, before.is_open, before.tools
+    chat = tokenizer.chat.with_tools(tools)
     buffer: list[str] = []
     num_chars = 0
+    encode = tokenizer.constant_texts.encode if is_constant else tokenizer.encode
 
     def check(num_more: int = 0) -> None:
         num_tokens = len(before) + len(token_ids) + num_more
@@ -93,7 +111,7 @@ def append_text(
             is_start = not (len(before) or token_ids)
             if is_start:
                 token_ids.extend(tokenizer.start_ids())
-            token_ids.extend(tokenizer.encode(text, is_start=is_start))
+            token_ids.extend(encode(text, is_start=is_start))
         buffer.clear()
         num_chars = 0
         check()
@@ -110,13 +128,21 @@ def append_text(
                 if is_open:
                     raise RequestError(f"a {part.role} message starts inside a {roles[-1]} message")
                 flush()
-                token_ids.extend(tokenizer.chat.open(roles, part.role, is_start=not (len(before) or token_ids)))
+                if part.tools is not None:
+                    if roles:
+                        raise RequestError(
+                            f"tools are given with the first message, not with a {part.role} message behind others"
+                        )
+                    tools, chat = part.tools, tokenizer.chat.with_tools(part.tools)
+                token_ids.extend(chat.open(roles, part.role, is_start=not (len(before) or token_ids)))
                 roles, is_open = (*roles, part.role), True
             case RoleEnd():
                 if not is_open:
                     raise RequestError("a message is closed that was never opened")
+                if len(roles) == 1 and chat.description_of_tools:
+                    add(chat.description_of_tools)
                 flush()
-                token_ids.extend(tokenizer.chat.close(roles))
+                token_ids.extend(chat.close(roles))
                 is_open = False
     flush()
-    return before.followed_by(token_ids, roles, is_open)
+    return before.followed_by(token_ids, roles, is_open, tools)

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph
@@ -39,6 +40,8 @@ from rtlang.protocol.messages import (
     Open,
     OpenKey,
     Ping,
+    RejectCall,
+    ResolveCall,
     parse_client_message,
     stream_of,
 )
@@ -64,6 +67,7 @@ class Submit:
     resume_timeout_s: float | None = None
     key: OpenKey | None = None
     seed: int | None = None
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class Cancel:
     stream: int
 
 
-Action = Submit | AttachStream | ExtendNodes | Close | Cancel
+Action = Submit | AttachStream | ExtendNodes | Close | Cancel | ResolveCall | RejectCall
 """A task for the transport. `AttachStream`: attach to the stream, call `attached` and deliver the events after `position`, or call
 `refused`. `ExtendNodes`: add the nodes to the stream's graph, close it if `closes`, then call `extended` or `extend_refused` with
 `request`."""
@@ -303,6 +307,9 @@ class Connection:
             case CancelStream():
                 self._check_known(message.stream)
                 return [Cancel(message.stream)] if message.stream in self._offsets else []
+            case ResolveCall() | RejectCall():
+                self._check_known(message.stream)
+                return [message] if message.stream in self._offsets else []
             case Ping():
                 self._send({"t": "pong", "n": message.number})
                 return []
@@ -361,4 +368,5 @@ class Connection:
             message.resume_timeout_s,
             message.key,
             optional(check_int, body, "seed", 0, MAX_SEED),
+            None if body.get("budget") is None else Budget.from_plain(body["budget"]),
         )

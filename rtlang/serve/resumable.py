@@ -16,7 +16,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rtlang.contract.errors import GoneError, ProtocolError, RtlangError
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, TokenLogprob
+from rtlang.contract.events import (
+    CallRequested,
+    Event,
+    GraphFailed,
+    GraphFinished,
+    NodeFailed,
+    NodeFinished,
+    TextDelta,
+    TokenLogprob,
+)
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.target import GraphRun
 from rtlang.protocol.event_codec import Offsets, next_offset
@@ -297,17 +306,32 @@ def _size_of(event: Event) -> int:
         case TextDelta():
             size += 2 * len(event.text) + _NUMBER_BYTES * len(event.token_ids)
         case NodeFinished():
-            size += _NUMBER_BYTES * len(event.scores or ()) + _size_of_logprobs(event.prompt_logprobs or ())
+            size += (
+                _size_of_value(event.value)
+                + _NUMBER_BYTES * len(event.scores or ())
+                + _size_of_logprobs(event.prompt_logprobs or ())
+            )
             for completion in event.completions:
                 size += 2 * len(completion.text) + _NUMBER_BYTES * len(completion.token_ids)
                 size += _size_of_logprobs(completion.logprobs or ())
         case GraphFinished():
-            for value in event.values.values():
-                texts = [value] if isinstance(value, str) else value
-                size += sum(_EVENT_BYTES + 2 * len(text) for text in texts)
+            size += _size_of_value(event.values)
+        case CallRequested():
+            size += _size_of_value(event.args)
         case NodeFailed() | GraphFailed():
             size += 2 * len(event.error.message)
     return size
+
+
+def _size_of_value(value: object) -> int:
+    """Approximate size of a plain value in memory, in bytes."""
+    if isinstance(value, str):
+        return _EVENT_BYTES + 2 * len(value)
+    if isinstance(value, dict):
+        return _NUMBER_BYTES + sum(_size_of_value(key) + _size_of_value(item) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return _NUMBER_BYTES + sum(map(_size_of_value, value))
+    return _NUMBER_BYTES
 
 
 def _size_of_logprobs(logprobs: Sequence[TokenLogprob]) -> int:

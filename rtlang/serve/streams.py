@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 from rtlang.contract.errors import GraphError, RtlangError
 from rtlang.contract.graph import nodes_from_plain
 from rtlang.contract.target import GraphRun
-from rtlang.protocol.messages import AttachStream, ExtendNodes
+from rtlang.protocol.messages import AttachStream, ExtendNodes, RejectCall, ResolveCall
 from rtlang.serve.connection import Action, Cancel, Close, Connection, Submit
 from rtlang.serve.resumable import Replay, ResumableStream, StreamReader, cancel
 from rtlang.serve.service import StreamService
@@ -73,6 +73,12 @@ class Streams:
                 case Cancel(stream=stream):
                     if stream in self._runs:
                         self._runs[stream].cancel()
+                case ResolveCall():
+                    if action.stream in self._runs:
+                        self._runs[action.stream].resolve(action.node_id, action.value)
+                case RejectCall():
+                    if action.stream in self._runs:
+                        self._runs[action.stream].reject(action.node_id, action.code, action.message)
         except RtlangError as error:
             self._refuse(connection, action, error)
         except Exception:
@@ -103,6 +109,7 @@ class Streams:
                 priority=action.priority,
                 deadline_s=action.deadline_s,
                 seed=action.seed,
+                **({} if action.budget is None else {"budget": action.budget}),
             )
         except BaseException:
             if resumable is not None:
@@ -155,5 +162,5 @@ class Streams:
                 connection.refused(action.stream, error)
             case ExtendNodes():
                 connection.extend_refused(action.stream, action.request, error)
-            case Close() | Cancel():
+            case Close() | Cancel() | ResolveCall() | RejectCall():
                 logger.warning("stream %d: %s", action.stream, error)

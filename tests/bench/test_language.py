@@ -17,8 +17,9 @@ from rtlang.bench.language import (
 from rtlang.contract.errors import AbortedError
 
 
-def test_every_program_gets_its_answers() -> None:
-    target = InstantTarget(validates=True)
+@pytest.mark.parametrize("has_thread", [True, False])
+def test_every_program_gets_its_answers(has_thread: bool) -> None:
+    target = InstantTarget(has_thread=has_thread, validates=True)
     try:
         for program in (straight, breaking, waiting):
             result = program.run(num_calls=3, runtime=target)
@@ -46,7 +47,7 @@ def test_held_answers_come_when_they_are_released() -> None:
 
 def test_costs_are_measured_per_call() -> None:
     costs = measure_calls(num_programs=2, num_calls=2, repeats=2)
-    assert [cost.limit_us for cost in costs] == [60.0, 90.0, 90.0, 60.0]
+    assert [cost.limit_us for cost in costs] == [60.0, 60.0, 90.0, 90.0, None]
     assert all(0 < cost.low_us <= cost.median_us <= cost.high_us for cost in costs)
 
 
@@ -55,6 +56,12 @@ def test_a_cost_is_met_up_to_its_limit(median_us: float, verdict: str) -> None:
     cost = Cost("no breaks", median_us, 50.0, 70.0, 60.0)
     assert cost.is_met is (verdict == "ok")
     assert str(cost).endswith(f"limit 60 us: {verdict}")
+
+
+def test_a_case_without_a_limit_is_always_met() -> None:
+    cost = Cost("threads", 500.0, 1.0, 900.0, None)
+    assert cost.is_met
+    assert str(cost).endswith("500.0 us (1.0 to 900.0)")
 
 
 def test_memory_is_that_of_programs_that_wait() -> None:

@@ -39,6 +39,8 @@ SAMPLES = [
     errors.OverloadError("20000 wait", 1.5),
     errors.ProtocolError("no such type", 1002, "type"),
     errors.ConnectionLostError("refused"),
+    errors.SpentError("tokens", 100),
+    errors.CassetteError("run.cassette", "it is empty"),
     errors.GoneError("no such stream", param="rid"),
     errors.EngineDeadError("out of memory"),
 ]

@@ -11,6 +11,7 @@ import pytest
 
 from rtlang.contract.errors import ConstraintError
 from rtlang.contract.events import (
+    CallRequested,
     Completion,
     Event,
     GraphFailed,
@@ -28,6 +29,7 @@ ERROR = ConstraintError("bad")
 EVENTS: list[Any] = [
     TextDelta(1, 2, 0, "te", (1,)),
     NodeFinished(1, 2, "name", (COMPLETION,), Usage(3, 2, 1), Timing(0.1, 0.2, 0.3), (-1.0,), (1.0,)),
+    CallRequested(1, 2, "search", ("a", 3)),
     NodeFailed(1, 2, None, ERROR),
     GraphFinished(1, {"name": "text", "many": ["a", "b"]}, Usage(3, 2, 1), (2,)),
     GraphFailed(1, ERROR),
@@ -50,6 +52,6 @@ def test_events_are_frozen_and_compare_by_value(event: Any) -> None:
         event.extra = 1
 
 
-@pytest.mark.parametrize("event", EVENTS[:2] + EVENTS[3:4], ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("event", EVENTS[:3] + EVENTS[4:5], ids=lambda event: type(event).__name__)
 def test_events_without_errors_can_be_handed_to_another_process(event: Any) -> None:
     assert pickle.loads(pickle.dumps(event)) == event

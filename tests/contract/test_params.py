@@ -49,10 +49,14 @@ REFUSED: list[tuple[str, Any]] = [
     ("seed", 1 << 64),
     ("n", 0),
     ("n", 129),
+    ("best_of", 0),
+    ("best_of", 2),  # all candidates are equal at temperature 0
     ("logprobs", 101),
     ("logprobs", -1),
     ("prompt_logprobs", 1.0),
     ("ignore_eos", 1),
+    ("token_healing", "yes"),
+    ("distortion", 1),
     ("max_retries", -1),
 ]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ERRORS_BY_CODE, OverloadError, rebuild
-from rtlang.contract.events import GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.events import CallRequested, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.params import SamplingParams
 from rtlang.protocol.event_codec import error_from_wire, error_to_wire, event_from_wire, event_to_wire
 from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes
@@ -55,7 +55,7 @@ def test_a_server_accepts_the_client_messages_of_the_page_in_order(encoding: Enc
 
 def test_every_client_message_has_an_example() -> None:
     assert {message["t"] for message in examples("client")} == {
-        "hello", "open", "extend", "close", "cancel", "attach", "ping", "bye",
+        "hello", "open", "extend", "close", "cancel", "resolve", "reject", "attach", "ping", "bye",
     }  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_a_server_message_of_the_page_is_what_a_server_sends(message: dict[str, 
     match message["t"]:
         case "delta" | "event" | "end":
             event = event_from_wire(message, graph_id=1)
-            assert isinstance(event, TextDelta | NodeFinished | NodeFailed | GraphFinished | GraphFailed)
+            assert isinstance(event, TextDelta | NodeFinished | NodeFailed | CallRequested | GraphFinished | GraphFailed)
             assert event_to_wire(stream, event, message.get("o", 0)) == message
         case "error":
             again = error_to_wire(error_from_wire(message), stream=message.get("s"), is_fatal="fatal" in message)

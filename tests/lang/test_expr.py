@@ -68,6 +68,8 @@ class Foreign:
 )
 @pytest.mark.parametrize("function", [rt.text, rt.system, rt.user, rt.assistant, rt.tool])
 def test_what_is_no_text_is_refused_by_argument_and_line(function: Any, piece: Any, word: str) -> None:
+    if function is rt.tool and isinstance(piece, (list, dict)):
+        return  # these are results of tools, which it writes as JSON
     with pytest.raises(rt.TraceError) as caught:
         function("fine", piece)
     assert f"argument 2 of {function.__name__}()" in str(caught.value)

@@ -44,7 +44,7 @@ def test_random_programs_give_the_texts_of_the_naive_reading(operations: tuple[A
     oracle = Oracle()
     oracle.run(operations)
     with FakeTarget(script) as target:
-        result = random_program.run(operations, runtime=target)
+        result = random_program.run(operations, runtime=target, passes="-merge")  # texts depend on names
         assert (texts_of(target) if target.runs else []) == oracle.texts
         assert result.error is None
 
@@ -54,9 +54,9 @@ def test_random_programs_give_the_texts_of_the_naive_reading(operations: tuple[A
 def test_random_programs_without_breaks_are_one_submission_and_the_same_ahead_of_time(operations: Any) -> None:
     oracle = Oracle()
     oracle.run(operations)
-    graph = random_program.graph(operations)
+    graph = random_program.graph(operations, passes="-merge")
     with FakeTarget(script) as target:
-        random_program.run(operations, runtime=target)
+        random_program.run(operations, runtime=target, passes="-merge")
         if oracle.texts:
             assert len(target.runs) == 1
             assert target.runs[0].extensions == []
@@ -118,8 +118,7 @@ def test_graph_refuses_a_break_and_names_the_line() -> None:
         branching.graph()
     line = branching._body.function.__code__.co_firstlineno + 3
     assert caught.value.location == f"{__file__}:{line}"
-    assert "'tool'" in str(caught.value)
-    assert "comparison" in str(caught.value)
+    assert "a truth test needs 'tool' == 'search'" in str(caught.value)
 
 
 def test_graph_needs_every_argument() -> None:
@@ -357,7 +356,7 @@ def test_select_keeps_its_method_in_the_graph() -> None:
     def chooses(s: Any) -> None:
         s += rt.select("x", ["a", "b"], method="full_likelihood")
 
-    (node,) = chooses.graph().nodes
+    (node,) = chooses.graph(passes=False).nodes
     assert node == Select(0, None, "x", ("a", "b"), rt.SelectMethod.FULL_LIKELIHOOD)
 
 
@@ -379,8 +378,8 @@ def test_graph_breaks_extend_the_running_graph(target: FakeTarget) -> None:
     assert not run.is_open
     query = answer("Tool: search for ", "query")
     assert result["answer"] == answer(f"Tool: search for {query} so ", "answer")
-    assert [each.what for each in result.breaks] == ["'tool'", "'answer'"]
-    assert [each.reason for each in result.breaks] == ["a comparison", "len()"]
+    assert [each.what for each in result.breaks] == ["'tool' == 'search'", "'answer'"]
+    assert [each.reason for each in result.breaks] == ["a truth test", "len()"]
 
 
 def test_a_value_that_is_there_breaks_no_second_time(target: FakeTarget) -> None:

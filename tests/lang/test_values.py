@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.contract.graph import Arg
-from rtlang.lang.values import user_location
+from rtlang.contract.graph import Apply, Arg, Const, Ref
+from rtlang.lang.output_types.types import output_type
+from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.values import Value, operand_of, user_location
 from tests.support.fake_target import FakeTarget, by_name
 
 TEXTS = {"word": "hello", "number": "7", "float": "2.5", "flag": "false", "list": "[3, 1, 2]", "point": '{"x": 1}'}
@@ -40,11 +43,6 @@ REAL = {"word": "hello", "number": 7, "float": 2.5, "flag": False, "list": [3, 1
     [
         (str, ["word"]),
         (lambda w: f"{w:>8}", ["word"]),
-        (lambda w: w == "hello", ["word"]),
-        (lambda w: w != "hello", ["word"]),
-        (lambda w: w < "z", ["word"]),
-        (lambda w: w.upper(), ["word"]),
-        (lambda w: w[1:3], ["word"]),
         (lambda w: "ell" in w, ["word"]),
         (len, ["word"]),
         (list, ["word"]),
@@ -54,14 +52,11 @@ REAL = {"word": "hello", "number": 7, "float": 2.5, "flag": False, "list": [3, 1
         (int, ["number"]),
         (float, ["number"]),
         (bool, ["flag"]),
-        (lambda n: n + 1, ["number"]),
-        (lambda n: 1 + n, ["number"]),
-        (lambda n: 10 - n, ["number"]),
         (lambda n: n**2, ["number"]),
-        (lambda n: n // 2, ["number"]),
-        (lambda n: 100 / n, ["number"]),
-        (lambda n: -n, ["number"]),
         (lambda n: abs(-n), ["number"]),
+        (lambda n: divmod(n, 2), ["number"]),
+        (lambda n: divmod(20, n), ["number"]),
+        (lambda f: math.floor(f), ["float"]),
         (lambda n: [0] * n, ["number"]),
         (lambda n: list(range(n)), ["number"]),
         (lambda n: n >= 7 and n <= 7 and not n > 7, ["number"]),
@@ -69,10 +64,7 @@ REAL = {"word": "hello", "number": 7, "float": 2.5, "flag": False, "list": [3, 1
         (lambda n: 1 << n, ["number"]),
         (lambda f: round(f), ["float"]),
         (lambda f: round(f, 1), ["float"]),
-        (lambda n, f: n * f, ["number", "float"]),
-        (lambda n, f: n > f, ["number", "float"]),
         (sorted, ["list"]),
-        (lambda items: items[0], ["list"]),
         (lambda items: list(reversed(items)), ["list"]),
         (lambda items, n: n in items, ["list", "number"]),
         (sum, ["list"]),
@@ -88,6 +80,35 @@ def test_a_needed_value_behaves_as_the_real_one(use: Callable[..., Any], names: 
     assert found == expected
     assert type(found) is type(expected)
     assert num_breaks >= 1
+
+
+@pytest.mark.parametrize(
+    ("use", "names"),
+    [
+        (lambda w: w == "hello", ["word"]),
+        (lambda w: w != "hello", ["word"]),
+        (lambda w: w < "z", ["word"]),
+        (lambda w: w.upper(), ["word"]),
+        (lambda w: w[1:3], ["word"]),
+        (lambda n: n + 1, ["number"]),
+        (lambda n: 1 + n, ["number"]),
+        (lambda n: 10 - n, ["number"]),
+        (lambda n: n // 2, ["number"]),
+        (lambda n: 100 / n, ["number"]),
+        (lambda n: -n, ["number"]),
+        (lambda n, f: n * f, ["number", "float"]),
+        (lambda n, f: n > f, ["number", "float"]),
+        (lambda items: items[0], ["list"]),
+    ],
+)
+def test_a_pure_operation_is_no_break_and_gives_the_same(
+    use: Callable[..., Any], names: list[str], target: FakeTarget
+) -> None:
+    expected = use(*(REAL[name] for name in names))
+    found, num_breaks = outcome(use, target, *names)
+    assert found == expected
+    assert type(found) is type(expected)
+    assert num_breaks == 0
 
 
 @pytest.mark.parametrize(
@@ -171,15 +192,15 @@ def test_every_break_names_its_line_and_reason(target: FakeTarget) -> None:
     @rt.program
     def body(s: Any) -> None:
         s += rt.gen("word")
-        s["word"].upper()
+        s["word"].swapcase()
         s += rt.gen("number", type=int)
         range(s["number"])
 
     first, second = body.run().breaks
     line = body._body.function.__code__.co_firstlineno
-    assert (first.location, first.what, first.reason) == (f"{__file__}:{line + 3}", "'word'", "attribute .upper")
+    assert (first.location, first.what, first.reason) == (f"{__file__}:{line + 3}", "'word'", "attribute .swapcase")
     assert (second.location, second.reason) == (f"{__file__}:{line + 5}", "use as an index")
-    assert str(first) == f"{first.location}: needs 'word' for attribute .upper"
+    assert str(first) == f"{first.location}: needs 'word' for attribute .swapcase"
 
 
 def test_awaiting_gives_the_parsed_value(target: FakeTarget) -> None:
@@ -209,3 +230,36 @@ def test_text_of_two_runs_is_joined_for_real(target: FakeTarget) -> None:
 
     body.run()
     assert body.run().value == (True, "hellohello")
+
+
+def test_operations_are_awaited_as_values(target: FakeTarget) -> None:
+    target.script = by_name(TEXTS)
+
+    @rt.program
+    async def body(s: Any) -> Any:
+        s += rt.gen("number", type=int) + rt.gen("word")
+        double = s["number"] * 2
+        s += rt.text(double, s["word"].upper()) + rt.gen("end")
+        with pytest.raises(rt.TraceError, match="write `await` before it"):
+            bool(double == 14)
+        assert await (double == 14)
+        return await asyncio.gather(double, s["word"][0]), await rt.value([double])
+
+    result = body.run()
+    assert result.value == ([14, "h"], [14])
+    assert result.text().startswith("7hello14HELLO")
+
+
+def test_values_become_operands(target: FakeTarget) -> None:
+    recording = Recording(AheadOfTime(is_async=False))
+    node_id = recording.add_generate(None, "x", rt.SamplingParams(), output_type(type=int))
+    number: Any = Value(recording, (node_id,), (Ref(node_id),), lambda: 3, "'x'")
+    parsed, added = operand_of(number, recording), operand_of(number + 1, recording)
+    assert operand_of(3, recording) == Const(3)
+    assert operand_of(rt.arg("who"), recording) == Arg("who")
+    assert operand_of(object(), recording) is None
+    assert operand_of(number + 1, recording) == added
+    assert [recording.nodes[each.node_id] for each in (parsed, added)] == [
+        Apply(1, "parse_int", (Ref(0),)),
+        Apply(2, "add", (Ref(1), Const(1))),
+    ]

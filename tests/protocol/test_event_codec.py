@@ -166,7 +166,7 @@ GOOD = event_to_wire(
         1,
         2,
         "x",
-        (Completion("a", (1,), FinishReason.STOP, None, (TokenLogprob(1, -1.0, ((2, -2.0),)),)),),
+        (Completion("a", (1,), FinishReason.STOP, None, (TokenLogprob(1, -1.0, ((2, -2.0),)),), ((0.5, 1), (0.0, 1))),),
         Usage(),
         Timing(),
         (1.0,),

@@ -12,6 +12,7 @@ import pytest
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import (
     AbortedError,
+    ApplyError,
     CapacityError,
     DeadlineError,
     DependencyError,
@@ -19,7 +20,7 @@ from rtlang.contract.errors import (
     RequestError,
 )
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Arg, Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Select, Text
+from rtlang.contract.graph import Apply, Arg, Const, Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Select, Text
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod
 from rtlang.engine.engine import Engine
 from rtlang.runtime.graph_execution import GraphExecution
@@ -363,3 +364,36 @@ def test_finish_reasons_are_told() -> None:
     finished = world.finished(0)
     assert finished[1].completions[0].finish_reason is FinishReason.LENGTH
     assert finished[2].completions[0].finish_reason is FinishReason.STOP
+
+
+def test_values_are_computed_when_their_operands_are_there() -> None:
+    world = World()
+    nodes: list[Node] = [
+        Text(0, None, ("hi", Arg("who"))),
+        gen(1, 0, "a", max_tokens=4),
+        Apply(2, "upper", (Ref(1),)),
+        Apply(3, "len", (Arg("who"),)),
+        Apply(4, "format", (Const("{}+{}"), Ref(2), Ref(3))),
+        Text(5, 1, ("<", Ref(4), Ref(3), ">")),
+        gen(6, 5, "b", max_tokens=3),
+    ]
+    world.submit(nodes, {"who": "Ada"})
+    world.run()
+    finished = world.finished(0)
+    assert set(finished) == {1, 6}
+    text = finished[1].completions[0].text
+    prompt = [1, *TOKENIZER.encode("hiAda" + text + f"<{text.upper()}+33>", is_start=False)]
+    assert finished[6].completions[0].token_ids == tuple(naive_generate(prompt, 3))
+    assert isinstance(world.events[0][-1], GraphFinished)
+
+
+def test_a_failed_computation_fails_what_needs_it() -> None:
+    world = World()
+    nodes = [gen(0, None, "a"), Apply(1, "parse_int", (Ref(0),)), Text(2, 0, (Ref(1),)), gen(3, 2, "b")]
+    world.submit(nodes)
+    world.run()
+    failed = {event.node_id: event.error for event in world.events[0] if isinstance(event, NodeFailed)}
+    assert isinstance(failed[1], ApplyError)
+    assert isinstance(failed[3], DependencyError)
+    assert (failed[3].node_id, failed[3].cause_code) == (1, "apply")
+    assert set(world.finished(0)) == {0}

@@ -24,6 +24,11 @@ EOS = 0
 class FakeChat:
     """Role r opens as `<r>` and closes as `</r>`, in bytes, after a start token where the conversation begins the sequence."""
 
+    description_of_tools = ""
+
+    def with_tools(self, tools: str | None) -> FakeChat:
+        return self
+
     def open(self, roles: Sequence[str], role: str, *, is_start: bool = True) -> list[int]:
         return [1] * (is_start and not roles) + [byte + 3 for byte in f"<{role}>".encode()]
 

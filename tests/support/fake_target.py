@@ -14,10 +14,11 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from rtlang.contract.errors import (
     AbortedError,
+    ApplyError,
     DeadlineError,
     DependencyError,
     EngineDeadError,
@@ -35,8 +36,25 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.graph import Arg, Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Select, Text, dependencies
+from rtlang.contract.graph import (
+    Apply,
+    Arg,
+    Const,
+    Generate,
+    Node,
+    Operand,
+    Ref,
+    RequestGraph,
+    RoleEnd,
+    RoleStart,
+    Select,
+    Text,
+    dependencies,
+    name_of,
+    parent_of,
+)
 from rtlang.contract.params import ConstraintKind, FinishReason, Usage
+from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.contract.target import Listener
 
 
@@ -118,6 +136,7 @@ class FakeRun:
         self._waiting: dict[int, Node] = dict(self.nodes)
         self._sequences: dict[int, str] = {}
         self._texts: dict[int, tuple[Completion, ...]] = {}
+        self._values_of: dict[int, Any] = {}
         self._errors: dict[int, RtlangError] = {}
         self._usage = Usage()
 
@@ -138,6 +157,12 @@ class FakeRun:
             self.extensions.append(tuple(nodes))
             added = {node.node_id: node for node in nodes}
         self._target.post(lambda: self._waiting.update(added), self)
+
+    def resolve(self, node_id: int, value: object) -> None:
+        raise NotImplementedError("this target asks for no host calls")
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        raise NotImplementedError("this target asks for no host calls")
 
     def close(self) -> None:
         with self._target.lock:
@@ -182,9 +207,18 @@ class FakeRun:
         return done
 
     def _run(self, node: Node) -> None:
-        prompt = "" if node.parent is None else self._sequences[node.parent]
+        parent = parent_of(node)
+        prompt = "" if parent is None else self._sequences[parent]
         if isinstance(node, Text):
-            self._sequences[node.node_id] = prompt + self._render(node)
+            self._sequences[node.node_id] = prompt + self.render(node)
+            return
+        if isinstance(node, Apply):
+            try:
+                self._values_of[node.node_id] = apply(node.function, [self._operand(arg) for arg in node.args])
+            except ApplyError as error:
+                self._fail(node, error)
+            else:
+                self._sequences[node.node_id] = ""
             return
         num_choices = node.params.n if isinstance(node, Generate) else 1
         completions = []
@@ -233,25 +267,34 @@ class FakeRun:
         logprobs = tuple(TokenLogprob(token_id, -0.5) for token_id in token_ids) if wants else None
         return Completion(reply, token_ids, FinishReason.STOP, None, logprobs)
 
-    def _render(self, node: Text) -> str:
+    def render(self, node: Text) -> str:
         pieces = []
         for part in node.parts:
             match part:
                 case str():
                     pieces.append(part)
-                case Ref():
-                    pieces.append(self._texts[part.node_id][part.choice].text)
-                case Arg():
-                    pieces.append(self.inputs[part.name])
+                case Ref() | Arg():
+                    pieces.append(text_of_plain(self._operand(part)))
                 case RoleStart():
                     pieces.append(f"<{part.role}>")
                 case RoleEnd():
                     pieces.append("</>")
         return "".join(pieces)
 
+    def _operand(self, operand: Operand) -> Any:
+        match operand:
+            case Ref() if operand.node_id in self._values_of:
+                return self._values_of[operand.node_id]
+            case Ref():
+                return self._texts[operand.node_id][operand.choice].text
+            case Arg():
+                return self.inputs[operand.name]
+            case Const():
+                return operand.value
+
     def _fail(self, node: Node, error: RtlangError) -> None:
         self._errors[node.node_id] = error
-        self._emit(NodeFailed(self._graph_id, node.node_id, None if isinstance(node, Text) else node.name, error))
+        self._emit(NodeFailed(self._graph_id, node.node_id, name_of(node), error))
 
     def _values(self) -> dict[str, str | list[str]]:
         texts: dict[str, list[str]] = {}

@@ -39,6 +39,12 @@ class ScriptedRun:
         RequestGraph(tuple(nodes), self.graph.inputs).validate({node.node_id: node for node in self.nodes})
         self.nodes.extend(nodes)
 
+    def resolve(self, node_id: int, value: object) -> None:
+        raise NotImplementedError("this target asks for no host calls")
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        raise NotImplementedError("this target asks for no host calls")
+
     def close(self) -> None:
         self.is_open = False
 

@@ -183,13 +183,15 @@ def test_forms_put_together_hold(runtime: rt.Runtime) -> None:
 
     for seed in range(4):
         result = forms.run(runtime=runtime, seed=seed)
-        before, _, inner = result["call"].partition("<call>")
+        before, _, inner = result.text("call").partition("<call>")
         assert "</call>" not in before or "<call>" not in before
         assert inner.endswith("</call>")
         value = json.loads(inner.removesuffix("</call>"))
         jsonschema.validate(value, NAMES)
         assert inner.startswith('{"name":')
-        assert re.fullmatch(r"n = -?(0|[1-9][0-9]*)(;|!{2,3})", result["line"])
+        assert result["call"] == [*([before] if before else []), rt.Tag("<call>", value, "</call>")]
+        assert re.fullmatch(r"n = -?(0|[1-9][0-9]*)(;|!{2,3})", result.text("line"))
+        assert result["line"][1] == int(result.text("line")[4:].rstrip(";!"))
         inside = result["gbnf"].strip("<>")
         assert re.fullmatch("[a-c]{2}", inside)
         assert result["gbnf"].count("<") == result["gbnf"].count(">")

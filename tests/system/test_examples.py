@@ -82,3 +82,20 @@ def test_the_websocket_client_streams_three_stories(
     stories = re.findall(r"^(.+) \((\d+) pieces\): (.+)$", out, re.MULTILINE)
     assert {about for about, _, _ in stories} == {"a shy fox", "a brave robot", "a dragon named Brix"}
     assert all(int(count) > 10 and len(text) > 80 for _, count, text in stories)
+
+
+def test_the_agent_calls_a_tool_and_reads_its_result(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = output_of("agent", capsys, monkeypatch, "--model", "rtlang:tiny", "How much is the lamp?")
+    roles = [line.partition(":")[0] for line in out.splitlines()]
+    assert roles[:4] == ["system", "user", "assistant", "tool"]
+    assert re.search(r'assistant: \{"name": "(look_up|order)", "arguments"', out)
+    assert re.search(r'tool: \{"(price|ordered|error)": ', out)
+    assert out.splitlines()[-1].startswith("=> ")
+
+
+def test_the_agent_tells_the_model_what_went_wrong() -> None:
+    agent = load("agent")
+    call = rt.ToolCall("order", {"item": agent.Item.MUG, "quantity": 1}, {}, function=agent.order)
+    assert agent.result_of(call) == '{"error": "ValueError: 1 pieces of mug are not in stock"}'

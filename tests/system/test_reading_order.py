@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import rtlang as rt
-from rtlang.contract.graph import Generate
+from rtlang.contract.graph import NO_MARKS, Generate
 from rtlang.contract.target import GraphRun
 
 RUN_SEED = 20
@@ -82,7 +83,7 @@ def branching(s: Any, shuffle: random.Random | None, reads: list[str]) -> None:
 def run(runtime: rt.Runtime, shuffle: random.Random | None, seed: int = RUN_SEED) -> tuple[dict[str, Any], Any, int]:
     reads: list[str] = []
     result = branching.run(shuffle, reads, runtime=Seeded(runtime, seed), params=SAMPLED)
-    nodes = sorted(result.graph.nodes, key=lambda node: node.node_id)
+    nodes = sorted((replace(node, marks=NO_MARKS) for node in result.graph.nodes), key=lambda node: node.node_id)
     return {name: result.text(name) for name in result.names}, nodes, len(result.breaks)
 
 

@@ -50,7 +50,7 @@ async def agent(s: rt.State, name: str) -> Any:
 def fails(s: rt.State) -> None:
     left, right = s.fork(2)
     left += rt.gen("broken") + rt.gen("after")
-    right += rt.gen("fine")
+    right += "another " + rt.gen("fine")
 
 
 def facts(result: rt.Result) -> tuple[Any, ...]:
@@ -95,3 +95,13 @@ def test_a_failure_and_what_depends_on_it_arrive_as_the_same_errors(runtimes: tu
                 result[name]
             assert caught.value.location == "/type"
         assert result.text("fine")
+
+
+def test_errors_say_the_same_place_here_and_there(runtimes: tuple[rt.Target, rt.Target]) -> None:
+    errors = [fails.run(runtime=runtime, on_error="result").error for runtime in runtimes]
+    for error in errors:
+        assert isinstance(error, ConstraintError)
+        assert error.generation == "broken"
+        assert error.recorded_at == f"{__file__}:{fails.__wrapped__.__code__.co_firstlineno + 3}"  # type: ignore[attr-defined]
+        assert error.recorded_at in str(error)
+    assert str(errors[0]) == str(errors[1])

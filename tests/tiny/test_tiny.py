@@ -98,7 +98,8 @@ def test_constraints_take_special_tokens_here_and_through_a_socket() -> None:
     with rt.Runtime(dtype="float32") as runtime, running_server(runtime) as url, rt.connect(url) as there:
         for target in (runtime, there):
             result = name_tokens.run(runtime=target)
-            assert re.fullmatch(r"Number <\|user\|>-?[0-9]+<\|end\|> done<\|end\|>", result["forms"])
+            assert re.fullmatch(r"Number <\|user\|>-?[0-9]+<\|end\|> done<\|end\|>", result.text("forms"))
+            assert isinstance(result["forms"][1], int)
             ids = result.meta("forms").token_ids
             assert [each for each in ids if each <= ASSISTANT] == [USER, END, END]
             assert ids[-1] == END
@@ -109,7 +110,8 @@ def test_constraints_take_special_tokens_here_and_through_a_socket() -> None:
                 "<|assistant|>",
             ]
             assert str(result["lark"]).startswith("<|user|>")
-            assert re.fullmatch(r"[^<]*<\|system\|>-?[0-9]+<\|end\|>", result["tags"], re.DOTALL)
+            assert re.fullmatch(r"[^<]*<\|system\|>-?[0-9]+<\|end\|>", result.text("tags"), re.DOTALL)
+            assert isinstance(result["tags"][-1].value, int)
             gbnf = result.meta("gbnf").token_ids
             assert gbnf[-1] == USER
             assert USER not in gbnf[:-1]

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 from rtlang.contract.errors import OverloadError, ParameterError
-from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.coroutines import run_coroutine
@@ -25,6 +24,7 @@ from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, run_async
 from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, check_options
+from rtlang.lang.execution.shared_pieces import SharedPieces
 
 MAX_THREADS = 64
 MAX_COROUTINES = 10_000
@@ -39,18 +39,16 @@ def run_batch(
     inputs: Iterable[Mapping[str, Any]],
     runtime: Target | None,
     *,
-    params: SamplingParams | None,
-    priority: int,
-    deadline_s: float | None,
     on_error: OnError,
     progress: bool | Report,
     max_threads: int,
+    **options: Any,
 ) -> list[Result]:
-    """Run once per input. See `Program.run_batch`."""
+    """Run once per input; `options` are those of `Session`. See `Program.run_batch`."""
     check_on_error(on_error)
     if isinstance(max_threads, bool) or not isinstance(max_threads, int) or max_threads < 1:
         raise ParameterError("max_threads", max_threads, "expected an integer of at least 1")
-    check_options(params, priority, deadline_s)
+    check_options(**options)
     target = resolve_runtime(runtime)
     bodies = []
     for index, given in enumerate(inputs):
@@ -62,18 +60,21 @@ def run_batch(
         except TypeError as error:
             raise TypeError(f"inputs[{index}]: {error}") from None
     with _reporter(progress, body.name, len(bodies)) as report:
-        options: dict[str, Any] = {"params": params, "priority": priority, "deadline_s": deadline_s}
+        shared = SharedPieces([(each.args, dict(each.kwargs)) for each in bodies])
         if body.is_async:
-            return run_coroutine(lambda: _run_coroutines(bodies, target, options, on_error, report))
-        return _ThreadedBatch(bodies, target, options, max_threads).run(on_error, report)
+            return run_coroutine(lambda: _run_coroutines(bodies, target, options, shared, on_error, report))
+        return _ThreadedBatch(bodies, target, options, shared, max_threads).run(on_error, report)
 
 
 class _ThreadedBatch:
     """Runs plain bodies. The caller's thread collects results, workers record and submit; they share one condition variable."""
 
-    def __init__(self, bodies: list[Body], target: Target, options: dict[str, Any], max_threads: int) -> None:
+    def __init__(
+        self, bodies: list[Body], target: Target, options: dict[str, Any], shared: SharedPieces, max_threads: int
+    ) -> None:
         self._bodies, self._target, self._options, self._max_threads = bodies, target, options, max_threads
-        self._has_deadline = options["deadline_s"] is not None
+        self._shared = shared
+        self._has_deadline = options.get("deadline_s") is not None
         self._condition = InterruptibleCondition()
         self._runs: dict[int, ProgramRun] = {}  # started and not yet collected
         self._ended: deque[int] = deque()  # runs whose body and graph have ended, not yet collected
@@ -149,6 +150,7 @@ class _ThreadedBatch:
                     self._bodies[index],
                     self._target,
                     **self._options,
+                    share_of=self._shared.of_run(index),
                     on_wait=self._add_thread,
                     on_end=partial(self._graph_ended, index),
                     on_overload=self._room_after(),
@@ -191,21 +193,27 @@ class _ThreadedBatch:
 
 
 async def _run_coroutines(
-    bodies: list[Body], target: Target, options: dict[str, Any], on_error: OnError, report: Report
+    bodies: list[Body],
+    target: Target,
+    options: dict[str, Any],
+    shared: SharedPieces,
+    on_error: OnError,
+    report: Report,
 ) -> list[Result]:
     room = asyncio.Semaphore(MAX_COROUTINES)
     num_done = 0
     report(0, len(bodies))
 
-    async def one(body: Body) -> Result:
+    async def one(index: int, body: Body) -> Result:
         nonlocal num_done
         async with room:
-            result = await run_async(body, target, on_error=on_error, is_patient=True, **options)
+            share_of = shared.of_run(index)
+            result = await run_async(body, target, on_error=on_error, is_patient=True, share_of=share_of, **options)
         num_done += 1
         report(num_done, len(bodies))
         return result
 
-    tasks = [asyncio.ensure_future(one(body)) for body in bodies]
+    tasks = [asyncio.ensure_future(one(index, body)) for index, body in enumerate(bodies)]
     try:
         return list(await asyncio.gather(*tasks))
     finally:

@@ -1,17 +1,26 @@
-"""Explains how a program executes: its graph and its graph breaks."""
+"""Explains how a program executes: its graph, its graph breaks, and the savings of the passes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from rtlang.contract.graph import RequestGraph
-from rtlang.contract.params import SamplingParams
-from rtlang.contract.target import Target
+from rtlang.compiler.context import Context, Savings
+from rtlang.compiler.nodes import estimated_prompt_tokens, generated_tokens
+from rtlang.compiler.pipeline import PASSES, Passes, chosen_passes, compile_graph
+from rtlang.contract.errors import TraceError
+from rtlang.contract.events import GraphFinished, NodeFinished
+from rtlang.contract.graph import Generate, Node, RequestGraph
+from rtlang.contract.params import SamplingParams, Usage
+from rtlang.contract.target import GraphRun, Listener, Target
+from rtlang.lang.coroutines import run_coroutine
+from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.run import default_runtime
 from rtlang.lang.program import Program
-from rtlang.lang.recording import Break
+from rtlang.lang.recording import Break, Recording
+from rtlang.lang.values import user_location
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +29,17 @@ class Explanation:
 
     Attributes:
         program: the name of the program.
-        graph: the nodes as submitted, adjacent text folded.
+        graph: the nodes as submitted, after the passes.
         breaks: the places where the body waited for a value, in order.
         is_complete: False if recording stopped at the first break for lack of a runtime.
         error: the error that ended the run early, if any.
+        passes: the passes that were used, in order.
+        savings: what each of them did.
+        estimated_prompt_tokens: tokens of all prompts, from the lengths of their texts, each prompt counted as a whole.
+        max_generated_tokens: tokens that may be generated.
+        usage: the tokens of the run; None if the program did not run.
+        distortion: what the masks of constraints removed, in nats, by the names of generations that asked for it, all completions of a
+            name added up; empty if the program did not run.
     """
 
     program: str
@@ -31,6 +47,20 @@ class Explanation:
     breaks: tuple[Break, ...]
     is_complete: bool
     error: BaseException | None = None
+    passes: tuple[str, ...] = PASSES
+    savings: Savings = field(default_factory=Savings)
+    usage: Usage | None = None
+    distortion: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def estimated_prompt_tokens(self) -> int:
+        """See the class."""
+        return estimated_prompt_tokens(self.graph)
+
+    @property
+    def max_generated_tokens(self) -> int:
+        """See the class."""
+        return sum(map(generated_tokens, self.graph.nodes))
 
     def __str__(self) -> str:
         kinds = Counter(type(node).__name__.lower() for node in self.graph.nodes)
@@ -44,35 +74,163 @@ class Explanation:
         else:
             lines.append("recorded up to the first graph break (no runtime to continue on):")
         lines.extend(f"  {each}" for each in self.breaks)
+        lines.append("passes:" if self.passes else "passes: none")
+        lines.extend(f"  {line}" for line in self.savings.lines(self.passes))
+        lines.append(
+            f"estimated: about {self.estimated_prompt_tokens} prompt tokens, at most {self.max_generated_tokens} generated"
+        )
+        if self.usage is not None:
+            lines.append(
+                f"measured: {self.usage.prompt_tokens} prompt tokens, {self.usage.cached_tokens} of them cached, "
+                f"{self.usage.completion_tokens} generated"
+            )
+        if self.distortion:
+            parts = ", ".join(f"{name} {nats:.2f}" for name, nats in self.distortion.items())
+            lines.append(f"removed by masks, in nats: {parts}")
         if self.error is not None:
             lines.append(f"ended by {type(self.error).__name__}: {self.error}")
         return "\n".join(lines)
 
 
 def explain(
-    program: Program,
+    program: Program[..., Any],
     *args: Any,
     runtime: Target | None = None,
     params: SamplingParams | None = None,
+    passes: Passes | None = None,
+    outputs: Collection[str] | None = None,
     **kwargs: Any,
 ) -> Explanation:
-    """Explain how a program executes with these arguments, listing its graph breaks with file, line and reason.
+    """Explain how a program executes with these arguments: its graph breaks with file, line and reason, and what each pass saves.
 
-    The code after a graph break depends on a value, so a program with breaks is run, on `runtime` or the default runtime. Without a
-    runtime or without breaks it is only recorded.
+    The body runs once. The code after a graph break depends on a value, so a program with breaks runs on `runtime` or the default runtime.
+    Without a runtime or without breaks it is only recorded.
 
+    Args:
+        passes, outputs: as for `Program.run`.
     Raises:
-        TraceError: the program is invalid.
+        TraceError: the program is invalid. ParameterError: an option is invalid.
         Exception: the body raised it while being recorded.
     """
-    bound = program.bind(*args, **kwargs)
-    recorded, breaks, error = bound.record(params)
-    if not breaks:
-        if error is not None:
-            raise error
-        return Explanation(program.name, recorded, (), is_complete=True)
-    target = runtime if runtime is not None else default_runtime()
+    options = program._with(runtime=runtime, params=params, passes=passes, outputs=outputs)
+    target = options["runtime"] if options["runtime"] is not None else default_runtime()
+    names = {name: options[name] for name in ("params", "passes", "outputs")}
+    body = program._body.bound(args, kwargs)
+    rehearsal = _Rehearsal(target)
+    run = ProgramRun(body, rehearsal, **names)
+    if body.is_async:
+        run_coroutine(run.execute_async)
+    else:
+        run.execute()
+    run.raise_error(even_exceptions=not rehearsal.has_broken)
+    session, recording = run.session, run.session.recording
+    chosen = chosen_passes(options["passes"])
+    used = tuple(name for name in PASSES if name in chosen)
+    graph, savings = RequestGraph(tuple(session.submitted), recording.inputs), session.savings
+    breaks = tuple(recording.breaks)
+    if not rehearsal.has_broken:
+        return Explanation(program.name, graph, breaks, True, None, used, savings)
     if target is None:
-        return Explanation(program.name, recorded, breaks, is_complete=False)
-    result = bound.run(runtime=target, params=params, on_error="result")
-    return Explanation(program.name, result.graph, result.breaks, is_complete=True, error=result.error)
+        context = Context(keep=recording.branch_points, ended=recording.ended, is_open=True)
+        graph, savings = compile_graph(rehearsal.graph, chosen, context)
+        return Explanation(program.name, graph, breaks, False, None, used, savings)
+    session.wait_final()
+    result = run.result()
+    return Explanation(
+        program.name,
+        result.graph,
+        breaks,
+        True,
+        result.error,
+        used,
+        session.savings,
+        result.usage,
+        _distortion(recording),
+    )
+
+
+def _distortion(recording: Recording) -> dict[str, float]:
+    """The nats that masks removed, by the names of finished generations."""
+    found: dict[str, float] = {}
+    for node_id, node in recording.nodes.items():
+        outcome = recording.driver.outcome(node_id) if isinstance(node, Generate) else None
+        if isinstance(outcome, NodeFinished):
+            steps = [step for each in outcome.completions for step in each.distortion or ()]
+            if steps:
+                name = recording.name_of(node_id)
+                found[name] = found.get(name, 0.0) + sum(nats for nats, _ in steps)
+    return found
+
+
+class _Rehearsal:
+    """A target that runs a program on another target from its first graph break on. A program without breaks is not run.
+
+    Attributes:
+        has_broken: whether there was a break.
+        graph: what was recorded before it.
+    """
+
+    def __init__(self, target: Target | None) -> None:
+        self._target = target
+        self.has_broken = False
+        self.graph = RequestGraph()
+
+    @property
+    def is_alive(self) -> bool:
+        """See `Target.is_alive`."""
+        return self._target is None or self._target.is_alive
+
+    @property
+    def tool_format(self) -> str | None:
+        """See `Target.tool_format`."""
+        if self._target is None:
+            raise TraceError(
+                "the format of tool calls depends on the model: explain the program with runtime=..., or pass format=...",
+                user_location(),
+            )
+        return self._target.tool_format
+
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        is_open: bool = False,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        seed: int | None = None,
+    ) -> GraphRun:
+        """See `Target.submit`."""
+        if not is_open:
+            graph.validate()
+            listener(GraphFinished(0, {}, Usage()))
+            return _NotRun()
+        self.has_broken, self.graph = True, graph
+        if self._target is None:
+            raise TraceError("there is no runtime to continue on")
+        return self._target.submit(
+            graph, listener, inputs=inputs, is_open=True, priority=priority, deadline_s=deadline_s, seed=seed
+        )
+
+    def close(self) -> None:
+        """Does nothing: the other target belongs to the caller."""
+
+
+class _NotRun:
+    graph_id = 0
+
+    def extend(self, nodes: Sequence[Node]) -> None:
+        raise AssertionError("a graph that was submitted whole is not extended")
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        pass
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def cancel(self) -> None:
+        pass

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 # An interrupt just before a thread falls asleep is noticed when it wakes, so threads wake regularly.
 SLICE_S = 1.0
@@ -40,10 +41,7 @@ class InterruptibleCondition:
                 loop, future = self._futures.popleft()
             except IndexError:
                 break
-            try:
-                loop.call_soon_threadsafe(_settle, future)
-            except RuntimeError:  # the loop is closed: nothing waits there any more
-                continue
+            _wake(loop, future)
 
     def wait(self, is_ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """Block until `is_ready`, which is called at the start, after each notification and at the end; returns its result.
@@ -96,6 +94,44 @@ class InterruptibleCondition:
             self._sleepers.remove(sleeper)
         except ValueError:  # it was just notified
             return
+
+
+class _Waker:
+    """Settles futures of one event loop, from any thread. Waking a loop is a system call, and events arrive in bursts."""
+
+    __slots__ = ("_futures", "_is_called", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._futures: list[asyncio.Future[None]] = []
+        self._is_called = False
+
+    def settle_soon(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+        with self._lock:
+            self._futures.append(future)
+            is_called, self._is_called = self._is_called, True
+        if is_called:
+            return
+        try:
+            loop.call_soon_threadsafe(self._settle_all)
+        except RuntimeError:  # the loop is closed: nothing waits there any more
+            self._futures.clear()
+
+    def _settle_all(self) -> None:
+        with self._lock:
+            futures, self._futures, self._is_called = self._futures, [], False
+        for future in futures:
+            _settle(future)
+
+
+_wakers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker] = WeakKeyDictionary()
+
+
+def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    waker = _wakers.get(loop)
+    if waker is None:
+        waker = _wakers.setdefault(loop, _Waker())
+    waker.settle_soon(loop, future)
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
+from rtlang.lang.execution.outputs import needed_nodes
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.session import Session
 from rtlang.lang.state import State
@@ -34,7 +35,7 @@ class ProgramRun:
         try:
             with self.session.ended_by_errors():
                 self._returned = self._body.call(self._state)
-                self.session.finish()
+                self.session.finish(needed_nodes(self._state, self._returned, self.session.outputs))
         except BaseException as error:
             self.error = error
 
@@ -43,7 +44,7 @@ class ProgramRun:
         try:
             with self.session.ended_by_errors():
                 self._returned = await self._body.call_async(self._state)
-                await self.session.finish_async()
+                await self.session.finish_async(needed_nodes(self._state, self._returned, self.session.outputs))
         except BaseException as error:
             self.error = error
 

@@ -93,8 +93,8 @@ class RunReadings:
         kept: list[Part] = []
         for part in self._state._sequence.parts(None):
             if isinstance(part, Ref):
-                outcome = self._recording.driver.outcome(part.node_id)
-                if not isinstance(outcome, NodeFinished):
+                needs = self._recording.needs_of((part.node_id,))
+                if not all(isinstance(self._recording.driver.outcome(each), NodeFinished) for each in needs):
                     break
             kept.append(part)
         return kept
@@ -133,7 +133,12 @@ class WholeRunReadings(RunReadings):
         return found[0] if len(found) == 1 else found
 
     def _generations(self) -> list[Variable]:
-        return [self._of_node(node) for node in self._recording.nodes.values() if isinstance(node, (Generate, Select))]
+        thoughts = self._recording.names_of_reasoning
+        return [
+            self._of_node(node)
+            for node in self._recording.nodes.values()
+            if isinstance(node, (Generate, Select)) and node.node_id not in thoughts
+        ]
 
     def _of_node(self, node: Node) -> Variable:
         assert not isinstance(node, Text)

@@ -94,6 +94,7 @@ class Result(StateResult, Generic[R_co]):
         error: why the run failed: an exception of the body, the end of the graph, or the first failed node that the body did not
             handle. None if the run succeeded.
         usage: tokens used.
+        cut: names of the generations that got fewer tokens than they asked for, or none, because of the budget of the run.
         graph: all submitted nodes, as one graph.
         breaks: the graph breaks of the run.
     """
@@ -103,10 +104,11 @@ class Result(StateResult, Generic[R_co]):
         self._value: Any = None
         self._value_error: Exception | None = None
         self.usage: Usage = session.usage
+        self.cut: tuple[str, ...] = session.cut
         self.graph = RequestGraph(tuple(session.submitted), session.recording.inputs)
         self.breaks: tuple[Break, ...] = tuple(session.recording.breaks)
         if error is None and isinstance(session.final, RtlangError):
-            error = session.final
+            error = session.recording.run_error(session.final)
         if error is None:
             error = session.recording.first_error()
         try:

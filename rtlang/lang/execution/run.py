@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.coroutines import run_coroutine
@@ -60,22 +59,14 @@ def check_on_error(on_error: str) -> None:
         raise ParameterError("on_error", on_error, 'expected "raise" or "result"')
 
 
-def run(
-    body: Body,
-    runtime: Target | None,
-    *,
-    params: SamplingParams | None,
-    priority: int,
-    deadline_s: float | None,
-    on_error: OnError,
-) -> Result:
-    """Run to the end. See `Program.run`."""
+def run(body: Body, runtime: Target | None, *, on_error: OnError, **options: Any) -> Result:
+    """Run to the end; `options` are those of `Session`. See `Program.run`."""
     check_on_error(on_error)
     target = resolve_runtime(runtime)
     body.check_complete()
     if body.is_async:
-        return run_coroutine(lambda: run_async(body, target, params, priority, deadline_s, on_error))
-    program_run = ProgramRun(body, target, params=params, priority=priority, deadline_s=deadline_s)
+        return run_coroutine(lambda: run_async(body, target, on_error=on_error, **options))
+    program_run = ProgramRun(body, target, **options)
     program_run.execute()
     program_run.raise_error(even_exceptions=on_error == "raise")
     with program_run.session.ended_by_errors():
@@ -83,41 +74,19 @@ def run(
     return settle(program_run.result(), on_error)
 
 
-async def arun(
-    body: Body,
-    runtime: Target | None,
-    *,
-    params: SamplingParams | None,
-    priority: int,
-    deadline_s: float | None,
-    on_error: OnError,
-) -> Result:
+async def arun(body: Body, runtime: Target | None, *, on_error: OnError, **options: Any) -> Result:
     """Run to the end without blocking the event loop. See `Program.arun`."""
     check_on_error(on_error)
     target = resolve_runtime(runtime)
     body.check_complete()
-    return await run_async(body, target, params, priority, deadline_s, on_error)
+    return await run_async(body, target, on_error=on_error, **options)
 
 
 async def run_async(
-    body: Body,
-    target: Target,
-    params: SamplingParams | None,
-    priority: int,
-    deadline_s: float | None,
-    on_error: OnError,
-    *,
-    is_patient: bool = False,
+    body: Body, target: Target, *, on_error: OnError, is_patient: bool = False, **options: Any
 ) -> Result:
     """Run to the end. With `is_patient`, wait while the queue is full, until the deadline."""
-    program_run = ProgramRun(
-        body,
-        target,
-        params=params,
-        priority=priority,
-        deadline_s=deadline_s,
-        on_overload=(lambda _: True) if is_patient else None,
-    )
+    program_run = ProgramRun(body, target, on_overload=(lambda _: True) if is_patient else None, **options)
     with program_run.session.ended_by_errors():  # a cancelled caller cancels the graph
         if body.is_async:
             await program_run.execute_async()

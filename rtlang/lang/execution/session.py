@@ -10,15 +10,28 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from rtlang.compiler.fold_text import fold_text
-from rtlang.contract.errors import AbortedError, DeadlineError, OverloadError, ParameterError, RtlangError
+from rtlang.compiler.context import Savings, ShareOf
+from rtlang.compiler.pipeline import Passes, chosen_passes
+from rtlang.contract.budget import Budget
+from rtlang.contract.errors import (
+    AbortedError,
+    DeadlineError,
+    GraphError,
+    OverloadError,
+    ParameterError,
+    RtlangError,
+    SpentError,
+    TraceError,
+)
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.graph import Generate, Node, Text
 from rtlang.contract.params import SamplingParams, Usage, check_run_options, seconds_left
 from rtlang.contract.target import GraphRun, Target
+from rtlang.lang.execution.compilation import Compilation, EventCopies
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
 from rtlang.lang.recording import Outcome, Recording
 
@@ -26,11 +39,38 @@ MAX_OVERLOAD_WAIT_S = 5.0
 MAX_WAIT_S = 3600.0  # maximum time of one wait; condition variables cannot wait arbitrarily long
 
 
-def check_options(params: object, priority: object, deadline_s: object) -> None:
+def check_options(
+    params: object = None,
+    priority: object = 0,
+    deadline_s: object = None,
+    passes: Any = True,
+    outputs: object = None,
+    budget: object = None,
+) -> None:
     """Raise ParameterError unless these are valid options of a run."""
     check_run_options(priority, deadline_s)
+    chosen_passes(passes)
+    checked_outputs(outputs)
     if params is not None and not isinstance(params, SamplingParams):
         raise ParameterError("params", params, "expected rt.Sampling(...)")
+    if budget is not None and not isinstance(budget, Budget):
+        raise ParameterError("budget", budget, "expected rt.Budget(...)")
+
+
+def checked_outputs(outputs: object) -> frozenset[str] | None:
+    """The names in `outputs`.
+
+    Raises:
+        ParameterError: it is neither None nor an iterable of names.
+    """
+    if outputs is None:
+        return None
+    names: set[str] = set()
+    for name in outputs if isinstance(outputs, Iterable) and not isinstance(outputs, str) else (None,):
+        if not isinstance(name, str) or not name:
+            raise ParameterError("outputs", outputs, "expected a list of names of variables")
+        names.add(name)
+    return frozenset(names)
 
 
 class Session:
@@ -40,6 +80,10 @@ class Session:
         is_async: whether the body is a coroutine.
         params: default sampling parameters of the program's generations.
         deadline_s: seconds from now after which the run ends with DeadlineError.
+        passes: the passes of the compiler to use; see `rtlang.compiler.pipeline`.
+        outputs: names of the variables that are read; None for all.
+        budget: what all nodes may spend together.
+        share_of: for a batch, the share of its runs that contain a piece of text whose order is free.
         on_event: called with every event of the graph, on the runtime's thread.
         on_end: called once when `final` is set, from any thread.
         on_wait: called when the body is about to block its thread.
@@ -54,24 +98,41 @@ class Session:
         params: SamplingParams | None = None,
         priority: int = 0,
         deadline_s: float | None = None,
+        passes: Passes = True,
+        outputs: Collection[str] | None = None,
+        budget: Budget | None = None,
+        share_of: ShareOf | None = None,
         on_event: Callable[[Event], None] | None = None,
         on_end: Callable[[], None] | None = None,
         on_wait: Callable[[], None] | None = None,
         on_overload: Callable[[OverloadError], bool] | None = None,
     ) -> None:
-        check_options(params, priority, deadline_s)
+        check_options(params, priority, deadline_s, budget=budget)
+        self._budget: dict[str, Any] = {} if budget is None else {"budget": budget}
         self.is_async = is_async
         self.recording = Recording(self, params)
         self.final: GraphFinished | RtlangError | None = None
         self.deadline = None if deadline_s is None else time.monotonic() + seconds_left(deadline_s)
-        self.submitted: list[Node] = []
+        self.passes = chosen_passes(passes)
+        self.outputs = checked_outputs(outputs)
+        self._compilation = Compilation(self.recording, self.passes, self.outputs, share_of)
+        self._copies = EventCopies(keeps_text=on_event is not None and "merge" in self.passes)
         self._target, self._priority = target, priority
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload
         self._outcomes: dict[int, Outcome] = {}
         self._condition = InterruptibleCondition()
         self._flush_lock = threading.RLock()
         self._run: GraphRun | None = None
-        self._unsent: list[Node] = []
+
+    @property
+    def submitted(self) -> list[Node]:
+        """The nodes that were submitted, in order."""
+        return self._compilation.submitted
+
+    @property
+    def savings(self) -> Savings:
+        """The effect of the passes on what was submitted."""
+        return self._compilation.savings
 
     @property
     def usage(self) -> Usage:
@@ -80,6 +141,17 @@ class Session:
             return self.final.usage
         finished = [event.usage for event in list(self._outcomes.values()) if isinstance(event, NodeFinished)]
         return sum(finished, Usage())
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """Names of the generations that the budget of the run left fewer tokens than they asked for, or none."""
+        names = []
+        for node_id, outcome in sorted(self._outcomes.items()):
+            was_lowered = isinstance(outcome, NodeFinished) and outcome.max_tokens is not None
+            node = self.recording.nodes[node_id] if was_lowered or isinstance(outcome, SpentError) else None
+            if isinstance(node, Generate) and node.name is not None:
+                names.append(node.name)
+        return tuple(dict.fromkeys(names))
 
     # Driver
 
@@ -95,31 +167,40 @@ class Session:
             return found
         if isinstance(self.final, RtlangError):
             return self._outcomes.get(node_id, self.final)
+        if node_id in self.recording.dropped:
+            return TraceError(
+                "it was not generated, because no output of the run depends on it; give it a name and, where outputs= is given, "
+                "list the name there"
+            )
         return self._outcomes.get(node_id) or RtlangError(
             f"the runtime ended the graph without a result for node {node_id}"
         )
 
     def wait(self, node_ids: Sequence[int]) -> None:
         """Submit recorded nodes and block until these nodes have outcomes."""
-        self._flush(is_last=False)
+        self._flush(awaited=node_ids)
         self._block(lambda: self._have(node_ids))
 
     async def wait_async(self, node_ids: Sequence[int]) -> None:
         """Like the blocking method, for coroutines."""
-        await self._flush_async(is_last=False)
+        await self._flush_async(awaited=node_ids)
         await self._sleep(lambda: self._have(node_ids))
 
     # The end of a run
 
-    def finish(self) -> None:
-        """Submit the remaining nodes and close the graph, because the body has returned."""
-        self.recording.close()
-        self._flush(is_last=True)
+    def finish(self, needed: Collection[int] | None = None) -> None:
+        """Submit the remaining nodes and close the graph, because the body has returned.
 
-    async def finish_async(self) -> None:
+        Args:
+            needed: the nodes whose outcome is read; None if all are.
+        """
+        self.recording.close()
+        self._flush(is_last=True, needed=needed)
+
+    async def finish_async(self, needed: Collection[int] | None = None) -> None:
         """Like `finish`, for coroutines."""
         self.recording.close()
-        await self._flush_async(is_last=True)
+        await self._flush_async(is_last=True, needed=needed)
 
     def wait_final(self) -> None:
         """Block until the graph has ended."""
@@ -151,19 +232,19 @@ class Session:
 
     # Submitting
 
-    def _flush(self, *, is_last: bool) -> None:
+    def _flush(self, **part: Any) -> None:
         while True:
             try:
-                self._send(is_last)
+                self._send(**part)
                 return
             except OverloadError as error:
                 if self._on_overload is None or self.expire() or not self._on_overload(error):
                     self._end(error)
 
-    async def _flush_async(self, *, is_last: bool) -> None:
+    async def _flush_async(self, **part: Any) -> None:
         while True:
             try:
-                self._send(is_last)
+                self._send(**part)
                 return
             except OverloadError as error:
                 if self._on_overload is None or self.expire():
@@ -171,13 +252,15 @@ class Session:
                 else:
                     await asyncio.sleep(min(error.retry_after_s, MAX_OVERLOAD_WAIT_S))
 
-    def _send(self, is_last: bool) -> None:
+    def _send(
+        self, *, is_last: bool = False, awaited: Sequence[int] = (), needed: Collection[int] | None = None
+    ) -> None:
         with self._flush_lock:
-            recording = self.recording
-            self._unsent.extend(recording.take(is_last=is_last))
             if self.final is not None:
                 return
-            graph = fold_text(RequestGraph(tuple(self._unsent), recording.inputs), recording.branch_points)
+            graph, savings = self._compilation.next_part(is_last=is_last, awaited=awaited, needed=needed)
+            if savings.aliases:
+                self._merge(savings)
             try:
                 if self._run is not None:
                     if graph.nodes:
@@ -191,17 +274,29 @@ class Session:
                         is_open=not is_last,
                         priority=self._priority,
                         deadline_s=None if self.deadline is None else max(self.deadline - time.monotonic(), 1e-3),
+                        **self._budget,
                     )
                 elif is_last:
                     self._end(GraphFinished(0, {}, Usage()))
             except OverloadError:
                 raise
             except RtlangError as error:
-                self._end(error)
+                self._end(self.recording.run_error(error) if isinstance(error, GraphError) else error)
                 return
-            self.submitted.extend(graph.nodes)
-            self._unsent.clear()
+            self._compilation.commit(graph, savings, is_last=is_last)
             self._cancel_if_failed()  # it may have ended during submission
+
+    def _merge(self, savings: Savings) -> None:
+        """Let the events of each node that others equal count for these too, before the first can arrive."""
+        with self._condition.lock:
+            for copy_id, node_id in savings.aliases.items():
+                node = self.recording.nodes[copy_id]
+                if isinstance(node, Text) or copy_id in self._outcomes or self._copies.has(copy_id):
+                    continue
+                outcome = self._outcomes.get(node_id)
+                end = NodeFailed(0, node_id, None, outcome) if isinstance(outcome, RtlangError) else outcome
+                for event in self._copies.add(node_id, copy_id, node.name, end):
+                    self._deliver(event)
 
     # Events
 
@@ -209,12 +304,15 @@ class Session:
         with self._condition.lock:
             if self.final is not None:
                 return
-            if isinstance(event, NodeFinished):
-                self._outcomes[event.node_id] = event
-            elif isinstance(event, NodeFailed):
-                self._outcomes[event.node_id] = event.error
+            self._copies.note(event)
+            copies = self._copies.of(event)
+            self._record_outcome(event)
+            for copy in copies:
+                self._record_outcome(copy)
         if self._on_event is not None:
             self._on_event(event)
+            for copy in copies:
+                self._on_event(copy)
         if isinstance(event, GraphFinished):
             self._end(event)
         elif isinstance(event, GraphFailed):
@@ -222,6 +320,17 @@ class Session:
         elif isinstance(event, (NodeFinished, NodeFailed)):
             with self._condition.lock:
                 self._condition.notify_all()
+
+    def _deliver(self, event: Event) -> None:
+        self._record_outcome(event)
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def _record_outcome(self, event: Event) -> None:
+        if isinstance(event, NodeFinished):
+            self._outcomes[event.node_id] = event
+        elif isinstance(event, NodeFailed):
+            self._outcomes[event.node_id] = event.error
 
     def _end(self, final: GraphFinished | RtlangError) -> None:
         with self._condition.lock:

@@ -10,13 +10,13 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias
 
-from rtlang.contract.errors import RtlangError, TraceError
+from rtlang.contract.errors import RtlangError, TraceError, ValueParseError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Text
-from rtlang.contract.params import SamplingParams
+from rtlang.contract.graph import Node, Text
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
@@ -24,6 +24,8 @@ from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, settle
 from rtlang.lang.meta import Meta
+from rtlang.lang.partials.growing_json import Path, Place
+from rtlang.lang.partials.partial_object import PartialObject
 from rtlang.lang.static_types import R_co
 from rtlang.lang.values import user_location
 
@@ -36,6 +38,54 @@ class TextEvent:
     text: str
     node_id: int
     choice: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningEvent:
+    """New text of the reasoning before a variable (`gen(reasoning=...)`), its marks included."""
+
+    name: str | None
+    text: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartialEvent:
+    """A variable written as JSON has grown: some values inside it became final, or the string at the end grew.
+
+    A final value is exactly what the same place of the whole value will hold: a number is final only when the character after it is there.
+    Values inside types that may change them (validators, unions of several objects, sets) become final with the whole.
+
+    Attributes:
+        final_paths: places that became final with this event, each before what contains it: `("address", "city")`, `("items", 0)`. The
+            path of the whole value is empty.
+        growing: the place of the string that is being written; None if the text does not end inside one.
+        added: the text that this event added to it, escapes resolved.
+    """
+
+    name: str | None
+    final_paths: tuple[Path, ...]
+    growing: Path | None
+    added: str
+    node_id: int
+    choice: int
+    _object: PartialObject = field(repr=False, compare=False)
+    _places: tuple[Place, ...] = field(repr=False, compare=False)
+    _length: int = field(repr=False, compare=False)
+
+    @property
+    def final(self) -> dict[Path, Any]:
+        """The values that became final with this event by their paths, parsed to the declared types when this is read."""
+        found: dict[Path, Any] = {}
+        for place in self._places:
+            with suppress(ValueError):  # the whole text is invalid then, and an `ErrorEvent` follows
+                found[place.path] = self._object.value_at(place)
+        return found
+
+    @property
+    def value(self) -> Any:
+        """The value so far: dicts and lists in which final values have their types; costs time proportional to its length."""
+        return self._object.snapshot(self._length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +116,7 @@ class EndEvent(Generic[R_co]):
     result: Result[R_co]
 
 
-StreamEvent: TypeAlias = TextEvent | ValueEvent | ErrorEvent | EndEvent[R_co]
+StreamEvent: TypeAlias = TextEvent | ReasoningEvent | PartialEvent | ValueEvent | ErrorEvent | EndEvent[R_co]
 
 
 class Stream(Generic[R_co]):
@@ -80,20 +130,17 @@ class Stream(Generic[R_co]):
         body: Body,
         runtime: Target | None,
         *,
-        params: SamplingParams | None,
-        priority: int,
-        deadline_s: float | None,
         on_error: OnError,
+        **options: Any,
     ) -> None:
+        """`options` are those of `Session`."""
         check_on_error(on_error)
         body.check_complete()
         self._on_error: OnError = on_error
         self._run = ProgramRun(
             body,
             resolve_runtime(runtime),
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
+            **options,
             on_event=self._put,
             on_end=lambda: self._put(None),
         )
@@ -103,9 +150,15 @@ class Stream(Generic[R_co]):
         self._ready: deque[StreamEvent[R_co]] = deque()
         self._is_body_done = False
         self._known_names: set[str] = set()
+        self._objects: dict[tuple[int, int], PartialObject] = {}  # by node and choice
         self._result: Result[R_co] | None = None
         self._is_over = False
         self._task = self._start(body)
+
+    @property
+    def recorded_nodes(self) -> tuple[Node, ...]:
+        """The nodes that the program has recorded so far, those included that the compiler merged or dropped."""
+        return tuple(self._session.recording.nodes.values())
 
     def __iter__(self) -> Iterator[StreamEvent[R_co]]:
         return self
@@ -151,6 +204,24 @@ class Stream(Generic[R_co]):
             self._check_name(name)
             if isinstance(event, TextEvent) and event.name == name:
                 yield event.text
+
+    def partial(self, name: str) -> Iterator[PartialEvent]:
+        """Iterate over the growing value of one variable that is written as JSON.
+
+        Raises:
+            TraceError: as for `text`.
+        """
+        for event in self:
+            self._check_name(name)
+            if isinstance(event, PartialEvent) and event.name == name:
+                yield event
+
+    async def apartial(self, name: str) -> AsyncIterator[PartialEvent]:
+        """`partial` for coroutines."""
+        async for event in self:
+            self._check_name(name)
+            if isinstance(event, PartialEvent) and event.name == name:
+                yield event
 
     def result(self) -> Result[R_co]:
         """Wait for the end and return the result, dropping unread events. Raises like the iteration."""
@@ -253,16 +324,21 @@ class Stream(Generic[R_co]):
     def _translate(self, event: Event) -> list[StreamEvent[R_co]]:
         recording = self._session.recording
         match event:
+            case TextDelta() if event.node_id in recording.names_of_reasoning:
+                return [ReasoningEvent(recording.names_of_reasoning[event.node_id], event.text, event.node_id)]
+            case NodeFinished() | NodeFailed() if event.node_id in recording.names_of_reasoning:
+                return []  # the value ends next, with this text in its meta or with this error
             case TextDelta():
                 node = recording.nodes[event.node_id]
                 name = None if isinstance(node, Text) else node.name
-                return [TextEvent(name, event.text, event.node_id, event.choice)]
+                return [TextEvent(name, event.text, event.node_id, event.choice), *self._grown(name, event)]
             case NodeFinished():
                 found: list[StreamEvent[R_co]] = []
                 for choice, completion in enumerate(event.completions):
                     value = recording.read(event.node_id, choice)
-                    if isinstance(value, RtlangError):
-                        found.append(ErrorEvent(event.name, value, event.node_id))
+                    if isinstance(value, ValueParseError):
+                        error = recording.parse_error(event.node_id, value)
+                        found.append(ErrorEvent(event.name, error, event.node_id))
                         continue
                     meta = recording.meta_of(event.node_id, choice)
                     found.append(ValueEvent(event.name, value, completion.text, meta, event.node_id, choice))
@@ -273,3 +349,19 @@ class Stream(Generic[R_co]):
                 return [ErrorEvent(event.name, recording.root_error(event.node_id, event.error), event.node_id)]
             case _:
                 return []
+
+    def _grown(self, name: str | None, event: TextDelta) -> list[StreamEvent[R_co]]:
+        """The event about what this text adds to a value that is written as JSON, if it is and anything is new."""
+        key = (event.node_id, event.choice)
+        if key not in self._objects:
+            shape = self._session.recording.shape_of(event.node_id)
+            if shape is None:
+                return []
+            self._objects[key] = PartialObject(shape)
+        grown = self._objects[key]
+        places, growing, added = grown.push(event.text)
+        if not places and not added:
+            return []
+        paths = tuple(place.path for place in places)
+        path = None if growing is None else growing.path
+        return [PartialEvent(name, paths, path, added, *key, grown, places, grown.text.length)]

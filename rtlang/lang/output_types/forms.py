@@ -7,15 +7,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.lang.output_types import form_values
 from rtlang.lang.output_types.types import TEXT, OutputType, output_type
 from rtlang_grammars import GrammarError, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
-from rtlang_grammars import Indentation as Indentation
+from rtlang_grammars import Indentation as _Indentation
 from rtlang_grammars.spec import structures
+
+
+@dataclass(frozen=True, slots=True)
+class Indentation(_Indentation):
+    __doc__ = _Indentation.__doc__
+
+    def __post_init__(self) -> None:
+        """Check the fields.
+
+        Raises:
+            ParameterError: a name is not text, or tab_len is not a number from 1 to 1000.
+        """
+        try:
+            _Indentation.__post_init__(self)
+        except GrammarError as error:
+            field, value = ("tab_len", self.tab_len) if error.reason.startswith("tab_len") else ("indentation", self)
+            raise ParameterError(field, value, error.reason.partition(": ")[2]) from None
 
 
 def json_text(
@@ -101,38 +119,47 @@ def lark(
         raise ParameterError(
             "indentation", indentation, "expected an rt.Indentation, with a lexer that is not 'anywhere'"
         )
-    constraint = Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer), indentation=indentation)
+    spec = (
+        None
+        if indentation is None
+        else _Indentation(*(getattr(indentation, each.name) for each in fields(indentation)))
+    )
+    constraint = Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer), indentation=spec)
     return OutputType(constraint, str, is_text=True)
 
 
 def sequence(*parts: Any) -> OutputType:
     """A concatenation of parts. A part is a literal string, a compiled regex, a type, a JSON schema as a mapping, or an output type.
 
+    The value is a tuple with one value per part; that of a literal string is the string.
+
     Raises:
         ParameterError: a part is of another kind, or parts with schemas have different styles.
     """
-    given = [_part(part) for part in parts]
-    return _structure(lambda: structures.sequence(*given))
+    given, readers = _parts(parts)
+    return _structure(lambda: structures.sequence(*given), form_values.Sequence(readers), parts=parts)
 
 
 def either(*parts: Any) -> OutputType:
-    """A choice between parts; see `sequence`.
+    """A choice between parts; see `sequence`. The value is that of the chosen part; of the first one that fits, if several do.
 
     Raises:
         ParameterError: there are no parts, or a part is invalid.
     """
-    given = [_part(part) for part in parts]
-    return _structure(lambda: structures.any_of(*given))
+    given, readers = _parts(parts)
+    return _structure(lambda: structures.any_of(*given), form_values.Either(readers), parts=parts)
 
 
 def repeated(part: Any, low: int = 0, high: int | None = None) -> OutputType:
-    """A part repeated `low` to `high` times; see `sequence`.
+    """A part repeated `low` to `high` times; see `sequence`. The value is a list.
 
     Raises:
         ParameterError: the part is invalid, or `low` is greater than `high`.
     """
-    given = _part(part)
-    return _structure(lambda: structures.repeat(given, low, high))
+    given, reader = _part(part)
+    return _structure(
+        lambda: structures.repeat(given, low, high), form_values.Repeated(reader, high), part=part, low=low, high=high
+    )
 
 
 def token(which: str | int) -> OutputType:
@@ -144,7 +171,8 @@ def token(which: str | int) -> OutputType:
     Raises:
         ParameterError: the name is empty, or the ids are malformed.
     """
-    return _structure(lambda: structures.token(which))
+    name = form_values.Fixed(which) if isinstance(which, str) and not _is_set(which) else form_values.Leaf(None, str)
+    return _structure(lambda: structures.token(which), name, which=which)
 
 
 def tagged(
@@ -157,6 +185,8 @@ def tagged(
 ) -> OutputType:
     """Free text with tagged sections of constrained text, such as tool calls, thoughts or code.
 
+    The value is a list of the free texts, as strings, and of the tags, as `Tag` with `begin`, `value` and `end`.
+
     Args:
         tags: maps the opening of each tag, a string or a `token`, to its content, a part (see `sequence`), and its closing.
         triggers: strings and tokens that start a tag and may not occur otherwise; by default, the openings of the tags.
@@ -165,23 +195,24 @@ def tagged(
     Raises:
         ParameterError: a part is invalid, a tag does not start with exactly one trigger, or a bound is invalid.
     """
-    given = (
-        [(begin, rest) for begin, rest in tags.items()]
-        if isinstance(tags, Mapping)
-        else [(each[0], tuple(each[1:])) for each in tags]
-    )
+    allowed = "expected a mapping from opening to (part, closing), strings or tokens, such as {'<a>': (int, '</a>')}"
+    found: Any = tags
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise ParameterError("tags", found, allowed)
+    given = found.items() if isinstance(found, Mapping) else [_split_tag(each) for each in found]
     listed = []
     for begin, rest in given:
         if not (isinstance(rest, tuple) and len(rest) == 2 and _is_mark(begin) and _is_mark(rest[1])):
-            raise ParameterError(
-                "tags",
-                {begin: rest},
-                "expected a mapping from opening to (part, closing), strings or tokens, such as {'<a>': (int, '</a>')}",
-            )
+            raise ParameterError("tags", {begin: rest}, allowed)
         listed.append((_part(begin), _part(rest[0]), _part(rest[1])))
-    given_triggers = [_part(each) for each in triggers]
+    given_triggers = [_part(each)[0] for each in triggers]
+    tags_given = [(begin[0], part[0], end[0]) for begin, part, end in listed]
     return _structure(
-        lambda: structures.tagged(listed, triggers=given_triggers, low=low, high=high, text_behind=text_behind)
+        lambda: structures.tagged(tags_given, triggers=given_triggers, low=low, high=high, text_behind=text_behind),
+        form_values.Tagged(tuple((begin[1], part[1], end[1]) for begin, part, end in listed)),
+        tags=tags,
+        low=low,
+        high=high,
     )
 
 
@@ -191,20 +222,45 @@ def _is_mark(given: Any) -> bool:
     )
 
 
-def _structure(make: Callable[[], Constraint]) -> OutputType:
+def _is_set(name: str) -> bool:
+    """Whether the name of a token stands for ids."""
+    return re.fullmatch(r"<\[.*\]>", name) is not None
+
+
+def _split_tag(given: Any) -> tuple[Any, Any]:
+    return (given[0], tuple(given[1:])) if isinstance(given, tuple | list) and given else (given, None)
+
+
+_OPTIONS = {"min": "low", "max": "high", "token": "which", "any_of": "parts"}
+"""The names of options by those of the structures."""
+
+
+def _structure(make: Callable[[], Constraint], reader: form_values.Part, **options: Any) -> OutputType:
+    """The output type of a structure. Errors name one of the options that it is made from."""
     try:
         constraint = make()
         structures.read_structure(constraint.source)
     except GrammarError as error:
-        raise ParameterError("parts", error.location, error.reason) from error
-    return OutputType(constraint, str, is_text=True)
+        said = re.fullmatch(r"(\w+) = .+?: (.+)", error.reason, re.DOTALL)
+        name = _OPTIONS.get(said[1]) if said is not None else None
+        if said is not None and name in options:
+            raise ParameterError(name, options[name], re.sub(r"\bmin\b", "low", said[2])) from error
+        name = next(iter(options))
+        raise ParameterError(name, options[name], error.reason) from error
+    return OutputType(constraint, form_values.FormReader(reader))
 
 
-def _part(given: Any) -> str | Constraint:
+def _parts(given: Iterable[Any]) -> tuple[list[str | Constraint], tuple[form_values.Part, ...]]:
+    found = [_part(part) for part in given]
+    return [part for part, _ in found], tuple(reader for _, reader in found)
+
+
+def _part(given: Any) -> tuple[str | Constraint, form_values.Part]:
+    """A part as a constraint, and the reader of its value."""
     if isinstance(given, str):
-        return given
+        return given, form_values.Fixed(given)
     if isinstance(given, Constraint):
-        return given
+        return given, form_values.Leaf(given, str)
     if isinstance(given, re.Pattern):
         found = output_type(regex=given)
     elif isinstance(given, Mapping):
@@ -213,4 +269,6 @@ def _part(given: Any) -> str | Constraint:
         found = output_type(type=given)
     if found is TEXT or found.constraint is None:
         raise ParameterError("parts", given, "expected a constrained part, not free text")
-    return found.constraint
+    if isinstance(found.parse, form_values.FormReader):
+        return found.constraint, found.parse.part
+    return found.constraint, form_values.Leaf(found.constraint, found.parse)

@@ -107,10 +107,22 @@ def _typed(call: parsing.ToolCall, functions: Mapping[str, Function]) -> ToolCal
     if function is None:
         return ToolCall(call.name, call.arguments, call.arguments, call.id)
     try:
-        args = function.signature.read(json.dumps(call.arguments))
+        args = function.signature.read(json.dumps(_with_integers(call.arguments)))
     except Exception as error:  # validators of users' types may raise any exception
         raise ValueError(f"the arguments of the tool {call.name!r}: {error}") from error
     return ToolCall(call.name, args, call.arguments, call.id, function.call)
+
+
+def _with_integers(value: Any) -> Any:
+    """Plain data in which large whole numbers are written in digits: `5e300` is an integer for JSON Schema, but not for pydantic."""
+    match value:
+        case float() if value.is_integer() and abs(value) >= 2**53:
+            return int(value)
+        case list():
+            return [_with_integers(each) for each in value]
+        case dict():
+            return {key: _with_integers(each) for key, each in value.items()}
+    return value
 
 
 def _location(trace: TracebackType | None, function: Any) -> str:

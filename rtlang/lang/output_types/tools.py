@@ -6,6 +6,7 @@ The format is that of the runtime's model, unless one is named. So a type is com
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import re
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint
+from rtlang.contract.tool_list import tools_to_text
 from rtlang.lang.output_types.signatures import signature_of
 from rtlang.lang.output_types.tool_calls import Function, ToolCall, ToolReply, typed_reply
 from rtlang.lang.output_types.types import OutputType
@@ -54,30 +56,58 @@ def tools(
     Raises:
         ParameterError: an argument is invalid; names it.
     """
-    return _tool_type(given, choice, parallel, reasoning, format, lambda reply: reply)
+    return _tool_type(given, choice, parallel, reasoning, format, _whole)
 
 
 def tool_calls(
-    given: Iterable[Any], choice: ToolChoice | Callable[..., Any] | None, parallel: bool | None
+    given: Iterable[Any],
+    choice: ToolChoice | Callable[..., Any] | None,
+    parallel: bool | None,
+    *,
+    has_reasoned: bool = False,
 ) -> OutputType:
     """The type of `gen(tools=..., tool_choice=..., parallel=...)`. Errors and arguments as for `tools`.
+
+    With `has_reasoned`, a generation before it is the reasoning, and this one has none.
 
     The value is a `ToolCall`, with parallel=True a list of them, and with a choice that allows content ("auto", "none") a `ToolReply`.
     """
     choice = "required" if choice is None else choice
     if parallel is not None and not isinstance(parallel, bool):
         raise ParameterError("parallel", parallel, "expected True or False")
-
-    def value(reply: ToolReply) -> ToolReply | ToolCall | list[ToolCall]:
-        if isinstance(choice, str) and choice in ("auto", "none"):
-            return reply
-        return list(reply.calls) if parallel else reply.calls[0]
-
-    return _tool_type(given, choice, bool(parallel), Reasoning.OPTIONAL, None, value)
+    allows_content = isinstance(choice, str) and choice in ("auto", "none")
+    value = _whole if allows_content else _all_calls if parallel else _one_call
+    reasoning = Reasoning.FORBIDDEN if has_reasoned else Reasoning.OPTIONAL
+    return _tool_type(given, choice, bool(parallel), reasoning, None, value)
 
 
-def _tool_type(
-    given: Iterable[Any],
+def _whole(reply: ToolReply) -> ToolReply:
+    return reply
+
+
+def _all_calls(reply: ToolReply) -> list[ToolCall]:
+    return list(reply.calls)
+
+
+def _one_call(reply: ToolReply) -> ToolCall:
+    return reply.calls[0]
+
+
+def _tool_type(given: Any, *options: Any) -> OutputType:
+    """The type of tools. It is made once for the same functions and options, since that takes a millisecond."""
+    given = _as_tuple(given)
+    try:
+        return _cached_tool_type(given, *options)
+    except TypeError:  # a map is not hashable, so not cached
+        return _made_tool_type(given, *options)
+
+
+def _as_tuple(given: Any) -> Any:
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else given
+
+
+def _made_tool_type(
+    given: Any,
     choice: ToolChoice | Callable[..., Any],
     parallel: bool,
     reasoning: str,
@@ -86,8 +116,9 @@ def _tool_type(
 ) -> OutputType:
     listed, functions = _tools(given)
     chosen = _choice(choice, listed)
-    options = {"tools": given, "tool_choice": choice, "reasoning": reasoning, "format": format}
+    options = {"tools": list(given), "tool_choice": choice, "reasoning": reasoning, "format": format}
 
+    @functools.cache
     def resolve(tool_format: str | None) -> OutputType:
         name = format or tool_format or _PLAIN
         constraint = _checked(
@@ -101,6 +132,9 @@ def _tool_type(
         return OutputType(constraint, parse, part_of=lambda pointer: _tool_at(constraint, pointer, listed))
 
     return _resolved_or_later(resolve, format)
+
+
+_cached_tool_type = functools.lru_cache(maxsize=256)(_made_tool_type)
 
 
 def thoughts(*, format: str | None = None, opened: bool = False) -> OutputType:
@@ -133,13 +167,32 @@ def _resolved_or_later(resolve: Callable[[str | None], OutputType], name: str | 
     return now if name is not None else replace(now, for_format=resolve)
 
 
-def read_given(given: Iterable[Any]) -> tuple[Tool, ...]:
-    """Tools as `tools` takes them.
+def tool_list(given: Iterable[Any] | None) -> str | None:
+    """Tools as `tools` takes them, as JSON text for the chat template; maps are taken as they are.
 
     Raises:
         ParameterError: `given` is no list of tools, or a tool is invalid.
     """
-    return _tools(given)[0]
+    if given is None:
+        return None
+    listed = _as_tuple(given)
+    try:
+        return _cached_tool_list(listed)
+    except TypeError:  # a map is not hashable, so not cached
+        return _made_tool_list(listed)
+
+
+def _made_tool_list(listed: Any) -> str:
+    made = _tools(listed)[0]
+    try:
+        return tools_to_text(
+            each if isinstance(each, Mapping) else tool for each, tool in zip(listed, made, strict=True)
+        )
+    except ValueError as error:
+        raise ParameterError("tools", list(listed), str(error)) from error
+
+
+_cached_tool_list = functools.lru_cache(maxsize=256)(_made_tool_list)
 
 
 def _tools(given: Iterable[Any]) -> tuple[tuple[Tool, ...], dict[str, Function]]:

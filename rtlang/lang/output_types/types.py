@@ -21,7 +21,7 @@ import types
 import typing
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rtlang.contract.errors import ParameterError, ValueParseError
@@ -29,6 +29,7 @@ from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.date_patterns import DATE, TIME
 from rtlang.lang.output_types.pydantic_schema import generator
 from rtlang.lang.output_types.signatures import signature_of
+from rtlang.lang.partials.shapes import PLAIN, Shape, shape_of, whole
 from rtlang_grammars import GrammarError, library_constraint
 from rtlang_grammars.context_free.lark_library import LIBRARY
 
@@ -46,7 +47,9 @@ class OutputType:
         parse: converts the text to a value; raises ValueError or TypeError for invalid text.
         is_text: whether the value is the text itself.
         for_format: makes the type for a model whose tool-call format has this name (None: unknown), if it depends on the model.
+        python_type: the type that `parse` gives, as pydantic reads it; None if it is known by `parse` alone.
         part_of: names the part of the constraint that a JSON pointer in an error leads to, in words of the program, such as a tool.
+        shape: the types inside a value that is written as JSON; None if the text is not JSON.
     """
 
     constraint: Constraint | None
@@ -54,6 +57,8 @@ class OutputType:
     is_text: bool = False
     for_format: Callable[[str | None], OutputType] | None = None
     part_of: Callable[[str], str | None] | None = None
+    shape: Shape | None = None
+    python_type: Any = None
 
     def read(self, name: str, text: str) -> Any:
         """Parse `text` into a value.
@@ -172,9 +177,11 @@ def _type(given: Any, field: str) -> OutputType:
     simple = _SIMPLE.get(given) if isinstance(given, type) else None
     if simple is not None:
         pattern, parse = simple
-        return TEXT if pattern is None else OutputType(Constraint(ConstraintKind.REGEX, pattern), parse)
+        return (
+            TEXT if pattern is None else OutputType(Constraint(ConstraintKind.REGEX, pattern), parse, python_type=given)
+        )
     if given is bool:
-        return choice_type([True, False], field)[1]
+        return replace(choice_type([True, False], field)[1], python_type=bool)
     if given is types.NoneType:
         return choice_type([None], field)[1]
     if typing.get_origin(given) is typing.Literal:
@@ -198,9 +205,15 @@ def _structured(given: Any, field: str) -> OutputType:
         raise ParameterError(field, given, f"expected a type{also}")
     try:
         if isinstance(given, type) and issubclass(given, BaseModel):
-            return OutputType(_json_constraint(_schema_of(given)), given.model_validate_json)
-        adapter: TypeAdapter[Any] = TypeAdapter(_with_readable_typed_dicts(given, ()))
-        return OutputType(_json_constraint(adapter.json_schema(schema_generator=generator())), adapter.validate_json)
+            parse = given.model_validate_json
+            return OutputType(
+                _json_constraint(_schema_of(given)), parse, shape=shape_of(given, parse), python_type=given
+            )
+        readable = _with_readable_typed_dicts(given, ())
+        adapter: TypeAdapter[Any] = TypeAdapter(readable)
+        constraint = _json_constraint(adapter.json_schema(schema_generator=generator()))
+        shape = shape_of(readable, adapter.validate_json)
+        return OutputType(constraint, adapter.validate_json, shape=shape, python_type=readable)
     except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError) as error:
         raise ParameterError(field, given, f"expected a type with a JSON schema: {error}") from error
 
@@ -243,7 +256,8 @@ def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
 def _signature(function: Callable[..., Any], field: str) -> OutputType:
     """The arguments of a function as a JSON object; the value is a dict."""
     found = signature_of(function, field)
-    return OutputType(_json_constraint({**found.schema, "additionalProperties": False}), found.read)
+    constraint = _json_constraint({**found.schema, "additionalProperties": False})
+    return OutputType(constraint, found.read, shape=whole(found.read))
 
 
 def _from_schema(given: Any) -> OutputType:
@@ -260,7 +274,7 @@ def _from_schema(given: Any) -> OutputType:
         return _from_type(given, "schema")
     if not isinstance(schema, (dict, bool)):
         raise ParameterError("schema", given, "a JSON schema must be an object or a boolean")
-    return OutputType(_json_constraint(schema), functools.partial(_read_json, schema))
+    return OutputType(_json_constraint(schema), functools.partial(_read_json, schema), shape=PLAIN)
 
 
 def _json_constraint(schema: object) -> Constraint:
@@ -351,12 +365,35 @@ def _outlines_type(field: str, given: Any) -> OutputType | None:
         return choice_type(given.items, field)[1]
     if isinstance(given, dsl.String):
         return choice_type([given.value], field)[1]
+    if isinstance(given, dsl.Regex):
+        typed = _outlines_values().get(given.pattern)
+        if typed is not None:
+            return typed
     try:
         return OutputType(Constraint(ConstraintKind.REGEX, dsl.to_regex(given)), _same, is_text=True)
     except (TypeError, NotImplementedError, ValueError) as error:
         raise ParameterError(
             field, given, f"expected an outlines type that can be converted to a regex: {error}"
         ) from error
+
+
+@functools.cache
+def _outlines_values() -> dict[str, OutputType]:
+    """The named types of `outlines` that stand for Python types, by pattern. Dates are those that exist."""
+    from outlines import types as named
+
+    values: tuple[tuple[Any, str, Callable[[str], Any]], ...] = (
+        (named.integer, named.integer.pattern, int),
+        (named.number, named.number.pattern, _read_number),
+        (named.boolean, named.boolean.pattern, lambda text: text == "True"),
+        (named.date, DATE, datetime.date.fromisoformat),
+        (named.time, TIME, datetime.time.fromisoformat),
+        (named.datetime, f"{DATE} {TIME}", datetime.datetime.fromisoformat),
+        (named.uuid4, named.uuid4.pattern, uuid.UUID),
+    )
+    return {
+        term.pattern: OutputType(Constraint(ConstraintKind.REGEX, pattern), parse) for term, pattern, parse in values
+    }
 
 
 def _read_number(text: str) -> float:

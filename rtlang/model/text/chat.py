@@ -9,18 +9,22 @@ Templates run in a bounded sandbox (chat_template.py).
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import jinja2
 
 from rtlang.contract.errors import ParameterError
 from rtlang.model.text.chat_template import MAX_RENDERED_CHARS, TemplateEnvironment
+from rtlang_grammars.formats.catalogue import detect_format
 
 _MAX_CACHED = 4096
+_MAX_TOOL_LISTS = 256
 _COMMON_ROLES = ("user", "assistant", "system", "tool")
 _ATOM = re.compile(r"<[^<>\s]+>|\[/?\w+\]|\w+|.", re.DOTALL)
 """Units that framing is not split within: names of special tokens, words, other single characters."""
@@ -44,6 +48,7 @@ class ChatFraming:
         template: Jinja source of the chat template; None for the plain form.
         special_names: special tokens by the names that templates use: bos_token, eos_token, ...
         now: the time seen by the template, fixed so that equal prompts have equal tokens; default: the time of first use.
+        tools: the tools of the conversation, as the template takes them.
     """
 
     def __init__(
@@ -52,8 +57,11 @@ class ChatFraming:
         template: str | None,
         special_names: Mapping[str, str],
         now: datetime.datetime | None = None,
+        tools: list[dict[str, Any]] | None = None,
     ) -> None:
         self._encoder, self._source, self._special_names, self._now = encoder, template, dict(special_names), now
+        self._tools = tools
+        self._with_tools: dict[str, ChatFraming] = {}
         self._environment: TemplateEnvironment | None = None
         self._template: jinja2.Template | None = None
         self._segments: dict[tuple[tuple[str, ...], bool], tuple[str, ...] | _Refusal] = {}
@@ -63,6 +71,39 @@ class ChatFraming:
     def has_template(self) -> bool:
         """Whether the model has a chat template."""
         return self._source is not None
+
+    def with_tools(self, tools: str | None) -> ChatFraming:
+        """The framing of conversations with these tools, given as JSON text; without tools, this framing."""
+        if tools is None:
+            return self
+        found = self._with_tools.get(tools)
+        if found is None:
+            environment = self._ready_environment()
+            found = ChatFraming(self._encoder, self._source, self._special_names, self._now, json.loads(tools))
+            found._environment = environment
+            if len(self._with_tools) >= _MAX_TOOL_LISTS:
+                self._with_tools.clear()
+            self._with_tools[tools] = found
+        return found
+
+    @functools.cached_property
+    def description_of_tools(self) -> str:
+        """Text with the tools for the end of the first message, if the template does not render them; else empty."""
+        if not self._tools or (self._source is not None and self._renders_tools(self._tools)):
+            return ""
+        lines = [json.dumps(tool.get("function", tool), ensure_ascii=False) for tool in self._tools]
+        text = "\n\nTools:\n" + "\n".join(lines)
+        if detect_format(self._source) is None:
+            text += '\nTo call a tool, write {"name": ..., "arguments": {...}} on a line.'
+        return text
+
+    def _renders_tools(self, tools: list[dict[str, Any]]) -> bool:
+        """Whether the names of the tools are in the framing of a conversation."""
+        for roles in (("user",), ("system", "user")):
+            segments = self._segments_of(roles, True)
+            if isinstance(segments, tuple) and all(_name_of(tool) in "".join(segments) for tool in tools):
+                return True
+        return False
 
     def open(self, roles: tuple[str, ...], role: str, *, is_start: bool = True) -> list[int]:
         """Token ids of the framing before the content of a new message.
@@ -166,20 +207,28 @@ class ChatFraming:
             self._segments[key] = found
         return found
 
-    def _render(self, roles: tuple[str, ...], adds_prompt: bool) -> tuple[str, ...] | _Refusal:
-        """The framing around each content: len(roles) + 1 strings."""
+    def _ready_environment(self) -> TemplateEnvironment:
         if self._environment is None:
             self._environment = TemplateEnvironment(self._now or datetime.datetime.now())
+        return self._environment
+
+    def _render(self, roles: tuple[str, ...], adds_prompt: bool) -> tuple[str, ...] | _Refusal:
+        """The framing around each content: len(roles) + 1 strings."""
+        environment = self._ready_environment()
         marks = [_MARK.format(index) for index in range(len(roles))]
         messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
         pieces: list[str] = []
         num_chars = 0
         try:
             if self._template is None:
-                self._template = self._environment.compiled(self._source or "")
-            self._environment.begin()
+                self._template = environment.compiled(self._source or "")
+            environment.begin()
             for piece in self._template.generate(
-                messages=messages, add_generation_prompt=adds_prompt, tools=None, documents=None, **self._special_names
+                messages=messages,
+                add_generation_prompt=adds_prompt,
+                tools=self._tools,
+                documents=None,
+                **self._special_names,
             ):
                 pieces.append(piece)
                 num_chars += len(piece)
@@ -204,6 +253,10 @@ class _Refusal:
     """Why a template cannot be rendered for some roles."""
 
     reason: str
+
+
+def _name_of(tool: dict[str, Any]) -> str:
+    return str(tool.get("function", tool)["name"])
 
 
 def _plain_name(role: str) -> str:

@@ -22,6 +22,7 @@ import tokenizers
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.text.chat import ChatFraming
+from rtlang.model.text.constant_texts import ConstantTexts
 from rtlang_grammars import Vocabulary
 from rtlang_grammars.formats.catalogue import detect_format
 from rtlang_grammars.spec.errors import UnsupportedTokenizerError
@@ -75,6 +76,7 @@ class Tokenizer:
         longest_token: length in bytes of the longest token, a lower bound for token counts.
         special_token_ids: control tokens, which have no text and never result from user text.
         chat: framing of chat messages.
+        constant_texts: the tokens of texts of programs; used on the engine thread only.
     """
 
     def __init__(self, description: _Description) -> None:
@@ -92,6 +94,7 @@ class Tokenizer:
         self.special_token_ids: frozenset[int] = frozenset()
         self._control_ids: frozenset[int] = frozenset()
         self._name_pattern: re.Pattern[str] | None = None
+        self.constant_texts = ConstantTexts(self)
         self.chat = ChatFraming(self, description.chat_template, self._special_names())
 
     @classmethod

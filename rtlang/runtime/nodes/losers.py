@@ -8,6 +8,7 @@ from rtlang.contract.graph import (
     Apply,
     Node,
     Ref,
+    Repeat,
     Text,
     all_nodes,
     blocks_of,
@@ -76,28 +77,31 @@ def needless(
             kept.add(node_id)
             needed.extend(uses[node_id])
     ended = candidates - kept
-    while True:  # text and nameless values behind them, which nothing needs
-        behind = {
-            node_id for node_id in running.keys() - kept - ended if any(used in ended for used, _ in uses[node_id])
-        }
-        if not behind:
-            break
-        ended |= behind
     single = {
         slot
         for slot in lost_choices
         if slot[0] in kept and slot not in kept_choices and (slot[0], None) not in kept_choices
     }
+    while True:  # text and nameless values behind them, which nothing needs
+        behind = {
+            node_id
+            for node_id in running.keys() - kept - ended
+            if any(slot[0] in ended or slot in single for slot in uses[node_id])
+        }
+        if not behind:
+            break
+        ended |= behind
     return ended, single
 
 
 def _uses(node: Node, parts: Collection[int]) -> set[Slot]:
     slots = slots_of(node) | {(part, None) for part in parts}
-    for block in blocks_of(node):  # what the blocks refer to outside of them
-        for inner in all_nodes(block.nodes):
-            slots |= slots_of(inner)
-        if isinstance(block.value, Ref):
-            slots.add((block.value.node_id, block.value.choice))
+    for each in all_nodes([node]):  # what the blocks refer to outside of them
+        slots |= slots_of(each)
+        operands = [block.value for block in blocks_of(each)]
+        if isinstance(each, Repeat):
+            operands.append(each.until)
+        slots.update((operand.node_id, operand.choice) for operand in operands if isinstance(operand, Ref))
     return {slot for slot in slots if slot[0] != node.node_id}
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
-from rtlang.contract.graph import Generate, Select, choices_of
+from rtlang.contract.graph import Generate, Node, Select, choices_of, num_requests
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.seeds import node_seed
 from rtlang.runtime.selection import select_scores, softmax, token_logprobs
+from rtlang.runtime.spending.contest import Contest
+from rtlang.runtime.spending.purse import Purse
+from rtlang.runtime.token_healing import Healing, healing_of
 from rtlang.runtime.token_sequence import TokenSequence
 
 
@@ -32,6 +35,8 @@ class Submit(Protocol):
         choice: int = 0,
         score_from: int | None = None,
         score_only: bool = False,
+        begins_with: str = "",
+        first_banned_ids: tuple[int, ...] = (),
     ) -> Request: ...
 
 
@@ -42,12 +47,14 @@ class Work:
     node: Generate | Select
     started: float
     before: TokenSequence
+    asked: SamplingParams | None = None  # the parameters that the budget lowered
     requests: list[Request] = field(default_factory=list)
     completions: dict[int, Completion] = field(default_factory=dict)
     num_open: int = 0
     choices: list[tuple[int, ...]] = field(default_factory=list)  # select: the tokens of each choice
     scored: list[Request | None] = field(default_factory=list)  # select: by job; None if there is nothing to compute
     first_token_time: float | None = None
+    contest: Contest | None = None  # with best_of
 
 
 class ModelCalls:
@@ -55,6 +62,8 @@ class ModelCalls:
 
     Args:
         listener: receives the events of the nodes, NodeFailed excepted.
+        purse: accounts for what the nodes spend, if the run has a budget.
+        ends_with_text: whether the last characters before a node are text that may be tokenized anew.
         on_choice: called with the text of a completion of a node that others of its completions keep running.
         on_end: called with the sequence behind the node and the texts of its completions.
         on_fail: called with the error of a request.
@@ -73,13 +82,16 @@ class ModelCalls:
         abort: Callable[[Request], None],
         clock: Callable[[], float],
         seed: int,
+        purse: Purse | None,
+        ends_with_text: Callable[[Generate], bool],
         on_choice: Callable[[Generate, int, str], None],
         on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...]], None],
         on_fail: Callable[[Generate | Select, RtlangError], None],
     ) -> None:
         self.usage = Usage()
-        self._graph_id, self._listener, self._seed = graph_id, listener, seed
+        self._graph_id, self._listener, self._seed, self._purse = graph_id, listener, seed, purse
         self._tokenizer, self._submit, self._abort, self._clock = tokenizer, submit, abort, clock
+        self._ends_with_text = ends_with_text
         self._on_choice, self._on_end, self._on_fail = on_choice, on_end, on_fail
         self._work: dict[int, Work] = {}
 
@@ -90,34 +102,48 @@ class ModelCalls:
     def _prompt(self, sequence: TokenSequence) -> tuple[int, ...]:
         return self._begun(sequence).token_ids
 
-    def start(self, node: Generate | Select, before: TokenSequence) -> None:
+    def start(self, node: Generate | Select, before: TokenSequence, asked: SamplingParams | None = None) -> None:
         """Start a node that continues `before`.
 
+        Args:
+            asked: the parameters of the node before the budget lowered them.
         Raises:
             RtlangError: a request can never run; `stop` the node then.
         """
         if isinstance(node, Generate):
-            self._start_generate(node, before)
+            self._start_generate(node, before, asked)
         else:
             self._start_select(node, before)
+
+    @property
+    def running(self) -> list[int]:
+        """Ids of the nodes that have started and not ended."""
+        return list(self._work)
 
     def stop(self, node_id: int) -> None:
         """Abort the requests of a node and forget it; does nothing if it is not running."""
         work = self._work.pop(node_id, None)
-        for request in () if work is None else work.requests:
+        if work is None:
+            return
+        for request in work.requests:
             self._abort(request)
+        if self._purse is not None:
+            self._purse.spend(node_id, _usage_of(work.requests))
 
     def stop_all(self) -> None:
-        """`stop` all nodes."""
-        for node_id in list(self._work):
-            self.stop(node_id)
+        """Abort all requests, because the graph has ended."""
+        work, self._work = self._work, {}
+        for each in work.values():
+            for request in each.requests:
+                self._abort(request)
 
     def cancel(self, node: Generate | Select) -> tuple[str, ...]:
         """End a node that is not needed any more; its open completions are marked as cancelled. Returns the texts so far."""
         work = self._work.pop(node.node_id, None) or Work(node, self._clock(), TokenSequence())
+        are_texts = isinstance(node, Generate) and work.contest is None
         completions = []
         for choice in range(choices_of(node)):
-            request = work.requests[choice] if isinstance(node, Generate) and choice < len(work.requests) else None
+            request = work.requests[choice] if are_texts and choice < len(work.requests) else None
             completions.append(work.completions.get(choice) or _cancelled(request))
         for request in work.requests:
             self._abort(request)
@@ -132,16 +158,21 @@ class ModelCalls:
         request = work.requests[choice]
         work.completions[choice] = _cancelled(request)
         self._abort(request)
-        work.num_open -= 1
-        if work.num_open == 0:
-            self._finish_generate(node, work)
+        self._close_choice(work.node, work)
 
-    def _start_generate(self, node: Generate, before: TokenSequence) -> None:
+    def _start_generate(self, node: Generate, before: TokenSequence, asked: SamplingParams | None) -> None:
         params = node.params
         seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
-        work = self._work[node.node_id] = Work(node, self._clock(), before, num_open=params.n)
+        num_texts = num_requests(node)
+        work = self._work[node.node_id] = Work(node, self._clock(), before, asked, num_open=num_texts)
+        if params.best_of > 1:
+            work.contest = Contest(num_texts)
+            params = replace(params, best_of=1, logprobs=params.logprobs or 0)
         prompt = self._prompt(before)
-        for choice in range(params.n):
+        healing = self._healing(node, before)
+        if healing is not None:
+            prompt = prompt[:-1]
+        for choice in range(num_texts):
 
             def listener(output: RequestOutput, choice: int = choice) -> None:
                 self._on_generated(work, choice, output)
@@ -155,8 +186,28 @@ class ModelCalls:
                     seed=seed,
                     choice=choice,
                     score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
+                    begins_with="" if healing is None else healing.text,
+                    first_banned_ids=() if healing is None else healing.banned_token_ids,
                 )
             )
+
+    def _healing(self, node: Node, before: TokenSequence) -> Healing | None:
+        """What a generation takes back from the text before it. Tokens of the chat template and generated ones stay."""
+        if not isinstance(node, Generate) or not node.params.token_healing or not self._ends_with_text(node):
+            return None
+        if not hasattr(self._tokenizer, "token_bytes"):  # a runtime without a model
+            return None
+        return healing_of(self._tokenizer, self._begun(before).token_ids)
+
+    def after(self, node: Node, before: TokenSequence, token_ids: tuple[int, ...]) -> TokenSequence:
+        """The sequence behind a generated text; its first token replaces the last one before it if that was taken back."""
+        healing = self._healing(node, before)
+        begun = self._begun(before)
+        if healing is not None:
+            written = b"".join(map(self._tokenizer.token_bytes, token_ids))
+            if written.startswith(healing.text.encode()):
+                begun = begun.without_last()
+        return begun.followed_by(token_ids)
 
     def _on_generated(self, work: Work, choice: int, output: RequestOutput) -> None:
         node = work.node
@@ -166,11 +217,21 @@ class ModelCalls:
         if output.error is not None:
             self._on_fail(node, output.error)
             return
-        if output.text or output.token_ids:
+        contest = work.contest
+        if contest is not None and choice in contest.lost:
+            return
+        if contest is None and (output.text or output.token_ids):
             if work.first_token_time is None:
                 work.first_token_time = self._clock()
             token_ids = tuple(output.token_ids)
             self._listener(TextDelta(self._graph_id, node.node_id, choice, output.text, token_ids))
+        if contest is not None and contest.is_lost(
+            choice, output.request.logprobs, has_ended=output.finish_reason is not None
+        ):
+            if output.finish_reason is None:
+                self._abort(output.request)
+            self._close_choice(node, work)
+            return
         if output.finish_reason is None:
             return
         request = output.request
@@ -182,18 +243,28 @@ class ModelCalls:
             finish_reason=output.finish_reason,
             stop_match=request.output_stop,
             logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
+            distortion=tuple(request.distortion) or None,
         )
+        self._close_choice(node, work)
+        if work.num_open and work.contest is None:
+            self._on_choice(node, choice, work.completions[choice].text)
+
+    def _close_choice(self, node: Generate | Select, work: Work) -> None:
+        assert isinstance(node, Generate)
         work.num_open -= 1
         if work.num_open == 0:
             self._finish_generate(node, work)
-        else:
-            self._on_choice(node, choice, request.output_text.text)
 
     def _finish_generate(self, node: Generate, work: Work) -> None:
         del self._work[node.node_id]
+        if work.contest is not None:
+            best = work.completions[work.contest.winner]
+            work.completions = {0: best}
+            work.first_token_time = self._clock()
+            self._listener(TextDelta(self._graph_id, node.node_id, 0, best.text, best.token_ids))
         completions = tuple(work.completions[choice] for choice in range(node.params.n))
         before = work.before
-        after = self._begun(before).followed_by(completions[0].token_ids)
+        after = self.after(node, before, completions[0].token_ids)
         scores = tuple(work.requests[0].scores) if node.params.prompt_logprobs is not None else None
         self._report(node, work, completions, prompt_logprobs=scores)
         self._on_end(node, after if node.params.n == 1 else before, tuple(c.text for c in completions))
@@ -209,12 +280,13 @@ class ModelCalls:
         prompt_logprobs: tuple[TokenLogprob, ...] | None = None,
     ) -> None:
         requests = work.requests
-        usage = Usage(
-            sum(request.num_prompt_tokens for request in requests),
-            sum(request.num_cached_tokens for request in requests),
-            sum(request.num_output_tokens for request in requests),
-        )
+        usage = _usage_of(requests)
         self.usage = self.usage + usage
+        max_tokens = None
+        if self._purse is not None:
+            self._purse.spend(node.node_id, usage)
+            if isinstance(node, Generate) and work.asked is not None and node.params != work.asked:
+                max_tokens = node.params.max_tokens
         now = self._clock()
         timing = Timing(
             _since(work.started, (request.first_step_time for request in requests), now),
@@ -232,6 +304,7 @@ class ModelCalls:
                 scores,
                 probabilities,
                 prompt_logprobs,
+                max_tokens=max_tokens,
             )
         )
 
@@ -295,6 +368,14 @@ class ModelCalls:
         self._listener(TextDelta(self._graph_id, node.node_id, 0, text, tokens))
         self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
         self._on_end(node, self._begun(work.before).followed_by(tokens), (text,))
+
+
+def _usage_of(requests: Sequence[Request]) -> Usage:
+    return Usage(
+        sum(request.num_prompt_tokens for request in requests),
+        sum(request.num_cached_tokens for request in requests),
+        sum(request.num_output_tokens for request in requests),
+    )
 
 
 def _since(start: float, times: Iterable[float | None], now: float) -> float:

@@ -30,8 +30,17 @@ def test_a_program_without_breaks_is_said_to_be_one_graph() -> None:
     found = rt.explain(straight, name="Ada")
     assert (found.breaks, found.is_complete, found.error) == ((), True, None)
     assert str(found).splitlines() == [
-        "straight: 3 nodes (1 generate, 2 text)",
+        "straight: 2 nodes (1 generate, 1 text)",
         "no graph break: submitted once, as one graph",
+        "passes:",
+        "  prune:   0 nodes dropped (0 generations, up to 0 tokens); 0 generations run behind those waited for",
+        "  reorder: 0 texts laid out anew, shared pieces first",
+        "  fold:    2 text nodes joined; 1 constant texts (4 characters) tokenized once per process",
+        "  merge:   0 nodes merged (0 generations, up to 0 tokens)",
+        "  retain:  1 last uses known, whose pages are freed first",
+        "  path:    longest path about 145 tokens of 145 in all",
+        "  fuse:    0 requests can keep the sequence of the one before",
+        "estimated: about 17 prompt tokens, at most 128 generated",
     ]
 
 
@@ -39,12 +48,12 @@ def test_breaks_are_listed_with_file_line_and_reason(target: FakeTarget) -> None
     target.script = by_name({"x": "go"})
     found = rt.explain(breaking, "Ada")
     assert [(each.location, each.what, each.reason) for each in found.breaks] == [
-        (f"{__file__}:{LINE + 3}", "'x'", "a comparison"),
+        (f"{__file__}:{LINE + 3}", "'x' == 'go'", "a truth test"),
         (f"{__file__}:{LINE + 5}", "'y'", "str() or an f-string"),
     ]
     assert found.is_complete
     assert "2 graph break(s), at most 3 submissions" in str(found)
-    assert f"{__file__}:{LINE + 3}: needs 'x' for a comparison" in str(found)
+    assert f"{__file__}:{LINE + 3}: needs 'x' == 'go' for a truth test" in str(found)
     assert len(found.graph.nodes) == 5
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 from functools import partial
@@ -120,3 +121,31 @@ def test_ctrl_c_ends_the_wait_and_leaves_the_lock_free() -> None:
     other.start()
     other.join()
     assert got == [True]
+
+
+def test_a_burst_of_notifications_from_many_threads_wakes_every_coroutine() -> None:
+    conditions = [InterruptibleCondition() for _ in range(200)]
+    done = [False] * len(conditions)
+
+    def notify(indices: range) -> None:
+        for index in indices:
+            done[index] = True
+            conditions[index].notify_all()
+
+    async def wait_for_all() -> list[bool]:
+        waits = [
+            asyncio.ensure_future(condition.wait_async(lambda index=index: done[index]))
+            for index, condition in enumerate(conditions)
+        ]
+        await asyncio.sleep(0)
+        threads = [threading.Thread(target=notify, args=(range(start, 200, 4),)) for start in range(4)]
+        for thread in threads:
+            thread.start()
+        found = await asyncio.wait_for(asyncio.gather(*waits), 20)
+        for thread in threads:
+            thread.join()
+        return found
+
+    for _ in range(20):
+        done[:] = [False] * len(done)
+        assert all(asyncio.run(wait_for_all()))

@@ -64,9 +64,10 @@ def test_an_error_names_its_generation_and_its_line(run: Callable[[FakeTarget], 
         run(target)
     raised = caught.value
     assert isinstance(raised, RtlangError)
-    assert raised.facts == error.facts
+    line = f"{__file__}:{report.__wrapped__.__code__.co_firstlineno + 2}"  # type: ignore[attr-defined]
+    assert raised.facts == error.facts | {"generation": "summary", "recorded_at": line}
     assert raised.message.startswith(f"{error.message} (generation 'summary' at ")
-    assert f"{__file__}:{report.__wrapped__.__code__.co_firstlineno + 2})" in raised.message  # type: ignore[attr-defined]
+    assert f"{line})" in raised.message
     assert error.message in str(raised)
 
 
@@ -81,10 +82,14 @@ def test_text_that_does_not_parse_names_its_generation() -> None:
     assert __file__ in str(result.error)
 
 
-def test_errors_of_the_whole_run_name_no_generation() -> None:
-    with FakeTarget(lambda call: DeadlineError("too late")) as target, pytest.raises(DeadlineError) as caught:
-        report.run(runtime=target)
-    assert "generation" not in str(caught.value)
+def test_an_error_that_ends_the_run_names_an_unfinished_generation() -> None:
+    with FakeTarget() as target:
+        target.hold("summary")
+        error = report.run(runtime=target, deadline_s=0.01, on_error="result").error
+    assert isinstance(error, DeadlineError)
+    assert "unfinished: generation 'summary'" in str(error)
+    assert error.generation == "summary"
+    assert error.recorded_at is not None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, OverloadError, ParameterError
 from rtlang.contract.events import GraphFinished, TextDelta
-from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.graph import Generate, Marks, RequestGraph, Text
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.target import GraphRun, Listener
 from rtlang.lang.execution.session import Session
@@ -39,7 +39,7 @@ def test_nothing_is_submitted_before_a_wait_or_the_end(target: FakeTarget) -> No
 
 
 def test_text_behind_the_last_generation_waits_for_the_next_one(target: FakeTarget) -> None:
-    session = Session(target)
+    session = Session(target, passes="fold")
     first = add_gen(session, None)
     behind = session.recording.add_text(first, ("b",))
     session.wait((first,))
@@ -49,7 +49,8 @@ def test_text_behind_the_last_generation_waits_for_the_next_one(target: FakeTarg
     session.recording.add_text(second, ("never needed",))
     session.finish()
     session.wait_final()
-    assert target.runs[0].extensions == [(Text(more, first, ("bc",)), Generate(second, more, "y", PARAMS))]
+    text = Text(more, first, ("bc",), Marks(is_constant=True))
+    assert target.runs[0].extensions == [(text, Generate(second, more, "y", PARAMS))]
     assert [node.node_id for node in session.submitted] == [first, more, second]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import signal
 import sys
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -288,3 +290,51 @@ def test_text_of_a_name_behind_a_break_is_waited_for(target: FakeTarget) -> None
             s += rt.gen("second")
 
     assert "".join(body.stream().text("second")) == body.run()["second"]
+
+
+@rt.program
+def visiting(s: Any) -> None:
+    s += "a" + rt.gen("visits", schema=list[Visit], n=2) + rt.gen("other")
+
+
+@dataclass
+class Visit:
+    city: str
+    day: datetime.date
+
+
+VISITS = '[{"city": "Rome", "day": "2020-01-02"}, {"city": "Oslo", "day": "2021-03-04"}]'
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_partial_events_tell_what_is_final_with_its_type(is_async: bool, target: FakeTarget) -> None:
+    target.script = by_name({"visits": [VISITS, "[]"]})
+    events = collect(visiting, is_async=is_async)
+    (values,) = [[e for e in events if isinstance(e, rt.ValueEvent) and e.name == "visits"]]
+    for choice in range(2):
+        partials = [e for e in events if isinstance(e, rt.PartialEvent) and e.choice == choice]
+        assert all(event.name == "visits" and event.node_id == values[choice].node_id for event in partials)
+        final = {path: value for event in partials for path, value in event.final.items()}
+        assert final[()] == values[choice].value
+        assert partials[-1].value == values[choice].value
+        assert [path for event in partials for path in event.final_paths] == list(final)
+        if choice == 0:
+            assert final[1, "day"] == datetime.date(2021, 3, 4)
+            grown = "".join(event.added for event in partials if event.growing == (0, "city"))
+            assert "Rome".startswith(grown)
+        position = events.index(partials[-1])
+        assert position < events.index(values[choice])
+
+
+def test_partial_iterates_over_one_variable_and_refuses_unknown_ones(target: FakeTarget) -> None:
+    target.script = by_name({"visits": [VISITS, "[]"]})
+    with visiting.stream() as events:
+        assert {event.name for event in events.partial("visits")} == {"visits"}
+
+    async def iterate() -> list[rt.PartialEvent]:
+        return [event async for event in visiting.stream().apartial("visits")]
+
+    assert asyncio.run(iterate())
+    with pytest.raises(rt.TraceError, match="nothing named 'visit'"):
+        list(visiting.stream().partial("visit"))
+    assert list(visiting.stream().partial("other")) == []

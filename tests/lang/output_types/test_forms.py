@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 import rtlang as rt
+import rtlang_grammars
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import ConstraintKind
 from rtlang.lang.output_types.types import output_type
@@ -67,15 +68,20 @@ def test_separators_and_indent_are_those_of_json_dumps() -> None:
         (lambda: rt.ebnf("a ::= b", notation="bnf"), "notation"),  # type: ignore[arg-type]
         (lambda: rt.sequence("a", str), "parts"),
         (lambda: rt.either(), "parts"),
-        (lambda: rt.repeated("a", 3, 2), "parts"),
-        (lambda: rt.tagged({"": ("a", "b")}), "parts"),
-        (lambda: rt.tagged([("<a", "x", "")], triggers=["<b"]), "parts"),
+        (lambda: rt.repeated("a", 3, 2), "high"),
+        (lambda: rt.tagged({"": ("a", "b")}), "tags"),
+        (lambda: rt.tagged([("<a", "x", "")], triggers=["<b"]), "tags"),
         (lambda: rt.tagged({"<a>": int}), "tags"),  # type: ignore[dict-item]
         (lambda: rt.tagged([("<a>",)]), "tags"),  # type: ignore[list-item]
         (lambda: rt.sequence(Point, rt.json_text(Point, whitespace="compact")), "parts"),
         (lambda: rt.sequence(object()), "type"),
-        (lambda: rt.token(""), "parts"),
-        (lambda: rt.token("<[3-]>"), "parts"),
+        (lambda: rt.token(""), "which"),
+        (lambda: rt.token("<[3-]>"), "which"),
+        (lambda: rt.tagged({"<a>": ("a", "b")}, low=3, high=2), "high"),
+        (lambda: rt.tagged([3]), "tags"),  # type: ignore[list-item]
+        (lambda: rt.tagged(3), "tags"),  # type: ignore[arg-type]
+        (lambda: rt.Indentation("a", "a", "b"), "indentation"),
+        (lambda: rt.Indentation("a", "b", "c", tab_len=0), "tab_len"),
         (lambda: rt.tagged({rt.sequence("a"): ("a", "b")}), "tags"),
         (lambda: rt.tagged({"<a>": ("a", rt.lark("start: /a/"))}), "tags"),
     ],
@@ -101,8 +107,8 @@ def test_parts_are_texts_patterns_types_schemas_and_forms() -> None:
     kinds = [part if isinstance(part, str) else part.get("kind", sorted(part)) for part in parts]
     assert kinds == ["n=", "regex", "regex", "json_schema", ["any_of"], "gbnf"]
     assert [part["kind"] for part in parts[4]["any_of"]] == ["choice", "json_schema"]
-    assert form.is_text
-    assert form.read("f", "any") == "any"
+    assert not form.is_text
+    assert form.read("f", 'n=12znull{"x": 1, "y": 2}a') == ("n=", 12, "z", None, Point(x=1, y=2), "a")
 
 
 def test_tags_are_given_as_a_mapping_or_a_list() -> None:
@@ -114,7 +120,8 @@ def test_tags_are_given_as_a_mapping_or_a_list() -> None:
 def test_a_lark_grammar_has_an_indentation() -> None:
     lines = rt.Indentation("_NL", "_IN", "_OUT", open=("LPAR",), close=("RPAR",))
     source = 'start: "a"'
-    assert rt.lark(source, indentation=lines).constraint == Constraint(ConstraintKind.LARK, source, indentation=lines)
+    same = rtlang_grammars.Indentation("_NL", "_IN", "_OUT", open=("LPAR",), close=("RPAR",))
+    assert rt.lark(source, indentation=lines).constraint == Constraint(ConstraintKind.LARK, source, indentation=same)
     library = output_type(grammar="python3").constraint
     assert library is not None
     assert library.indentation is not None

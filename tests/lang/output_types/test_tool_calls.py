@@ -6,16 +6,21 @@ import asyncio
 import datetime
 import enum
 import inspect
+import json
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 import rtlang as rt
+from rtlang.serve.server import running_server
+from rtlang_grammars.formats.catalogue import FORMATS
 from tests.support.fake_target import FakeTarget
 from tests.support.tool_templates import HAS_ONE_CALL, TEMPLATES, render
+
+_Days = Annotated[list[int], Field(max_length=3)]
 
 
 class Unit(enum.Enum):
@@ -116,6 +121,24 @@ def test_functions_run_in_programs_and_coroutines() -> None:
         assert aask.run(runtime=target).value != threading.current_thread().name
 
 
+def test_large_integers_in_any_spelling_are_integers() -> None:
+    def add(numbers: list[int], scale: float = 1.0) -> None:
+        """Add."""
+
+    text = '{"name": "add", "arguments": {"numbers": [5e300, 2.0, -1e20], "scale": 1e300}}'
+    args = value_of(text, [add], format="json").args
+    assert args == {"numbers": [int(5e300), 2, -(10**20)], "scale": 1e300}
+    assert [type(each) for each in args["numbers"]] == [int, int, int]
+    assert type(args["scale"]) is float
+
+
+def test_a_call_behind_reasoning_has_no_reasoning_of_its_own() -> None:
+    for reasoning, allows in ((False, True), (20, False), (True, False)):
+        kind = rt.gen("x", tools=[fail], reasoning=reasoning).kind  # type: ignore[attr-defined]
+        source = kind.for_format("hermes").constraint.source
+        assert ('"</think>"' in json.dumps(json.loads(source))) == allows
+
+
 def test_an_error_of_a_tool_names_the_tool_and_the_line() -> None:
     call = value_of(render("hermes", "", "", [("fail", {"x": 3})]), [fail])
     line = inspect.getsourcelines(_divide)[1] + 1
@@ -147,6 +170,24 @@ def test_a_tool_without_a_function_cannot_run() -> None:
 def tiny() -> Iterator[rt.Runtime]:
     with rt.Runtime("rtlang:tiny") as runtime:
         yield runtime
+
+
+def test_calls_are_the_same_through_a_socket(tiny: rt.Runtime) -> None:
+    @rt.program
+    def ask(s: rt.State, question: str) -> Any:
+        s += rt.system("Help.", tools=[forecast, fail])
+        s += rt.user(question)
+        s += rt.assistant(rt.gen("call", 90, tools=[forecast, fail], tool_choice="forecast"))
+        s += rt.tool(s["call"].run())
+        s += rt.assistant(rt.gen("answer", 12))
+        return s["call"], s["answer"], s.meta("answer").usage.prompt_tokens
+
+    here = ask.run("Weather in Rome?", runtime=tiny)
+    with running_server(tiny) as url, rt.connect(url) as remote:
+        there = ask.run("Weather in Rome?", runtime=remote)
+    assert here.value == there.value
+    assert here.value[0].function is forecast
+    assert here.graph.nodes[0] == there.graph.nodes[0]
 
 
 @pytest.mark.parametrize("choice", [None, forecast, "forecast", {"name": "forecast"}, "auto"])
@@ -199,3 +240,36 @@ def test_parameters_without_values_name_their_tool(tiny: rt.Runtime, format: str
 
     with pytest.raises(rt.ConstraintError, match=r"tool 'bad': .*generation 'call'"):
         ask.run(runtime=tiny)
+
+
+def test_the_type_of_the_same_tools_is_made_once() -> None:
+    made = [rt.tools([forecast, fail], choice="required") for _ in range(2)]
+    assert made[0] is made[1]
+    assert made[0].for_format is not None
+    assert made[0].for_format("hermes") is made[1].for_format("hermes")
+    assert made[0] is not rt.tools([forecast, fail])
+    assert made[0] is not rt.tools([fail, forecast], choice="required")
+    assert rt.system("x", tools=[forecast]) == rt.system("x", tools=iter([forecast]))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_random_calls_of_a_model_have_typed_arguments_in_every_format(tiny: rt.Runtime, format: str) -> None:
+    def trip(place: Place, day: datetime.date, days: _Days, unit: Unit = Unit.METRIC) -> str:
+        return f"{place.city}{day.year}{unit.value}{sum(days)}"
+
+    def tag(text: Annotated[str, Field(max_length=10)], kind: Literal["x", "y"], /) -> str:
+        return text + kind
+
+    @rt.program
+    def ask(s: rt.State, seed: int) -> rt.ToolReply:
+        kind = rt.tools([trip, tag], choice="required", format=format, reasoning="forbidden")
+        s += rt.user("Call.") + rt.assistant(rt.gen("calls", 150, type=kind, temperature=1.3, seed=seed))
+        return s["calls"]
+
+    for result in ask.run_batch([{"seed": seed} for seed in range(4)], runtime=tiny, on_error="raise"):
+        for call in result.value.calls:
+            assert isinstance(call.run(), str)
+            if call.name == "trip":
+                assert isinstance(call.args["place"], Place)
+                assert isinstance(call.args["unit"], Unit)
+                assert all(type(each) is int for each in call.args["days"])

@@ -391,6 +391,26 @@ def test_types_of_outlines_are_understood() -> None:
     assert (grammar.kind, grammar.source) == (ConstraintKind.LARK, 'start: "a"')
 
 
+def test_named_types_of_outlines_are_python_values() -> None:
+    types = pytest.importorskip("outlines.types")
+    for term, text, value in (
+        (types.integer, "+5", 5),
+        (types.number, "-1.5e3", -1500.0),
+        (types.boolean, "False", False),
+        (types.date, "2024-02-29", datetime.date(2024, 2, 29)),
+        (types.time, "09:30:00", datetime.time(9, 30)),
+        (types.datetime, "2024-02-29 09:30:00", datetime.datetime(2024, 2, 29, 9, 30)),
+        (types.uuid4, "00000000-0000-4000-8000-00000000000a", uuid.UUID("00000000-0000-4000-8000-00000000000a")),
+        (types.email, "a@b.co", "a@b.co"),
+    ):
+        found = output_type(type=term)
+        assert found.read("x", text) == value
+        assert type(found.read("x", text)) is type(value)
+        assert re.fullmatch(term.pattern, text)
+        assert pattern_of(found).fullmatch(text)
+    assert not pattern_of(output_type(type=types.date)).fullmatch("2024-02-31")
+
+
 def test_a_schema_builder_of_genson_is_a_schema() -> None:
     genson = pytest.importorskip("genson")
     builder = genson.SchemaBuilder()

@@ -90,6 +90,12 @@ class Agent:
         s += rt.user(question) + rt.assistant(rt.gen("later", 4))
         return s["later"]
 
+    @rt.program
+    @classmethod
+    def about(cls, s: rt.State, topic: str) -> str:
+        s += rt.text(cls.__name__, topic) + rt.gen("about", 4)
+        return s["about"]
+
     @staticmethod
     @rt.program
     def count(s: rt.State, limit: int) -> int:
@@ -97,7 +103,33 @@ class Agent:
         return s["n"]
 
 
+def search(query: str, limit: int = 3) -> str:
+    """Search."""
+    return query * limit
+
+
+@rt.program
+def use_tools(s: rt.State, question: str) -> rt.ToolCall:
+    s += rt.system("Help.", tools=[search])
+    s += rt.user(question) + rt.assistant(rt.gen("call", 60, tools=[search], tool_choice="required"))
+    call: rt.ToolCall = s["call"]
+    s += rt.tool(str(call.run()), call.args["query"])
+    s += rt.assistant(rt.gen("more", 60, type=rt.tools([search], choice=search)))
+    reply: rt.ToolReply = s["more"]
+    return reply.calls[0] if reply.calls else call
+
+
+@rt.program
+def forms(s: rt.State) -> tuple[int, list[rt.Tag]]:
+    s += rt.gen("line", type=rt.sequence("n = ", int, ";")) + rt.gen("tags", type=rt.tagged({"<n>": (int, "</n>")}))
+    tags = [each for each in s["tags"] if isinstance(each, rt.Tag)]
+    return s["line"][1], tags
+
+
 def main(runtime: rt.Runtime) -> None:
+    assert_type(use_tools.run("Who?").value.name, str)
+    assert_type(forms.run(passes=False).value, tuple[int, list[rt.Tag]])
+    assert_type(greet.with_options(passes=("fold", "prune")).run("Ada").value, str)
     result = greet.run(name="Ada")
     assert_type(result, rt.Result[str])
     assert_type(result.value, str)
@@ -139,6 +171,8 @@ def main(runtime: rt.Runtime) -> None:
     assert_type(agent.ask.run("Why?").value, str)
     assert_type(agent.ask.run("Why?", runtime=runtime).value, str)
     assert_type(Agent.count.run(limit=4).value, int)
+    assert_type(Agent.about.run(topic="x").value, str)
+    assert_type(agent.about.run("x").value, str)
     assert_type(agent.think.run("Why?").value, int)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -126,14 +128,28 @@ def test_a_program_that_is_an_attribute_of_a_class_is_no_method(target: FakeTarg
 
 
 def test_a_method_without_instance_says_so() -> None:
-    with pytest.raises(TraceError, match=r"test_program_methods.py:\d+: ask is a method: read it from an instance"):
+    with pytest.raises(AttributeError, match=r"ask\.run: ask is a method, so read it from an instance"):
         Agent.ask.run("Why?")
     with pytest.raises(AttributeError, match=r"write @rt\.program above @classmethod"):
-        vars(Agent)["about"].run("x")
+        types.MethodType(vars(Agent)["ask"], Agent).run("x")  # as @classmethod above @rt.program from Python 3.13 on
     with pytest.raises(TraceError, match=r"f\(self\) has no state"):
 
         @rt.program
         def f(self: Any) -> None: ...
+
+
+def test_a_class_with_programs_can_be_inspected_and_called_from() -> None:
+    found = dict(inspect.getmembers(Agent))
+    assert repr(found["ask"]) == "<program method ask>"
+    assert found["ask"].__doc__ == "Ask."
+    assert list(inspect.signature(Agent("Eve").ask).parameters)[:3] == ["self", "s", "question"]
+
+    @rt.program
+    def outer(s: rt.State) -> Any:
+        return Agent.ask(Agent("Eve"), s, "Why?")
+
+    with FakeTarget(lambda call: call.prompt) as target:
+        assert outer.run(runtime=target).value == ("Eve", "Eve|Why?||warm")
 
 
 def test_partial_functions_and_callable_objects_are_programs(target: FakeTarget) -> None:

@@ -1,0 +1,347 @@
+"""Runtimes that record outcomes to a file, and that answer from one."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from types import TracebackType
+from typing import Any, Self
+
+from rtlang.cassette.file import CassetteFile
+from rtlang.cassette.keys import Keys, digest, graph_digest
+from rtlang.cassette.outcomes import from_stored, is_kept, to_stored
+from rtlang.contract.budget import Budget
+from rtlang.contract.errors import CassetteError, ParameterError
+from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.graph import Node, RequestGraph, Text
+from rtlang.contract.known import Known, KnownOutcome
+from rtlang.contract.params import check_run_options
+from rtlang.contract.target import GraphRun, Listener, Target
+from rtlang.runtime.scripts.model_free import ModelFreeRuntime
+
+
+class _Recorded:
+    """A recording, and the seeds that it fixes."""
+
+    def __init__(self, file: CassetteFile) -> None:
+        self.file = file
+        self._lock = threading.Lock()
+        self._num_seen: Counter[bytes] = Counter()
+        self._free: dict[bytes, list[int]] = {}
+
+    @contextmanager
+    def seed_of(self, graph: RequestGraph, inputs: Mapping[str, str]) -> Iterator[int]:
+        """The seed of a run: a function of the recording, the graph, its inputs, and the number of equal ones before it.
+
+        A run that is refused within the block does not count.
+        """
+        which = graph_digest(graph, inputs)
+        with self._lock:
+            free = self._free.get(which)
+            if free:
+                number = heapq.heappop(free)
+            else:
+                number = self._num_seen[which]
+                self._num_seen[which] += 1
+        try:
+            yield int.from_bytes(digest([self.file.seed, which, number])[:8], "big")
+        except BaseException:
+            with self._lock:
+                heapq.heappush(self._free.setdefault(which, []), number)
+            raise
+
+    def known(self, keys: Mapping[int, bytes]) -> dict[int, KnownOutcome]:
+        """The recorded outcomes among these keys."""
+        found = {}
+        for node_id, key in keys.items():
+            stored = self.file.get(key)
+            if stored is not None:
+                found[node_id] = from_stored(self.file.path, stored)
+        return found
+
+
+class Recorder:
+    """A `Target` that runs graphs on `runtime` and keeps the outcomes of their nodes. What the recording has is not computed again.
+
+    A context manager: within it, it is the default runtime. The wrapped runtime stays open.
+
+    Attributes:
+        num_replayed, num_recorded: outcomes read from the recording and added to it, so far.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], runtime: Target, set_default: Callable[[Any], Any]) -> None:
+        self._target, self._set_default = runtime, set_default
+        self._before: Any = None
+        self._recorded = _Recorded(CassetteFile(path, is_written=True))
+        self.num_replayed = self.num_recorded = 0
+        self._error: CassetteError | None = None
+
+    def __enter__(self) -> Self:
+        self._before = self._set_default(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._set_default(self._before)
+        self.close()
+
+    @property
+    def is_alive(self) -> bool:
+        """See `Target.is_alive`."""
+        return self._target.is_alive
+
+    @property
+    def tool_format(self) -> str | None:
+        """See `Target.tool_format`."""
+        return self._target.tool_format
+
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        is_open: bool = False,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        seed: int | None = None,
+        budget: Budget | None = None,
+    ) -> RecordedRun:
+        """See `Target.submit`.
+
+        Raises:
+            CassetteError: the recording is of another model, or cannot be written.
+        """
+        if self._error is not None:
+            raise self._error
+        graph.validate()
+        check_run_options(priority, deadline_s, seed)
+        self._recorded.file.begin(identity_of(self._target))
+        given = dict(inputs or {})
+        options: dict[str, Any] = {"inputs": given, "is_open": is_open, "priority": priority, "deadline_s": deadline_s}
+        if budget is not None:
+            options["budget"] = budget
+        with self._recorded.seed_of(graph, given) if seed is None else nullcontext(seed) as seed:
+            run = RecordedRun(self, listener, Keys(given, seed), has_budget=budget is not None)
+            known = run.add(graph.nodes)
+            if takes_known(self._target):
+                options["known"] = known
+            run.run = self._target.submit(graph, run.listen, seed=seed, **options)
+        return run
+
+    def close(self) -> None:
+        """Store what was recorded on the disk, and release the file. Idempotent."""
+        self._recorded.file.close()
+
+    def known(self, keys: Mapping[int, bytes]) -> Known:
+        """The recorded outcomes among these keys; none if the runtime cannot take them."""
+        return self._recorded.known(keys) if takes_known(self._target) else {}
+
+    def keep(self, key: bytes, event: NodeFinished | NodeFailed, deltas: list[TextDelta]) -> None:
+        """Record an outcome. If the file cannot be written, later submits raise the error."""
+        try:
+            self._recorded.file.put(key, to_stored(event, deltas))
+            self.num_recorded += 1
+        except CassetteError as error:
+            self._error = error
+
+
+class RecordedRun:
+    """A graph of a `Recorder`; see `rtlang.contract.target.GraphRun`."""
+
+    def __init__(self, recorder: Recorder, listener: Listener, keys: Keys, *, has_budget: bool) -> None:
+        self._has_budget = has_budget
+        self._recorder, self._listener, self._keys = recorder, listener, keys
+        self._key_of: dict[int, bytes] = {}
+        self._deltas: dict[int, list[TextDelta]] = {}
+        self.run: GraphRun | None = None
+
+    @property
+    def graph_id(self) -> int:
+        assert self.run is not None
+        return self.run.graph_id
+
+    def add(self, nodes: Sequence[Node]) -> Known:
+        """Note the keys of nodes before they are submitted; returns the outcomes that are known."""
+        keys = self._keys.add(nodes)
+        self._key_of.update(keys)
+        return self._recorder.known(keys)
+
+    def extend(self, nodes: Sequence[Node]) -> None:
+        run: Any = self.run
+        known = self.add(nodes)
+        if takes_known(self._recorder._target):
+            run.extend(nodes, known=known)
+        else:
+            run.extend(nodes)
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        assert self.run is not None
+        self.run.resolve(node_id, value)
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        assert self.run is not None
+        self.run.reject(node_id, code, message)
+
+    def close(self) -> None:
+        assert self.run is not None
+        self.run.close()
+
+    def cancel(self) -> None:
+        assert self.run is not None
+        self.run.cancel()
+
+    def listen(self, event: Event) -> None:
+        """Record the outcome of a node, then hand the event on: nothing that a caller has seen is missing from the file."""
+        if isinstance(event, TextDelta):
+            if event.node_id in self._key_of:
+                self._deltas.setdefault(event.node_id, []).append(event)
+        elif isinstance(event, (NodeFinished, NodeFailed)):
+            deltas = self._deltas.pop(event.node_id, [])
+            key = self._key_of.get(event.node_id)
+            if isinstance(event, NodeFinished) and event.is_replayed:
+                self._recorder.num_replayed += 1
+            elif key is not None and is_kept(event, has_budget=self._has_budget):
+                self._recorder.keep(key, event, deltas)
+        self._listener(event)
+
+
+class Replay:
+    """A `Target` that answers from a recording, without a model. A context manager: within it, it is the default runtime.
+
+    An outcome that the recording lacks fails its node with CassetteError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], set_default: Callable[[Any], Any]) -> None:
+        try:
+            file = CassetteFile(path, is_written=False)
+        except FileNotFoundError:
+            raise CassetteError(os.fspath(path), "no such file; rt.record(path, runtime) makes it") from None
+        if file.model is None:
+            file.close()
+            raise CassetteError(file.path, "it is empty")
+        self._set_default = set_default
+        self._before: Any = None
+        self._recorded = _Recorded(file)
+        self._runtime = ModelFreeRuntime(self._answer)
+
+    tool_format: str | None = None
+
+    @property
+    def model_identity(self) -> str:
+        """The model of the recording."""
+        assert self._recorded.file.model is not None
+        return self._recorded.file.model
+
+    @property
+    def is_alive(self) -> bool:
+        """See `Target.is_alive`."""
+        return self._runtime.is_alive
+
+    def __enter__(self) -> Self:
+        self._before = self._set_default(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._set_default(self._before)
+        self.close()
+
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        is_open: bool = False,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        seed: int | None = None,
+    ) -> ReplayedRun:
+        """See `Target.submit`."""
+        graph.validate()
+        given = dict(inputs or {})
+        if seed is None:
+            with self._recorded.seed_of(graph, given) as seed:
+                pass
+        keys = Keys(given, seed)
+        known = self._recorded.known(keys.add(graph.nodes))
+        run = self._runtime.submit(
+            graph,
+            listener,
+            inputs=given,
+            is_open=is_open,
+            priority=priority,
+            deadline_s=deadline_s,
+            seed=seed,
+            known=known,
+        )
+        return ReplayedRun(self._recorded, run, keys)
+
+    def close(self) -> None:
+        """End all graphs, and close the file. Idempotent."""
+        self._runtime.close()
+        self._recorded.file.close()
+
+    def _answer(self, asked: Any) -> bool:
+        node = asked.node
+        if isinstance(node, Text):
+            return False
+        name = "an unnamed generation" if node.name is None else repr(node.name)
+        error = CassetteError(
+            self._recorded.file.path,
+            f"it has no outcome of {name} for this model, prompt, parameters and seed; run the program with "
+            "rt.record(path, runtime) to add it",
+        )
+        asked.end(KnownOutcome(error))
+        return True
+
+
+class ReplayedRun:
+    """A graph of a `Replay`; see `rtlang.contract.target.GraphRun`."""
+
+    def __init__(self, recorded: _Recorded, run: Any, keys: Keys) -> None:
+        self._recorded, self._run, self._keys = recorded, run, keys
+
+    @property
+    def graph_id(self) -> int:
+        graph_id: int = self._run.graph_id
+        return graph_id
+
+    def extend(self, nodes: Sequence[Node]) -> None:
+        self._run.extend(nodes, known=self._recorded.known(self._keys.add(nodes)))
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        self._run.resolve(node_id, value)
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        self._run.reject(node_id, code, message)
+
+    def close(self) -> None:
+        self._run.close()
+
+    def cancel(self) -> None:
+        self._run.cancel()
+
+
+def takes_known(target: Any) -> bool:
+    """Whether a runtime takes known outcomes."""
+    return hasattr(target, "model_identity")
+
+
+def identity_of(target: Any) -> str:
+    """The identity of a runtime's model: its own, or a digest of the description that a server gives of its models."""
+    found = getattr(target, "model_identity", None)
+    if isinstance(found, str):
+        return found
+    models = getattr(target, "models", None)
+    if models:
+        return "remote@" + digest(json.dumps(list(models), sort_keys=True, default=str)).hex()
+    raise ParameterError("runtime", target, "expected an rt.Runtime(...) or rt.connect(...)")

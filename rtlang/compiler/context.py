@@ -1,0 +1,137 @@
+"""The surroundings of a graph that is compiled, and what the passes did to it.
+
+A program may submit its graph in several parts: a `Context` says which nodes later parts may continue, which nodes are needed, and which
+nodes earlier parts hold. `Savings` counts the effect of each pass; counts of several parts add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rtlang.compiler.merge import Known
+from rtlang.contract.graph import Part
+
+Pieces = tuple[tuple[Part, ...], ...]
+"""The pieces of a text whose order is free, as written."""
+
+ShareOf = Callable[[tuple[Part, ...]], float]
+"""For a piece of such a text, the share of the instances of a batch that contain it, from 0 to 1."""
+
+
+@dataclass(slots=True)
+class Context:
+    """The surroundings of one part of a program's graph.
+
+    Attributes:
+        keep: ids of nodes that later parts may continue although they already have a child.
+        ended: ids of nodes whose sequence no later part continues.
+        is_open: whether later parts may follow.
+        needed: ids of the nodes whose outcome is read, in this part or an earlier one; None if every node is needed.
+        awaited: ids of the nodes that the program waits for; empty if it does not wait.
+        free: texts of this part whose pieces have a free order, by node id; None for none.
+        share_of: see `ShareOf`; None if the program is not part of a batch.
+        known: nodes of earlier parts, which nodes of this part may equal; those of this part are added.
+        keeps_names: whether every named node must stay, because nothing reads the outcome of an equal one for it.
+    """
+
+    keep: Collection[int] = ()
+    ended: Collection[int] = ()
+    is_open: bool = False
+    needed: Collection[int] | None = None
+    awaited: Sequence[int] = ()
+    free: Mapping[int, Pieces] | None = None
+    share_of: ShareOf | None = None
+    known: Known | None = None
+    keeps_names: bool = False
+
+
+@dataclass(slots=True)
+class Savings:
+    """The effect of the passes.
+
+    Attributes:
+        folded_nodes: text nodes that became part of another.
+        constant_texts, constant_chars: texts without generated values, which are tokenized once per process.
+        pruned_nodes, pruned_generations: nodes that no output needs, and the generations and selects among them.
+        pruned_tokens: tokens that these could have generated.
+        behind_nodes: generations and selects that the program did not wait for at a break, and which run behind the others.
+        merged_nodes, merged_generations, merged_tokens: the same for nodes that equal an earlier node.
+        reordered_texts: texts whose pieces changed places.
+        last_uses: generations and selects whose sequence no later node continues.
+        path_tokens: estimated tokens of the longest path of a part; graph_tokens: estimated tokens of all nodes.
+        fused_requests: generations that continue the sequence of another and can keep its engine sequence.
+        left_out: ids of the nodes that were pruned from this part; a part that is open may need them later.
+        aliases: the nodes that were merged, each with the node that it equals.
+        orders: the parts of texts that were reordered, by node id.
+    """
+
+    folded_nodes: int = 0
+    constant_texts: int = 0
+    constant_chars: int = 0
+    pruned_nodes: int = 0
+    pruned_generations: int = 0
+    pruned_tokens: int = 0
+    behind_nodes: int = 0
+    merged_nodes: int = 0
+    merged_generations: int = 0
+    merged_tokens: int = 0
+    reordered_texts: int = 0
+    last_uses: int = 0
+    path_tokens: int = 0
+    graph_tokens: int = 0
+    fused_requests: int = 0
+    left_out: frozenset[int] = frozenset()
+    aliases: dict[int, int] = field(default_factory=dict)
+    orders: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+
+    def add(self, later: Savings) -> None:
+        """Add the effect on a later part of the same program."""
+        for name in _COUNTS:
+            count = getattr(later, name)
+            if count:
+                setattr(self, name, getattr(self, name) + count)
+        if later.aliases:
+            self.aliases.update(later.aliases)
+        if later.orders:
+            self.orders.update(later.orders)
+
+    def lines(self, passes: Collection[str]) -> list[str]:
+        """One line for each of the passes."""
+        return [f"{name + ':':<8} {self.line(name)}" for name in passes]
+
+    def line(self, name: str) -> str:
+        """The effect of one pass, in words."""
+        match name:
+            case "fold":
+                return (
+                    f"{self.folded_nodes} text nodes joined; {self.constant_texts} constant texts "
+                    f"({self.constant_chars} characters) tokenized once per process"
+                )
+            case "prune":
+                return (
+                    f"{self.pruned_nodes} nodes dropped ({self.pruned_generations} generations, up to "
+                    f"{self.pruned_tokens} tokens); {self.behind_nodes} generations run behind those waited for"
+                )
+            case "merge":
+                return (
+                    f"{self.merged_nodes} nodes merged ({self.merged_generations} generations, up to "
+                    f"{self.merged_tokens} tokens)"
+                )
+            case "reorder":
+                return f"{self.reordered_texts} texts laid out anew, shared pieces first"
+            case "retain":
+                return f"{self.last_uses} last uses known, whose pages are freed first"
+            case "path":
+                return f"longest path about {self.path_tokens} tokens of {self.graph_tokens} in all"
+            case "fuse":
+                return f"{self.fused_requests} requests can keep the sequence of the one before"
+            case _:
+                raise AssertionError(f"{name} is no pass")
+
+
+_COUNTS = (
+    *("folded_nodes", "constant_texts", "constant_chars", "pruned_nodes", "pruned_generations", "pruned_tokens"),
+    *("behind_nodes", "merged_nodes", "merged_generations", "merged_tokens", "reordered_texts", "last_uses"),
+    *("path_tokens", "graph_tokens", "fused_requests"),
+)

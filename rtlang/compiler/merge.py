@@ -1,0 +1,115 @@
+"""Merges nodes that must give the same result: same parent, same content, and no randomness of their own.
+
+Whole subgraphs merge, because the children of merged nodes have the same parent again. A generation merges if it is greedy or has a seed of
+its own; a call of the client's function never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from rtlang.compiler.nodes import changed
+from rtlang.compiler.rewriting import renamed, renamed_block, with_blocks
+from rtlang.contract.graph import (
+    Apply,
+    Block,
+    Generate,
+    Node,
+    Ref,
+    Repeat,
+    RequestGraph,
+    Select,
+    Switch,
+    Text,
+    name_of,
+    parent_of,
+)
+
+Key = tuple[Hashable, ...]
+Known = dict[int | None, "Node | dict[Key, int]"]
+"""The nodes so far by parent: the only one, or the ids of several by key. Most nodes are the only child and need no key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Attributes: aliases, the nodes that were dropped, each with the node that it equals."""
+
+    graph: RequestGraph
+    aliases: Mapping[int, int]
+
+
+def merge(graph: RequestGraph, known: Known | None = None, *, keeps_names: bool = False) -> Merged:
+    """Drop each node that equals an earlier one, and let its dependants refer to that one.
+
+    Args:
+        known: the nodes that were submitted earlier; those of this graph are added.
+        keeps_names: never drop a node with a name.
+    """
+    siblings: Known = {} if known is None else known
+    aliases: dict[int, int] = {}
+    has_blocks = False
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if aliases:
+            node = renamed(node, aliases)
+        if not isinstance(node, _MERGED):
+            if isinstance(node, (Switch, Repeat)):
+                node, has_blocks = _merged_blocks(node), True
+            nodes.append(node)
+            continue
+        parent = -1 if isinstance(node, Apply) else parent_of(node)
+        first = siblings.get(parent)
+        if first is None:
+            siblings[parent] = node
+            nodes.append(node)
+            continue
+        if not isinstance(first, dict):
+            key = _key(first)
+            first = siblings[parent] = {} if key is None else {key: first.node_id}
+        key = _key(node)
+        if (
+            key is None
+            or first.setdefault(key, node.node_id) == node.node_id
+            or (keeps_names and name_of(node) is not None)
+        ):
+            nodes.append(node)
+        else:
+            aliases[node.node_id] = first[key]
+    is_changed = aliases or has_blocks
+    return Merged(RequestGraph(tuple(nodes), graph.inputs, graph.outputs) if is_changed else graph, aliases)
+
+
+_MERGED = (Text, Generate, Select, Apply)
+
+
+def _merged_blocks(node: Switch | Repeat) -> Node:
+    """The node with equal nodes of each block merged; names stay, because a block may run several times or not at all."""
+    if isinstance(node, Repeat):
+        merged = merge(RequestGraph(node.body.nodes), keeps_names=True)
+        body = renamed_block(Block(merged.graph.nodes, node.body.end, node.body.value), merged.aliases)
+        until = node.until
+        if isinstance(until, Ref):
+            until = Ref(merged.aliases.get(until.node_id, until.node_id), until.choice)
+        return changed(node, body=body, until=until)
+
+    def change(block: Block) -> Block:
+        merged = merge(RequestGraph(block.nodes), keeps_names=True)
+        return renamed_block(Block(merged.graph.nodes, block.end, block.value), merged.aliases)
+
+    return with_blocks(node, change)
+
+
+def _key(node: Node) -> Key | None:
+    """Equal for siblings with equal results; None if a node equals no other."""
+    match node:
+        case Text():
+            return ("text", node.parts)
+        case Generate() if node.params.temperature == 0 or node.params.seed is not None:
+            return ("generate", node.params, node.constraint)
+        case Select():
+            return ("select", node.choices, node.method)
+        case Apply():
+            return ("apply", node.function, repr(node.args))  # equal constants may differ: 1, 1.0 and True
+        case _:
+            return None

@@ -1,0 +1,102 @@
+"""Access to nodes that all passes share: copies with changed fields, and estimates of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from rtlang.contract.graph import (
+    Block,
+    Generate,
+    Node,
+    Part,
+    Ref,
+    Repeat,
+    RequestGraph,
+    Select,
+    Switch,
+    Text,
+    all_nodes,
+    blocks_of,
+    parent_of,
+)
+
+CHARS_PER_TOKEN = 4.0
+"""English text in the vocabularies of current models."""
+
+_CONTROL = frozenset((Switch, Repeat))
+_GENERATIONS = frozenset((Generate, Select))
+_NodeT = TypeVar("_NodeT", bound=Any)
+
+
+def flat(nodes: Sequence[Node]) -> Iterable[Node]:
+    """The nodes and those of their blocks, in the order of their ids."""
+    for node in nodes:
+        if type(node) in _CONTROL:
+            return all_nodes(nodes)
+    return nodes
+
+
+def changed(node: _NodeT, **values: Any) -> _NodeT:
+    """A copy of a frozen node with other values. Cheaper than `dataclasses.replace`; nodes check themselves in `validate` only."""
+    kind = type(node)
+    copy = object.__new__(kind)
+    for name in kind.__slots__:
+        object.__setattr__(copy, name, values[name] if name in values else getattr(node, name))
+    return copy
+
+
+def estimated_tokens(node: Node) -> int:
+    """Tokens that a node adds to its sequence at most (a generation) or about (text); a generated value in text counts as 16."""
+    if type(node) is Text:
+        return sum([_part_tokens(part) for part in node.parts])
+    match node:
+        case Generate():
+            return node.params.max_tokens
+        case Select():
+            return int(max(map(len, node.choices)) / CHARS_PER_TOKEN) + 1
+        case Switch() | Repeat():
+            longest = max((_block_tokens(block) for block in blocks_of(node)), default=0)
+            return longest * (node.at_most if isinstance(node, Repeat) else 1)
+        case _:
+            return 0
+
+
+def _block_tokens(block: Block) -> int:
+    """Tokens of the sequence of a block."""
+    lengths: dict[int | None, int] = {}
+    for node in block.nodes:
+        lengths[node.node_id] = lengths.get(parent_of(node), 0) + estimated_tokens(node)
+    return lengths.get(block.end, 0)
+
+
+def generated_tokens(node: Node) -> int:
+    """Tokens that a node may generate, with all iterations of a loop and the longest case of a branch."""
+    if isinstance(node, Generate):
+        return node.params.max_tokens * max(node.params.n, node.params.best_of)
+    blocks = [sum(map(generated_tokens, block.nodes)) for block in blocks_of(node)]
+    return max(blocks, default=0) * (node.at_most if isinstance(node, Repeat) else 1)
+
+
+def is_generation(node: Node) -> bool:
+    """Whether the engine computes this node with the model."""
+    return type(node) in _GENERATIONS
+
+
+def _part_tokens(part: Part) -> int:
+    if type(part) is str:
+        return int(len(part) / CHARS_PER_TOKEN) + 1
+    return 16 if type(part) is Ref else 3
+
+
+def estimated_prompt_tokens(graph: RequestGraph) -> int:
+    """Tokens of the prompts of all generations of a graph, each counted whole, with generations before it at their full length."""
+    lengths: dict[int | None, int] = {None: 0}
+    total = 0
+    for node in graph.nodes:
+        before = lengths.get(parent_of(node), 0)
+        if is_generation(node):
+            total += before * (node.params.n if isinstance(node, Generate) else 1)
+        is_side_branch = isinstance(node, Generate) and node.params.n > 1
+        lengths[node.node_id] = before + (0 if is_side_branch else estimated_tokens(node))
+    return total

@@ -1,0 +1,39 @@
+"""Estimates the longest path behind each node: the engine runs what others wait for before what nobody waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rtlang.compiler.nodes import estimated_tokens
+from rtlang.contract.graph import RequestGraph, dependencies
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Estimated tokens.
+
+    Attributes:
+        behind: by node id, the tokens of the longest path of nodes that depend on the node, itself excluded.
+        longest: of the longest path of the graph.
+        total: of all nodes.
+    """
+
+    behind: dict[int, int]
+    longest: int
+    total: int
+
+
+def paths(graph: RequestGraph) -> Paths:
+    """Estimate the paths of a graph."""
+    behind: dict[int, int] = {}
+    longest = total = 0
+    for node in reversed(graph.nodes):
+        node_id = node.node_id
+        own = estimated_tokens(node)
+        total += own
+        path = behind.setdefault(node_id, 0) + own
+        longest = max(longest, path)
+        for needed in dependencies(node):
+            if behind.get(needed, -1) < path:
+                behind[needed] = path
+    return Paths(behind, longest, total)

@@ -1,0 +1,164 @@
+"""The pipeline of passes over a recorded graph, or over one part of it.
+
+Each pass is a pure function of a graph, in a file of its own, and can be switched off. A program's variables, texts and messages are the
+same with any of them; they differ in what is computed for it, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from rtlang.compiler.context import Context, Savings
+from rtlang.compiler.fold_text import fold_text, is_constant
+from rtlang.compiler.fuse import chains
+from rtlang.compiler.merge import merge
+from rtlang.compiler.nodes import changed, estimated_tokens, generated_tokens, is_generation
+from rtlang.compiler.path import Paths, paths
+from rtlang.compiler.prune import ancestors, prune
+from rtlang.compiler.reorder import layout, reorder
+from rtlang.compiler.retain import last_uses
+from rtlang.compiler.rewriting import with_blocks
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.graph import Block, Marks, Node, Repeat, RequestGraph, Switch, Text, all_nodes
+
+PASSES = ("prune", "reorder", "fold", "merge", "retain", "path", "fuse")
+"""The names of the passes, in the order in which they run."""
+
+Passes = bool | str | Iterable[str]
+"""True for all passes, False for none, or names; `-name` leaves one out of all."""
+
+_ALL = frozenset(PASSES)
+
+
+def chosen_passes(passes: Passes) -> frozenset[str]:
+    """The names of the chosen passes.
+
+    Raises:
+        ParameterError: a name is unknown, or `passes` is of another type.
+    """
+    if passes is True:
+        return _ALL
+    if passes is False:
+        return frozenset()
+    names = (passes,) if isinstance(passes, str) else passes
+    if not isinstance(names, Iterable):
+        raise ParameterError("passes", passes, f"expected true, false or names of {', '.join(PASSES)}")
+    added: set[str] = set()
+    removed: set[str] = set()
+    for name in names:
+        plain = name.removeprefix("-") if isinstance(name, str) else name
+        if plain not in PASSES:
+            raise ParameterError("passes", name, f"expected names of {', '.join(PASSES)}, or one with - before it")
+        (removed if plain != name else added).add(plain)
+    return frozenset((_ALL if removed and not added else added) - removed)
+
+
+def compile_graph(
+    graph: RequestGraph, passes: Collection[str], context: Context | None = None
+) -> tuple[RequestGraph, Savings]:
+    """Run passes over a graph.
+
+    Args:
+        graph: valid nodes; with a context that is open, a part of a program's graph.
+        passes: names, as `chosen_passes` gives them.
+        context: default: the graph is complete and every node is needed.
+    """
+    context = context or Context()
+    savings = Savings()
+    if "prune" in passes and context.needed is not None:
+        graph = _pruned(graph, context, savings)
+    if context.free and "reorder" in passes:
+        savings.orders = layout(graph, context.free, context.share_of)
+        savings.reordered_texts = len(savings.orders)
+        graph = reorder(graph, context.free, context.share_of)
+    num_nodes = len(graph.nodes)
+    graph = fold_text(graph, context.keep, across_roles="fold" in passes)
+    if "fold" in passes:
+        savings.folded_nodes = num_nodes - len(graph.nodes)
+    if "merge" in passes:
+        graph = _merged(graph, context, savings)
+    return _marked(graph, passes, context, savings), savings
+
+
+def _pruned(graph: RequestGraph, context: Context, savings: Savings) -> RequestGraph:
+    assert context.needed is not None
+    kept = prune(graph, {*context.needed, *context.awaited})
+    if kept is not graph:
+        ids = {node.node_id for node in all_nodes(kept.nodes)}
+        dropped = [node for node in all_nodes(graph.nodes) if node.node_id not in ids]
+        savings.left_out = frozenset(node.node_id for node in dropped)
+        if not context.is_open:
+            savings.pruned_nodes = len(dropped)
+            savings.pruned_generations = sum(map(is_generation, dropped))
+            savings.pruned_tokens = sum(map(generated_tokens, dropped))
+    return kept
+
+
+def _merged(graph: RequestGraph, context: Context, savings: Savings) -> RequestGraph:
+    merged = merge(graph, context.known, keeps_names=context.keeps_names)
+    if merged.aliases:
+        savings.aliases = dict(merged.aliases)
+        dropped = [node for node in graph.nodes if node.node_id in merged.aliases]
+        savings.merged_nodes = len(dropped)
+        savings.merged_generations = sum(map(is_generation, dropped))
+        savings.merged_tokens = sum(map(generated_tokens, dropped))
+    return merged.graph
+
+
+def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savings: Savings) -> RequestGraph:
+    """The graph with the marks of all passes that mark."""
+    awaited = context.awaited
+    generations = [node.node_id for node in graph.nodes if is_generation(node)]
+    is_one = (
+        len(generations) == 1 and graph.nodes[-1].node_id == generations[0] and all(map(_is_text, graph.nodes[:-1]))
+    )
+    if not awaited or "prune" not in passes or (is_one and generations[0] in awaited):
+        urgent = None
+    else:
+        urgent = ancestors(graph.nodes, awaited)
+    last = last_uses(graph, is_open=context.is_open, ended=context.ended) if "retain" in passes else ()
+    found = None
+    if "path" in passes:
+        found = _path_of_one(graph, generations[0]) if is_one else paths(graph)
+    continued = chains(graph) if "fuse" in passes and not is_one else ()
+    marks_constants = "fold" in passes
+    savings.last_uses, savings.fused_requests = len(last), len(continued)
+    if found is not None:
+        savings.path_tokens, savings.graph_tokens = found.longest, found.total
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        node_id = node.node_id
+        if type(node) is Text:
+            if marks_constants and is_constant(node):
+                savings.constant_texts += 1
+                savings.constant_chars += sum(len(part) for part in node.parts if type(part) is str)
+                node = changed(node, marks=_CONSTANT)
+        elif is_generation(node):
+            is_urgent = urgent is None or node_id in urgent
+            savings.behind_nodes += not is_urgent
+            behind, total = (0, 0) if found is None else (found.behind[node_id], found.total)
+            marks = Marks(behind, total, node_id in last, False, is_urgent, node_id in continued)
+            node = changed(node, marks=marks)
+        elif isinstance(node, (Switch, Repeat)):
+            node = with_blocks(node, lambda block: _marked_block(block, passes))
+        nodes.append(node)
+    return RequestGraph(tuple(nodes), graph.inputs, graph.outputs)
+
+
+def _marked_block(block: Block, passes: Collection[str]) -> Block:
+    """The block with marks. It may run several times and its end may be continued, so nothing in it is known to be a last use."""
+    graph = _marked(RequestGraph(block.nodes), passes, Context(is_open=True), Savings())
+    return Block(graph.nodes, block.end, block.value)
+
+
+def _path_of_one(graph: RequestGraph, node_id: int) -> Paths:
+    """`paths` of texts and one generation at their end, as most parts between graph breaks are."""
+    total = sum(map(estimated_tokens, graph.nodes))
+    return Paths({node_id: 0}, total, total)
+
+
+def _is_text(node: Node) -> bool:
+    return type(node) is Text
+
+
+_CONSTANT = Marks(is_constant=True)

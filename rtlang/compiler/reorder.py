@@ -1,0 +1,62 @@
+"""Lays out texts whose order is free, so that the pieces that most instances share come first.
+
+Only what comes before the first difference can be shared in the cache. The pieces of one text are ordered by the share of the instances
+that contain them: the siblings that continue the same node, and the other runs of a batch. Pieces with equal shares keep their order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from rtlang.compiler.context import Pieces, ShareOf
+from rtlang.compiler.nodes import changed
+from rtlang.contract.graph import Part, RequestGraph, Text
+
+
+def reorder(graph: RequestGraph, free: Mapping[int, Pieces], share_of: ShareOf | None = None) -> RequestGraph:
+    """Order the pieces of each text in `free`.
+
+    Args:
+        free: the pieces of texts of this graph, as written, by node id. The rest of such a text (the marks of its message) stays in place.
+        share_of: the share of the instances of a batch that contain a piece, from 0 to 1.
+    """
+    orders = layout(graph, free, share_of)
+    if not orders:
+        return graph
+    nodes = tuple(changed(node, parts=orders[node.node_id]) if node.node_id in orders else node for node in graph.nodes)
+    return RequestGraph(nodes, graph.inputs, graph.outputs)
+
+
+def layout(
+    graph: RequestGraph, free: Mapping[int, Pieces], share_of: ShareOf | None = None
+) -> dict[int, tuple[Part, ...]]:
+    """The parts of each text of `reorder` whose pieces change places."""
+    counts: dict[int | None, Counter[tuple[Part, ...]]] = {}
+    texts = [node for node in graph.nodes if isinstance(node, Text) and node.node_id in free]
+    for node in texts:
+        counts.setdefault(node.parent, Counter()).update(set(free[node.node_id]))
+    orders: dict[int, tuple[Part, ...]] = {}
+    for node in texts:
+        pieces, siblings = free[node.node_id], counts[node.parent]
+
+        def share(piece: tuple[Part, ...], siblings: Counter[tuple[Part, ...]] = siblings) -> tuple[float, int]:
+            return (0.0 if share_of is None else -share_of(piece), -siblings[piece])
+
+        ordered = sorted(pieces, key=share)
+        if tuple(ordered) == pieces:
+            continue
+        written = tuple(part for piece in pieces for part in piece)
+        start = _position(node.parts, written)
+        parts = tuple(part for piece in ordered for part in piece)
+        orders[node.node_id] = (*node.parts[:start], *parts, *node.parts[start + len(written) :])
+    return orders
+
+
+def _position(parts: tuple[Part, ...], written: tuple[Part, ...]) -> int:
+    for start in range(len(parts) - len(written) + 1):
+        if parts[start : start + len(written)] == written:
+            return start
+    raise AssertionError(
+        "the pieces of a text with a free order are its parts, in the order in which they were written"
+    )

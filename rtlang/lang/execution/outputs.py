@@ -1,0 +1,101 @@
+"""Finds the nodes that are read once a body has ended: its outputs.
+
+By default everything that a result can show is an output: each named generation, the returned value, the variables, and the sequences of
+the program and of its forks. With `outputs=` only the variables with these names and the returned value are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph import Generate, Select, choices_of, parent_of
+from rtlang.lang.recording import Recording
+from rtlang.lang.state import State
+from rtlang.lang.values import Value, needs_of
+from rtlang.lang.variables import Entry, Generated, Plain
+
+
+def needed_nodes(state: State, returned: object, outputs: Collection[str] | None) -> set[int] | None:
+    """Ids of the nodes that are read after the body; None if all are.
+
+    Raises:
+        TraceError: `outputs` has a name that is no variable.
+    """
+    recording = state._recording
+    if outputs is None:
+        if not recording.has_unnamed:
+            return None
+        needed = {node.node_id for node in _generations(recording) if node.name is not None}
+        heads = [state._sequence.head, *(each.head for each in recording.fork_sequences)]
+        needed.update(head for head in heads if head is not None)
+        needed.update(_needs([*state._variables.values(), returned], set()))
+        return needed | _side_branches(recording, needed)
+    needed = set(_needs(returned, set()))
+    names: dict[str, None] = dict.fromkeys(state._variables)
+    for node in _generations(recording):
+        if node.name is not None:
+            names[node.name] = None
+            if node.name in outputs:
+                needed.add(node.node_id)
+    for name in outputs:
+        if name in state._variables:
+            needed.update(_needs(state._variables[name], set()))
+        elif name not in names:
+            raise TraceError(
+                f"outputs: variable {name!r} does not exist; existing variables: {', '.join(names) or 'none'}"
+            )
+    return needed
+
+
+def _generations(recording: Recording) -> Iterator[Generate | Select]:
+    for node in recording.nodes.values():
+        if isinstance(node, (Generate, Select)):
+            yield node
+
+
+def _side_branches(recording: Recording, needed: set[int]) -> set[int]:
+    """Generations with n > 1 beside a needed sequence: they are read by position."""
+    seen: set[int] = set()
+    for start in needed:
+        node_id: int | None = start
+        while node_id is not None and node_id not in seen:
+            seen.add(node_id)
+            node_id = parent_of(recording.nodes[node_id])
+    return {
+        node.node_id
+        for node in _generations(recording)
+        if choices_of(node) > 1 and (node.parent is None or node.parent in seen)
+    }
+
+
+def _needs(item: Any, seen: set[int]) -> Iterator[int]:
+    """The nodes that the values in an object need; looks into containers, dataclasses and objects with attributes, each once."""
+    todo: list[Any] = [item]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, Value):
+            yield from needs_of(each)
+            continue
+        if each is None or isinstance(each, (str, bytes, int, float, type)) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        match each:
+            case State():
+                if each._sequence.head is not None:
+                    yield each._sequence.head
+                todo.extend(each._visible().values())
+            case Entry() | Generated():
+                todo.extend((each.value, each.text))
+            case Plain():
+                todo.append(each.value)
+            case dict():
+                todo.extend((*each.keys(), *each.values()))
+            case list() | tuple() | set() | frozenset():
+                todo.extend(each)
+            case _ if is_dataclass(each):
+                todo.extend(getattr(each, field.name, None) for field in fields(each))
+            case _:
+                todo.extend(getattr(each, "__dict__", {}).values())

@@ -1,0 +1,86 @@
+"""A typed value while its text grows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtlang.lang.partials.growing_json import GrowingJson, Kind, Path, Place
+from rtlang.lang.partials.shapes import PLAIN, Shape
+
+
+class PartialObject:
+    """The value of a JSON text so far. Pushing a chunk costs time proportional to the chunk; parsing happens when values are read."""
+
+    def __init__(self, shape: Shape = PLAIN) -> None:
+        self.text = GrowingJson()
+        self._shape = shape
+
+    def push(self, chunk: str) -> tuple[tuple[Place, ...], Place | None, str]:
+        """Read more text: the values that became final and are known before the whole is, the string that grows, and its new text."""
+        places, added = self.text.push(chunk)
+        return self._known(places), self.text.growing, added
+
+    def finish(self) -> tuple[Place, ...]:
+        """Say that the text has ended; returns as `push` what this makes final."""
+        return self._known(self.text.finish())
+
+    def value_at(self, place: Place) -> Any:
+        """The typed value of a final place.
+
+        Raises:
+            ValueError: the text is invalid for its type.
+        """
+        shape = self._shape_at(place)
+        if shape is None or place.end is None:
+            raise ValueError(f"{place.path} is not final")
+        return shape.parse(self.text.text(place.start, place.end))
+
+    def snapshot(self, length: int) -> Any:
+        """The value of the first `length` characters: final values have their types, open objects and arrays are dicts and lists, the
+        string that grows is its text so far, and what has only begun is left out. None if nothing has begun."""
+        text = self.text
+        if length != text.length:
+            text = GrowingJson()
+            text.push(self.text.text(0, length))
+        return None if text.root is None else _so_far(text, text.root, self._shape)[0]
+
+    def _known(self, places: list[Place]) -> tuple[Place, ...]:
+        return tuple(place for place in places if self._shape_at(place) is not None)
+
+    def _shape_at(self, place: Place) -> Shape | None:
+        steps: list[tuple[Kind, str | int]] = []
+        at = place
+        while at.parent is not None:
+            steps.append((at.parent.kind, at.path[-1]))
+            at = at.parent
+        shape: Shape | None = self._shape
+        for kind, step in reversed(steps):
+            shape = None if shape is None else shape.inside(kind, step)
+        return shape
+
+
+def _so_far(text: GrowingJson, place: Place, shape: Shape | None) -> tuple[Any, bool]:
+    """The value of a place, and whether there is one."""
+    if place.end is not None and shape is not None:
+        try:
+            return shape.parse(text.text(place.start, place.end)), True
+        except ValueError:
+            return None, False
+    match place.kind:
+        case Kind.STRING:
+            return "".join(place.pieces), True
+        case Kind.OBJECT | Kind.ARRAY:
+            found = {
+                step: value
+                for step, child in place.children.items()
+                for value, exists in [_so_far(text, child, None if shape is None else shape.inside(place.kind, step))]
+                if exists
+            }
+            return (found if place.kind is Kind.OBJECT else list(found.values())), True
+        case _ if place.end is not None:
+            return PLAIN.parse(text.text(place.start, place.end)), True
+        case _:
+            return None, False
+
+
+__all__ = ["PartialObject", "Path", "Place"]

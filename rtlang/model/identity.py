@@ -1,0 +1,44 @@
+"""A digest of what determines the outputs of a loaded model."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.model.loading.loader import model_directory
+
+_SAMPLE_BYTES = 1 << 16
+_SUFFIXES = (".json", ".jinja", ".safetensors", ".model", ".txt")
+
+
+def model_identity(config: RuntimeConfig) -> str:
+    """The name of the model and a digest of its files and number formats.
+
+    Of files with weights the size, the first and the last bytes count, so that the digest of a large model takes milliseconds.
+    """
+    directory = model_directory(config.model)
+    found = hashlib.sha256(repr((config.dtype, config.kv_dtype, config.decoder, config.device)).encode())
+    if config.weights == "dummy":
+        found.update(repr(config.weights_seed).encode())
+    for path in sorted(directory.iterdir()):
+        if (
+            path.suffix not in _SUFFIXES
+            or not path.is_file()
+            or (path.suffix == ".safetensors" and config.weights == "dummy")
+        ):
+            continue
+        found.update(f"\0{path.name}\0{path.stat().st_size}\0".encode())
+        _add_sample(found, path)
+    return f"{Path(config.model).name}@{found.hexdigest()[:24]}"
+
+
+def _add_sample(digest: hashlib._Hash, path: Path) -> None:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if path.suffix != ".safetensors":
+            digest.update(file.read())
+            return
+        digest.update(file.read(_SAMPLE_BYTES))
+        file.seek(max(0, size - _SAMPLE_BYTES))
+        digest.update(file.read(_SAMPLE_BYTES))

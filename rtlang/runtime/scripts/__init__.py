@@ -1,0 +1,1 @@
+"""Graphs that run without a model."""

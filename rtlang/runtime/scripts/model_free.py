@@ -1,0 +1,251 @@
+"""A runtime without a model: graphs run as on `Runtime`, but a function ends the generations.
+
+Sequences, values, branches, failures and deadlines are those of the same code. Text counts one token per character, and chat messages have
+the plain framing. It needs no torch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from rtlang.contract.errors import AbortedError, EngineDeadError, GraphError
+from rtlang.contract.events import GraphFailed
+from rtlang.contract.graph import Generate, Node, RequestGraph, Select, Text
+from rtlang.contract.known import Known, KnownOutcome
+from rtlang.contract.params import check_run_options
+from rtlang.contract.target import Listener, checked_answer
+from rtlang.model.text.chat import ChatFraming
+from rtlang.model.text.constant_texts import ConstantTexts
+from rtlang.runtime.admission import Admission, Share
+from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
+from rtlang.runtime.loop import EngineLoop
+from rtlang.runtime.seeds import new_run_seed
+from rtlang.runtime.token_sequence import TokenSequence
+
+MAX_MODEL_LEN = 1 << 30
+
+
+class CharacterTokenizer:
+    """One token per character."""
+
+    vocab_size = 0x110000
+    longest_token = 1
+    tool_format: str | None = None
+    special_token_ids: frozenset[int] = frozenset()
+
+    def __init__(self) -> None:
+        self.chat = ChatFraming(self, None, {})
+        self.constant_texts = ConstantTexts(self)
+
+    def start_ids(self) -> list[int]:
+        """None: sequences have no start token."""
+        return []
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """None, so no token is ever taken back: tokens of recorded outcomes are those of another tokenizer."""
+        return b""
+
+    def encode(self, text: str, *, is_start: bool, allow_special: bool = False) -> list[int]:
+        """The code points."""
+        return [ord(each) for each in text]
+
+
+class _NoEngine:
+    """The place of the engine; nothing ever runs on it."""
+
+    has_work = False
+
+
+class _NoRunner(NamedTuple):
+    tokenizer: CharacterTokenizer
+    max_model_len: int
+
+
+class AskedNode(NamedTuple):
+    """A node that starts.
+
+    Attributes:
+        graph_id: the graph that it belongs to.
+        prompt: the text before it.
+        end: ends the node with an outcome; called once, on any thread.
+        later: calls a function after so many seconds, on the runtime's thread.
+    """
+
+    graph_id: int
+    node: Text | Generate | Select
+    sequence: TokenSequence
+    end: Callable[[KnownOutcome], None]
+    later: Callable[[float, Callable[[], None]], None]
+
+    @property
+    def prompt(self) -> str:
+        return "".join(map(chr, self.sequence.token_ids))
+
+
+class ModelFreeRuntime:
+    """A `Target` that asks `answer` for each node that starts. Thread-safe; a context manager.
+
+    Args:
+        answer: called on the runtime's thread with each text, generation and select that starts. Returns whether it ends the node; it may
+            do so later. It must end every generation and select.
+    """
+
+    tool_format: str | None = None
+
+    def __init__(self, answer: Callable[[AskedNode], bool]) -> None:
+        self._answer = answer
+        self._runner: Any = _NoRunner(CharacterTokenizer(), MAX_MODEL_LEN)
+        self._graph_ids = itertools.count(1)
+        self._graphs: dict[int, GraphRun] = {}  # on the runtime's thread only
+        self._admission = Admission(1 << 40)
+        self._is_closed = False
+        engine: Any = _NoEngine()
+        self._loop = EngineLoop(lambda wake: engine, lambda: None, self._end)
+        self._loop.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def is_alive(self) -> bool:
+        """See `Target.is_alive`."""
+        return not self._is_closed
+
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        is_open: bool = False,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        seed: int | None = None,
+        known: Known | None = None,
+    ) -> ModelFreeRun:
+        """See `ResumableTarget.submit`."""
+        graph.validate()
+        given = dict(inputs or {})
+        if given.keys() != set(graph.inputs) or not all(isinstance(each, str) for each in given.values()):
+            raise GraphError(None, "inputs", f"expected one text for each of {', '.join(graph.inputs) or 'no inputs'}")
+        check_run_options(priority, deadline_s, seed)
+        if self._is_closed:
+            raise EngineDeadError("the runtime was closed")
+        share = Share(self._admission)
+        share.add(graph.nodes)
+        graph_id = next(self._graph_ids)
+
+        def answer(
+            node: Text | Generate | Select, before: TokenSequence, conclude: Callable[[KnownOutcome], None]
+        ) -> bool:
+            def end(outcome: KnownOutcome) -> None:
+                if self._loop.is_current_thread:
+                    conclude(outcome)
+                else:
+                    self._loop.post(lambda: conclude(outcome))
+
+            return self._answer(AskedNode(graph_id, node, before, end, self._later))
+
+        def begin() -> None:
+            if self._is_closed:
+                share.close()
+                notify(listener, GraphFailed(graph_id, AbortedError("the runtime was closed")))
+                return
+            no_checker: Any = None
+            run = self._graphs[graph_id] = GraphRun(
+                graph_id,
+                listener,
+                share,
+                RunOptions(
+                    given,
+                    is_open,
+                    priority,
+                    deadline_s,
+                    new_run_seed() if seed is None else seed,
+                    dict(known or {}),
+                    answer,
+                    outputs=graph.outputs,
+                ),
+                loop=self._loop,
+                runner=self._runner,
+                checker=no_checker,
+                is_broken=lambda: False,
+                on_end=self._forget,
+            )
+            run.add_nodes(graph.nodes)
+
+        self._loop.post(begin)
+        return ModelFreeRun(self, graph_id, graph.nodes, share)
+
+    def close(self) -> None:
+        """End all graphs with AbortedError. Idempotent."""
+        self._is_closed = True
+        self._loop.stop()
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        self._loop.call_at(self._loop.clock() + seconds, act)
+
+    def _act(self, graph_id: int, act: Callable[[GraphRun], None]) -> None:
+        def command() -> None:
+            run = self._graphs.get(graph_id)
+            if run is not None:
+                act(run)
+
+        self._loop.post(command)
+
+    def _forget(self, graph_id: int) -> None:
+        self._graphs.pop(graph_id, None)
+
+    def _end(self, cause: BaseException | None) -> None:
+        for run in list(self._graphs.values()):
+            run.fail(AbortedError("the runtime was closed"))
+
+
+class ModelFreeRun:
+    """The caller's handle of a graph; see `rtlang.contract.target.GraphRun`."""
+
+    def __init__(self, runtime: ModelFreeRuntime, graph_id: int, nodes: Sequence[Node], share: Share) -> None:
+        self._runtime, self._graph_id, self._share = runtime, graph_id, share
+        self._nodes = {node.node_id: node for node in nodes}
+        self._is_closed = False
+
+    @property
+    def graph_id(self) -> int:
+        return self._graph_id
+
+    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
+        if self._is_closed:
+            raise GraphError(None, "nodes", "the graph is closed")
+        RequestGraph(tuple(nodes)).validate(self._nodes)
+        self._share.add(nodes)
+        self._nodes.update((node.node_id, node) for node in nodes)
+        self._runtime._act(self._graph_id, lambda run: run.add_nodes(nodes, known))
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        checked_answer(value)
+        self._try(lambda run: run.resolve(node_id, value))
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        self._try(lambda run: run.reject(node_id, code, message))
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._try(GraphRun.close)
+
+    def cancel(self) -> None:
+        self._is_closed = True
+        self._try(GraphRun.cancel)
+
+    def _try(self, act: Callable[[GraphRun], None]) -> None:
+        try:
+            self._runtime._act(self._graph_id, act)
+        except EngineDeadError:  # the final event was already sent
+            return

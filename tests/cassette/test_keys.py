@@ -1,0 +1,78 @@
+"""Keys change with everything that an outcome depends on, and with nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rtlang.cassette.keys import Keys, graph_digest
+from rtlang.contract.graph import Arg, Call, Decide, Generate, Marks, Node, Ref, RequestGraph, Select, Text
+from rtlang.contract.params import SamplingParams
+
+GREEDY = SamplingParams()
+SAMPLED = SamplingParams(temperature=1.0)
+
+
+def key_of(*nodes: Node, inputs: dict[str, str] | None = None, seed: int = 1) -> bytes | None:
+    """The key of the last node."""
+    return Keys(inputs or {}, seed).add(nodes).get(nodes[-1].node_id)
+
+
+TEXT = Text(0, None, ("a",))
+NODE = Generate(1, 0, "x", GREEDY)
+
+
+def test_names_hints_and_ids_do_not_count() -> None:
+    expected = key_of(TEXT, NODE)
+    assert key_of(TEXT, replace(NODE, name="y", marks=Marks(remaining_tokens=7))) == expected
+    assert key_of(replace(TEXT, node_id=5), Generate(9, 5, "x", GREEDY)) == expected
+    assert key_of(TEXT, NODE, seed=2) == expected
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (Text(0, None, ("b",)), NODE),
+        (Text(0, None, ("a", "")), Text(1, 0, ("b",)), Generate(2, 1, "x", GREEDY)),
+        (TEXT, Generate(1, 0, "x", SamplingParams(max_tokens=3))),
+        (TEXT, Generate(1, 0, "x", SamplingParams(seed=4))),
+        (TEXT, Generate(1, None, "x", GREEDY)),
+        (TEXT, Select(1, 0, "x", ("a", "b"))),
+    ],
+)
+def test_what_is_asked_counts(nodes: tuple[Node, ...]) -> None:
+    assert key_of(*nodes) not in (key_of(TEXT, NODE), None)
+
+
+def test_a_sampled_node_depends_on_the_seed_of_its_run_and_its_id() -> None:
+    node = Generate(1, 0, "x", SAMPLED)
+    keys = {key_of(TEXT, node), key_of(TEXT, node, seed=2), key_of(TEXT, replace(node, node_id=2))}
+    assert len(keys) == 3
+    fixed = Generate(1, 0, "x", SamplingParams(temperature=1.0, seed=3))
+    assert key_of(TEXT, fixed) == key_of(TEXT, replace(fixed, node_id=2), seed=2)
+
+
+def test_what_a_node_builds_on_counts() -> None:
+    def behind(params: SamplingParams, seed: int) -> bytes | None:
+        return key_of(
+            TEXT, Generate(1, 0, "x", params), Text(2, None, (Ref(1),)), Generate(3, 2, "y", GREEDY), seed=seed
+        )
+
+    assert behind(GREEDY, 1) == behind(GREEDY, 2)
+    assert len({behind(GREEDY, 1), behind(SAMPLED, 1), behind(SAMPLED, 2)}) == 3
+
+
+def test_inputs_count() -> None:
+    nodes = (Text(0, None, (Arg("q"),)), NODE)
+    assert key_of(*nodes, inputs={"q": "a"}) != key_of(*nodes, inputs={"q": "b"})
+    graph = RequestGraph(nodes, ("q",))
+    assert graph_digest(graph, {"q": "a"}) != graph_digest(graph, {"q": "b"})
+
+
+def test_what_follows_from_nothing_recorded_has_no_key() -> None:
+    first = Decide(2, "first", (Ref(1), Ref(1)))
+    assert key_of(TEXT, NODE, first, Text(3, None, (Ref(2),)), Generate(4, 3, "y", GREEDY)) is None
+    call = (Call(0, "f", ()), Text(1, None, (Ref(0),)), Generate(2, 1, "y", GREEDY))
+    assert Keys({}, 1, has_calls=False).add(call).get(2) is None
+    assert Keys({}, 1).add(call).get(2) is not None

@@ -1,0 +1,141 @@
+"""The pipeline: its switches, and that no pass changes what a program sees."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import rtlang as rt
+from rtlang.compiler.context import Context
+from rtlang.compiler.pipeline import PASSES, chosen_passes, compile_graph
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.graph import Generate, Ref, RequestGraph, Select, Text
+from rtlang.contract.params import SamplingParams
+from tests.support.fake_target import Call, FakeTarget
+from tests.support.program_oracle import programs, record
+
+SWITCHES: list[Any] = [True, False, *([f"-{name}"] for name in PASSES), *([name] for name in PASSES)]
+
+
+def of_prompt(call: Call) -> str:
+    """Texts as of a greedy model: a function of the sequence alone."""
+    if isinstance(call.node, Select):
+        return call.node.choices[len(call.prompt) % len(call.node.choices)]
+    return f"<{hashlib.sha256(f'{call.prompt}{call.choice}'.encode()).hexdigest()[:2]}>"
+
+
+@rt.program
+def random_program(s: Any, operations: tuple[Any, ...]) -> Any:
+    record(operations, s)
+    return s.messages()
+
+
+def seen(result: rt.Result[Any]) -> Any:
+    """All that a program and its caller see."""
+    return (
+        result.names,
+        {name: result.text(name) for name in result.names},
+        {name: result[name] for name in result.names},
+        result.value,
+        result.messages,
+    )
+
+
+@given(programs(breaks=True, max_leaves=20))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_pass_changes_what_a_program_sees(operations: tuple[Any, ...]) -> None:
+    with FakeTarget(of_prompt) as target:
+        plain = seen(random_program.run(operations, runtime=target, passes=False))
+        for passes in SWITCHES:
+            assert seen(random_program.run(operations, runtime=target, passes=passes)) == plain, passes
+
+
+@given(programs(breaks=True, max_leaves=20))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_streams_tell_the_same_texts_with_and_without_passes(operations: tuple[Any, ...]) -> None:
+    def streamed(passes: Any) -> dict[tuple[int, int], str]:
+        texts: dict[tuple[int, int], str] = {}
+        with random_program.stream(operations, runtime=target, passes=passes) as stream:
+            for event in stream:
+                if isinstance(event, rt.TextEvent):
+                    key = (event.node_id, event.choice)
+                    texts[key] = texts.get(key, "") + event.text
+        return texts
+
+    with FakeTarget(of_prompt) as target:
+        assert streamed("-prune") == streamed(False)
+
+
+@pytest.mark.parametrize(
+    ("given_passes", "chosen"),
+    [
+        (True, set(PASSES)),
+        (False, set()),
+        ("merge", {"merge"}),
+        ("-merge", set(PASSES) - {"merge"}),
+        (["merge", "fold"], {"merge", "fold"}),
+        (("-merge", "-fold"), set(PASSES) - {"merge", "fold"}),
+        (["merge", "-merge"], set()),
+        ([], set()),
+    ],
+)
+def test_passes_are_chosen_by_name(given_passes: Any, chosen: set[str]) -> None:
+    assert chosen_passes(given_passes) == chosen
+
+
+@pytest.mark.parametrize("wrong", ["inline", ["fold", "inline"], [3], 7, None, "--merge"])
+def test_an_unknown_pass_is_refused(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match="fold") as caught:
+        chosen_passes(wrong)
+    assert caught.value.field == "passes"
+
+
+def test_every_pass_leaves_its_count() -> None:
+    params = SamplingParams(max_tokens=10)
+    nodes = (
+        Text(0, None, ("a",)),
+        Text(1, 0, ("b",)),
+        Generate(2, 1, "x", params),
+        Generate(3, 1, "y", params),
+        Generate(4, 1, None, SamplingParams(max_tokens=7, temperature=1.0)),
+        Text(5, 2, ("c", Ref(3))),
+        Generate(6, 5, "z", params),
+    )
+    graph, savings = compile_graph(RequestGraph(nodes), PASSES, Context(needed={2, 3, 6}))
+    assert [node.node_id for node in graph.nodes] == [1, 2, 5, 6]
+    assert graph.nodes[2] == Text(5, 2, ("c", Ref(2)))
+    assert savings.aliases == {3: 2}
+    assert (savings.folded_nodes, savings.constant_texts, savings.constant_chars) == (1, 1, 2)
+    assert (savings.pruned_nodes, savings.pruned_generations, savings.pruned_tokens) == (1, 1, 7)
+    assert (savings.merged_nodes, savings.merged_generations, savings.merged_tokens) == (1, 1, 10)
+    assert (savings.last_uses, savings.fused_requests) == (1, 1)
+    marks = {node.node_id: node.marks for node in graph.nodes}
+    assert marks[1].is_constant
+    assert not marks[5].is_constant
+    assert (marks[2].is_last_use, marks[6].is_last_use) == (False, True)
+    assert (marks[2].is_continued, marks[6].is_continued) == (True, False)
+    assert marks[2].remaining_tokens > marks[6].remaining_tokens == 0
+
+
+def test_without_passes_a_graph_keeps_its_nodes() -> None:
+    nodes = (Generate(0, None, "x", SamplingParams()), Generate(1, None, "y", SamplingParams()))
+    graph, savings = compile_graph(RequestGraph(nodes, ("input",)), ())
+    assert graph == RequestGraph(nodes, ("input",))
+    assert savings.aliases == {}
+    assert all(node.marks.graph_tokens == 0 for node in graph.nodes)
+
+
+def test_a_graph_ahead_of_time_keeps_every_name() -> None:
+    @rt.program
+    def twice(s: Any) -> None:
+        left, right = s.fork(2)
+        left += "a" + rt.gen("x")
+        right += "a" + rt.gen("y")
+        third = s.copy()
+        third += "a" + rt.gen()
+
+    names = [node.name for node in twice.graph().nodes if isinstance(node, Generate)]
+    assert names == ["x", "y"]

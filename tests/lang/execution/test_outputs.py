@@ -1,0 +1,47 @@
+"""Outputs: what is read after a body, found in what it returns and keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import rtlang as rt
+from rtlang.lang.execution.outputs import needed_nodes
+from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.state import State
+
+
+@dataclass
+class Pair:
+    left: Any
+    right: Any = None
+
+
+class Holder:
+    def __init__(self, item: Any) -> None:
+        self.item, self.itself = item, self
+
+
+def state_of(*names: str) -> State:
+    state = State(Recording(AheadOfTime(False)))
+    for name in names:
+        side = state.copy()
+        side += "a" + rt.gen(name)
+        state.set(f"{name} value", side[name])
+    return state
+
+
+def test_values_are_found_wherever_they_are() -> None:
+    for wrap in (lambda v: v, lambda v: [1, (v,)], lambda v: {"a": {v.__class__: v}}, Pair, lambda v: Holder([v])):
+        state = state_of("x", "y")
+        wanted = next(n for n, node in state._recording.nodes.items() if getattr(node, "name", None) == "x")
+        assert needed_nodes(state, wrap(state["x value"]), ()) == {wanted}
+
+
+def test_a_program_with_names_only_needs_everything() -> None:
+    assert needed_nodes(state_of("x"), None, None) is None
+
+
+def test_variables_are_outputs_by_name() -> None:
+    state = state_of("x", "y")
+    assert needed_nodes(state, None, ["y value"]) == needed_nodes(state, None, ["y"])

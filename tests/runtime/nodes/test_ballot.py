@@ -1,0 +1,102 @@
+"""A decision comes as early as it is certain, and is the same in whatever order the operands come."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from random import Random
+from typing import Any
+
+from rtlang.contract.graph import Const, Decide
+from rtlang.runtime.nodes.ballot import Ballot
+
+
+def vote(count: int, need: int | None = None) -> Decide:
+    return Decide(0, "vote", (Const(None),) * count, need)
+
+
+def plurality(values: list[str]) -> str:
+    """The most frequent value, the earliest at a tie."""
+    votes = Counter(values)
+    return max(votes, key=lambda value: (votes[value], -values.index(value)))
+
+
+def test_a_vote_is_decided_exactly_when_no_completion_of_it_changes_the_value() -> None:
+    random = Random(1)
+    num_early = 0
+    for _ in range(300):
+        count = random.randint(1, 6)
+        values = [random.choice("abc") for _ in range(count)]
+        order = random.sample(range(count), count)
+        ballot = Ballot(vote(count))
+        known: dict[int, str] = {}
+        for index in order:
+            ballot.know(index, values[index])
+            known[index] = values[index]
+            missing = [other for other in range(count) if other not in known]
+            outcomes = set()
+            for rest in itertools.product("abcz", repeat=len(missing)):
+                whole = {**known, **dict(zip(missing, rest, strict=True))}
+                outcomes.add(plurality([whole[each] for each in range(count)]))
+            winner = ballot.winner()
+            assert (winner is not None) == (len(outcomes) == 1), (values, order, known)
+            if winner is not None:
+                assert {values[winner]} == outcomes
+                num_early += bool(missing)
+                break
+    assert num_early > 50
+
+
+def test_needed_votes_decide_at_once() -> None:
+    ballot = Ballot(vote(9, need=2))
+    ballot.know(8, "x")
+    assert ballot.winner() is None
+    ballot.know(3, "x")
+    assert ballot.winner() == 3
+
+
+def test_equal_numbers_of_other_types_are_other_values() -> None:
+    ballot = Ballot(vote(3))
+    for index, value in enumerate((1, True, True)):
+        ballot.know(index, value)
+    assert ballot.value(ballot.winner() or 0) is True
+
+
+def test_failed_operands_do_not_vote() -> None:
+    ballot = Ballot(vote(3))
+    ballot.know(0, "a")
+    ballot.lose(1)
+    ballot.lose(2)
+    assert ballot.winner() == 0
+    ballot.lose(0)
+    assert ballot.is_lost
+
+
+def test_the_first_known_operand_wins() -> None:
+    ballot = Ballot(Decide(0, "first", (Const(0), Const(1))))
+    assert ballot.winner() is None
+    ballot.know(1, "later in the list")
+    ballot.know(0, "too late")
+    assert ballot.winner() == 1
+
+
+def test_the_best_needs_all_numbers_and_its_own_value() -> None:
+    operands: Any = (Const(0), Const(1), Const(2))
+    ballot = Ballot(Decide(0, "best", operands, None, operands))
+    for index, number in enumerate((1, 5, 5)):
+        assert ballot.winner() is None
+        ballot.rate(index, number)
+    ballot.know(2, "c")
+    assert ballot.winner() is None
+    ballot.know(1, "b")
+    assert ballot.winner() == 1
+
+
+def test_a_better_operand_that_failed_is_out() -> None:
+    operands: Any = (Const(0), Const(1))
+    ballot = Ballot(Decide(0, "best", operands, None, operands))
+    ballot.rate(0, 1)
+    ballot.rate(1, 2)
+    ballot.know(0, "a")
+    ballot.lose(1)
+    assert ballot.winner() == 0

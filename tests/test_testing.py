@@ -1,0 +1,178 @@
+"""Programs run against scripts: answers, defaults, failures and what the script saw."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from typing import Any, Literal
+
+import jsonschema
+import pytest
+
+import rtlang as rt
+from rtlang.testing import ScriptedRuntime
+
+
+@rt.program
+def agent(s: Any, question: str) -> Any:
+    s += rt.user(question)
+    s += rt.assistant(rt.gen("plan", max_tokens=60))
+    s += rt.select("tool", ["search", "none"])
+    if s["tool"] == "search":
+        for number in range(2):
+            with s.scope(f"round{number}"):
+                s += rt.gen("step", type=Literal["go", "stop"], max_tokens=4)
+    forks = s.fork(2)
+    for number, fork in enumerate(forks):
+        fork += f" {number}:"
+        fork += rt.gen("tip", max_tokens=20)
+    forks.join()
+    return s["tip"]
+
+
+def test_answers_by_name_reach_the_program_and_the_prompts_are_seen() -> None:
+    script = {"plan": lambda prompt: prompt.upper(), "tool": "search", "step": ["go", "stop"], "tip": ["a", "b"]}
+    with ScriptedRuntime(script) as runtime:
+        result = agent.run("Why?", runtime=runtime)
+        assert result["plan"] == "USER: WHY?\nASSISTANT: "
+        assert (result["round0.step"], result["round1.step"]) == ("go", "stop")
+        assert sorted(result.value) == ["a", "b"]
+        assert "searchgostop" in runtime.prompts("tip")[0]
+        assert runtime.prompts("plan") == ["User: Why?\nAssistant: "]
+        assert runtime.count("step") == 2
+        assert runtime.prompts("tip")[0].endswith((" 0:", " 1:"))
+        assert [request.name for request in runtime.requests][:2] == ["plan", "tool"]
+        assert not result.meta("plan").is_replayed
+        assert result.meta("tool").probabilities["search"] > 0.5  # type: ignore[index]
+        runtime.assert_all_used()
+
+
+def test_another_branch_leaves_answers_unused_and_says_which() -> None:
+    with ScriptedRuntime({"tool": 1, "step": "go", "tip": ["a", "b", "c"], "plam": "x"}) as runtime:
+        agent.run("Why?", runtime=runtime)
+        with pytest.raises(
+            AssertionError, match=r"'step', 'tip' \(1 of 3 answers\), 'plam'; the program asked for 'plan'"
+        ):
+            runtime.assert_all_used()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "integer", "minimum": 7}}, "required": ["a"]},
+        {"type": "array", "items": {"enum": ["x", "yy"]}, "minItems": 2},
+        {"type": "string", "pattern": "^[a-c]{3}$"},
+        {"type": "string", "format": "date"},
+        {"anyOf": [{"type": "null"}, {"const": "long"}]},
+    ],
+)
+def test_default_answers_satisfy_the_schema(schema: dict[str, Any]) -> None:
+    @rt.program
+    def one(s: Any) -> None:
+        s += "Value:"
+        s += rt.gen("x", schema=schema, max_tokens=50)
+
+    with ScriptedRuntime() as runtime:
+        text = one.run(runtime=runtime).text("x")
+    jsonschema.validate(json.loads(text), schema, format_checker=jsonschema.FormatChecker())
+
+
+def test_default_answers_match_regexes_and_choices() -> None:
+    @rt.program
+    def two(s: Any) -> None:
+        s += rt.gen("x", regex="[0-9]{3}(-[a-z]+)?", max_tokens=50)
+        s += rt.gen("y", choices=["red", "blue"], max_tokens=50)
+
+    with ScriptedRuntime() as runtime:
+        result = two.run(runtime=runtime)
+    assert re.fullmatch("[0-9]{3}(-[a-z]+)?", result["x"])
+    assert result["y"] in ("red", "blue")
+
+
+def test_an_answer_that_the_constraint_forbids_fails_and_says_where() -> None:
+    with ScriptedRuntime({"step": "gone"}) as runtime:
+        error = agent.run("Why?", runtime=runtime, on_error="result").error
+        assert isinstance(error, rt.InvalidValueError)
+        assert "after 'go' follows 'ne'" in error.message
+    with ScriptedRuntime({"step": "gone"}, checks=False) as runtime:
+        assert agent.run("Why?", runtime=runtime, on_error="result").text("round0.step") == "gone"
+
+
+@pytest.mark.parametrize("raised", [rt.OverloadError("full", 0.1), rt.NumericsError("nan"), ValueError("odd")])
+def test_exceptions_fail_their_node_and_its_dependants_only(raised: Exception) -> None:
+    @rt.program
+    def two(s: Any) -> None:
+        one, other = s.fork(2)
+        one += "a"
+        one += rt.gen("bad", max_tokens=5)
+        one += rt.gen("behind", max_tokens=5)
+        other += "b"
+        other += rt.gen("good", max_tokens=5)
+
+    with ScriptedRuntime({"bad": raised, "good": "fine"}) as runtime:
+        result = two.run(runtime=runtime, on_error="result")
+    assert result.error is not None
+    assert runtime.count("behind") == 0
+    assert runtime.count("good") == 1
+    expected = type(raised) if isinstance(raised, rt.RtlangError) else rt.RequestError
+    assert isinstance(result.error, expected)
+
+
+def test_stops_and_budgets_cut_answers() -> None:
+    @rt.program
+    def cut(s: Any) -> None:
+        s += rt.gen("line", max_tokens=50, stop="\n")
+        s += rt.gen("short", max_tokens=3)
+        s += rt.gen("many", n=3, max_tokens=9)
+
+    with ScriptedRuntime({"line": "one\ntwo", "short": "abcdef", "many": ["x", "y", "z"]}) as runtime:
+        result = cut.run(runtime=runtime)
+    assert (result["line"], result["short"], result["many"]) == ("one", "abc", ["x", "y", "z"])
+    assert result.meta("short").finish_reason is rt.FinishReason.LENGTH
+
+
+def test_too_few_answers_are_an_error() -> None:
+    with ScriptedRuntime({"tip": ["only one"]}) as runtime:
+        error = agent.run("Why?", runtime=runtime, on_error="result").error
+    assert isinstance(error, rt.RequestError)
+    assert "1 answers for 'tip', and this is request 2" in error.message
+
+
+def test_delays_and_deadlines() -> None:
+    with ScriptedRuntime(delay_s={"plan": 30.0}) as runtime:
+        started = time.monotonic()
+        error = agent.run("Why?", runtime=runtime, deadline_s=0.2, on_error="result").error
+        assert isinstance(error, rt.DeadlineError)
+        assert time.monotonic() - started < 10
+    with ScriptedRuntime(delay_s=0.05) as runtime:
+        started = time.monotonic()
+        agent.run("Why?", runtime=runtime)
+        assert time.monotonic() - started >= 0.2  # plan, tool, two steps; the tips at the same time
+
+
+def test_closing_ends_what_runs() -> None:
+    runtime = ScriptedRuntime(delay_s=30.0)
+    stream = agent.stream("Why?", runtime=runtime)
+    runtime.close()
+    with pytest.raises(rt.AbortedError, match="closed"):
+        list(stream)
+
+
+def test_a_batch_and_an_async_program() -> None:
+    @rt.program
+    async def ask(s: Any, x: str) -> Any:
+        s += x
+        s += rt.gen("y", max_tokens=9)
+        return await s["y"]
+
+    with ScriptedRuntime({"y": lambda prompt, request: f"{prompt}{request.node.params.max_tokens}"}) as runtime:
+        assert [each.value for each in ask.run_batch([{"x": "a"}, {"x": "b"}], runtime=runtime)] == ["a9", "b9"]
+
+
+def test_it_needs_no_torch() -> None:
+    code = "import sys, rtlang.testing; rtlang.testing.ScriptedRuntime().close(); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "False", done.stderr
