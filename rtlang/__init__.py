@@ -56,6 +56,12 @@ if TYPE_CHECKING:
     from rtlang.lang.composing import format as format
     from rtlang.lang.composing import join as join
     from rtlang.lang.composing import length as length
+    from rtlang.lang.control import best as best
+    from rtlang.lang.control import call as call
+    from rtlang.lang.control import first as first
+    from rtlang.lang.control import repeat as repeat
+    from rtlang.lang.control import switch as switch
+    from rtlang.lang.control import vote as vote
     from rtlang.lang.decorator import program as program
     from rtlang.lang.execution.explain import Explanation as Explanation
     from rtlang.lang.execution.explain import explain as explain
@@ -113,6 +119,7 @@ _MODULES = {
         "NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError SlowConsumerError "
         "SpentError SwitchError ToolError TraceError ValueParseError"
     ),
+    "rtlang.lang.control": "best call first repeat switch vote",
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant best_of gen select system text tool user",
     "rtlang.lang.output_types.form_values": "Tag",

@@ -51,7 +51,23 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/formats/test_parsing.py",
         "arguments are read as parts of calls, in every format",
     ),
-    "rtlang/runtime/nodes/blocks.py": (
+    "rtlang/contract/graph_running.py": (
+        "tests/lang/test_control.py",
+        "graphs are recorded by programs, saved, loaded and run there",
+    ),
+    "rtlang/lang/recorded_blocks.py": (
+        "tests/lang/test_control.py",
+        "blocks are recorded by the functions that are tested there",
+    ),
+    "rtlang/lang/control_paths.py": (
+        "tests/lang/test_control.py",
+        "the texts and messages of sequences with branches and loops are tested there",
+    ),
+    "rtlang/lang/execution/host_calls.py": (
+        "tests/lang/test_control.py",
+        "the functions of calls are tested as parts of programs",
+    ),
+    "rtlang/contract/blocks.py": (
         "tests/runtime/test_graph_execution_random.py",
         "random graphs with nested blocks are compared with an oracle",
     ),

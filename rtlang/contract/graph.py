@@ -7,7 +7,9 @@ the node and the field.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +25,7 @@ from rtlang.contract.graph_checks import (
     check_outputs,
 )
 from rtlang.contract.graph_plain import list_from_plain, nodes_from_plain, nodes_to_plain
+from rtlang.contract.graph_running import Runs, run_graph
 from rtlang.contract.nodes import (
     NO_MARKS,
     Apply,
@@ -185,3 +188,51 @@ class RequestGraph:
         except (ValueError, msgpack.UnpackException) as error:
             raise GraphError(None, "graph", f"not MessagePack: {error}") from None
         return cls.from_plain(plain)
+
+    def run(
+        self,
+        runtime: Runs,
+        inputs: Mapping[str, str] | None = None,
+        *,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Run the graph and wait for its values.
+
+        Args:
+            runtime: an `rt.Runtime` or `rt.connect(...)`.
+            inputs: the text of each input.
+            functions: the functions of the host calls, by name; each is called in a thread of its own.
+            options: priority, deadline_s and seed, as for `Target.submit`.
+        Returns:
+            The text or value of each name; a list where a node has n > 1 or several nodes share the name.
+        Raises:
+            GraphError: the graph is malformed, or an input is missing. RtlangError: the error of the first node that failed.
+        """
+        return run_graph(self, runtime, inputs, functions or {}, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph to a file: as JSON if its name ends with `.json`, else as MessagePack."""
+        is_json = os.fspath(path).endswith(".json")
+        data = json.dumps(self.to_plain(), indent=1).encode() if is_json else self.to_msgpack()
+        with open(path, "wb") as file:
+            file.write(data)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RequestGraph:
+        """Read and validate a graph that `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read. GraphError: it holds no valid graph; names the node and the field.
+        """
+        with open(path, "rb") as file:
+            data = file.read()
+        if data.lstrip()[:1] == b"{":
+            try:
+                graph = cls.from_plain(json.loads(data))
+            except (ValueError, RecursionError) as error:
+                raise GraphError(None, "graph", f"{os.fspath(path)} is not JSON: {error}") from None
+        else:
+            graph = cls.from_msgpack(data)
+        graph.validate()
+        return graph

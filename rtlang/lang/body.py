@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,16 @@ _current_state: ContextVar[State | None] = ContextVar("rtlang_state", default=No
 def current_state() -> State | None:
     """The state of the innermost running program body in this context."""
     return _current_state.get()
+
+
+@contextmanager
+def state_of_body(state: State) -> Iterator[None]:
+    """Context manager within which `state` is that of the innermost running body."""
+    token = _current_state.set(state)
+    try:
+        yield
+    finally:
+        _current_state.reset(token)
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -7,7 +7,6 @@ body.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -44,10 +43,11 @@ from rtlang.contract.graph import (
     Select,
     Text,
     dependencies,
+    last_id,
     name_of,
     parent_of,
 )
-from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
+from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, sampling_params
 from rtlang.contract.pure_functions import text_of_plain
 from rtlang.lang.error_places import OptionsOf, at_generation, rebuilt
 from rtlang.lang.meta import Meta
@@ -56,6 +56,7 @@ from rtlang.lang.output_types.tools import thoughts
 from rtlang.lang.output_types.types import OutputType
 from rtlang.lang.output_types.value_kinds import kind_of
 from rtlang.lang.partials.shapes import Shape
+from rtlang.lang.recorded_blocks import INSIDE, Computed, RecordedBlocks
 from rtlang.lang.values import user_location
 
 Outcome = NodeFinished | RtlangError
@@ -73,15 +74,6 @@ class Break:
 
     def __str__(self) -> str:
         return f"{self.location}: needs {self.what} for {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Computed:
-    """A value that a node computes from those of generations; see `Recording.operand`."""
-
-    needs: tuple[int, ...]
-    read: Callable[[], Any]
-    what: str
 
 
 class Driver(Protocol):
@@ -141,11 +133,10 @@ class AheadOfTime:
         raise AssertionError("the recording refuses breaks before it asks to wait")
 
 
-class Recording:
+class Recording(RecordedBlocks):
     """The nodes of one program run and their outcomes.
 
     Attributes:
-        nodes: every node by id, as recorded (not folded).
         breaks: the graph breaks so far.
         branch_points: ids of nodes that later nodes may continue although they already have a child.
         ended: ids of the last nodes of sequences to which nothing can be appended any more.
@@ -158,8 +149,8 @@ class Recording:
     """
 
     def __init__(self, driver: Driver, base: SamplingParams | None = None) -> None:
+        super().__init__()
         self.driver, self.base = driver, base
-        self.nodes: dict[int, Node] = {}
         self.breaks: list[Break] = []
         self.branch_points: set[int] = set()
         self.ended: set[int] = set()
@@ -170,15 +161,10 @@ class Recording:
         self.names_of_reasoning: dict[int, str | None] = {}
         self.has_unnamed = False
         self.is_closed = False
-        self._pending: list[Node] = []
         self._inputs: dict[str, None] = {}
         self._types: dict[int, OutputType] = {}
-        self._locations: dict[int, str] = {}  # file:line of generate and select nodes
         self._values: dict[tuple[int, int], Any] = {}
-        self._computed: dict[int, _Computed] = {}  # by the id of the node that computes the value
-        self._applied: dict[tuple[str, str], int] = {}
         self._reported: set[int] = set()
-        self._lock = threading.RLock()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -278,6 +264,8 @@ class Recording:
     def has(self, node_ids: Sequence[int]) -> bool:
         """Whether all these nodes have outcomes."""
         outcome = self.driver.outcome
+        if self.inner and not self.is_closed and not self.inner.keys().isdisjoint(node_ids):
+            return False
         for node_id in node_ids:  # noqa: SIM110 - a generator costs more than the rest of this function
             if outcome(node_id) is None:
                 return False
@@ -296,6 +284,7 @@ class Recording:
         if self.has(node_ids):
             return
         location = user_location()
+        self._check_outside(node_ids, location)
         self._may_break(location, what, reason)
         if self.driver.is_async:
             raise TraceError(f"{reason} needs {what}: write `await` before it in an async program", location)
@@ -310,6 +299,7 @@ class Recording:
         """
         if self.has(node_ids):
             return
+        self._check_outside(node_ids, location)
         self._may_break(location, what, "await")
         if not self.driver.is_async:
             raise TraceError(f"await needs an `async def` program to get {what}", location)
@@ -325,7 +315,15 @@ class Recording:
         computed = self._computed.get(node_id)
         if computed is not None:
             return text_of_plain(computed.read())
-        return self.finished(node_id).completions[choice].text
+        end = self.finished(node_id)
+        return end.completions[choice].text if end.completions else text_of_plain(end.value)
+
+    def plain_value(self, node_id: int) -> Any:
+        """The value of an ended node that computes one. Raises like `text_of`."""
+        end = self.finished(node_id)
+        if end.is_cancelled:
+            raise self._located(node_id, AbortedError("it was not computed, because a decision was made without it"))
+        return end.value
 
     def needs_of(self, node_ids: Sequence[int]) -> tuple[int, ...]:
         """The generations that must have ended before the texts or values of these nodes are known."""
@@ -354,7 +352,7 @@ class Recording:
         with self._lock:
             found = self._operand(term if isinstance(term, Operation) else Operation("str", (term,)))
             assert isinstance(found, Ref)
-            self._computed.setdefault(found.node_id, _Computed(needs, read, what))
+            self._computed.setdefault(found.node_id, Computed(needs, read, what))
             return found
 
     def _operand(self, term: Term) -> Operand:
@@ -389,21 +387,23 @@ class Recording:
         """The parsed value of a finished node's text, or the ValueParseError of parsing it."""
         key = (node_id, choice)
         if key not in self._values:
+            if self.finished(node_id).completions[choice].finish_reason is FinishReason.CANCELLED:
+                return None  # a decision was made without it
             text = self.text_of(node_id, choice)
             try:
-                self._values[key] = self._types[node_id].read(self.name_of(node_id), text)
+                self._values[key] = self._types[self._written(node_id)].read(self.name_of(node_id), text)
             except ValueParseError as error:
                 self._values[key] = error
         return self._values[key]
 
     def shape_of(self, node_id: int) -> Shape | None:
         """The types inside a generation's value; None if its text is not JSON."""
-        kind = self._types.get(node_id)
+        kind = self._types.get(self._written(node_id))
         return None if kind is None else kind.shape
 
     def meta_of(self, node_id: int, choice: int) -> Meta:
         """The metadata of an ended node's text. Raises like `text_of`."""
-        found = Meta.of(self.nodes[node_id], self.finished(node_id), choice)
+        found = Meta.of(self.node(node_id), self.finished(node_id), choice)
         before = self.reasoning_of.get(node_id)
         if before is None:
             return found
@@ -452,7 +452,7 @@ class Recording:
 
     def name_of(self, node_id: int) -> str:
         """The name of a node for messages."""
-        node = self.nodes[node_id]
+        node = self.node(node_id)
         name = None if isinstance(node, Text) else node.name
         return f"node {node_id}" if name is None else name
 
@@ -468,7 +468,7 @@ class Recording:
                 root_id, error = self._root(node_id, outcome)
                 if root_id not in self._reported:
                     return self._located(root_id, error)
-            elif outcome is not None and node_id not in self._reported:
+            elif outcome is not None and isinstance(node, (Generate, Select)) and node_id not in self._reported:
                 for choice in range(len(outcome.completions)):
                     value = self.read(node_id, choice)
                     if isinstance(value, RtlangError):
@@ -490,17 +490,22 @@ class Recording:
         except ParameterError as error:
             raise at_generation(error, name, user_location()) from None
 
+    def _outcome(self, node_id: int) -> Outcome | None:
+        return self.driver.outcome(node_id)
+
     def _next_id(self) -> int:
         """The id of the next node; the lock must be held until `_add`."""
         if self.is_closed:
             raise TraceError("the program has ended; nothing more can be appended to its state", user_location())
-        node_id = len(self.nodes)
-        if node_id >= MAX_NODES:
+        if len(self.nodes) + len(self.inner) >= MAX_NODES:
             raise TraceError(f"a program may record at most {MAX_NODES} nodes", user_location())
-        return node_id
+        return self._free_id
 
     def _add(self, node: Node) -> int:
+        if self.inner and not self.inner.keys().isdisjoint(dependencies(node)):
+            raise TraceError(INSIDE, user_location())
         self.nodes[node.node_id] = node
+        self._free_id = last_id(node) + 1
         self._pending.append(node)
         return node.node_id
 
@@ -521,22 +526,23 @@ class Recording:
             if not isinstance(cause, RtlangError):
                 return located, rebuild(error.cause_code, error.cause_message)
             seen.add(error.node_id)
-            if error.node_id in self._locations:
+            if self._written(error.node_id) in self._locations:
                 located = error.node_id
             error = cause
         return located, error
 
     def _located(self, node_id: int, error: RtlangError) -> RtlangError:
         """A copy of an error, without its traceback, whose message names the generation and the line that recorded it."""
-        location = self._locations.get(node_id)
-        kind = self._types.get(node_id)
+        written = self._written(node_id)
+        location = self._locations.get(written)
+        kind = self._types.get(written)
         pointer = getattr(error, "location", None) if isinstance(error, ConstraintError) else None
         if pointer and kind is not None and kind.part_of is not None and (part := kind.part_of(pointer)):
             error = rebuilt(error, f"{part}: {error.message}")
         if location is None:
             return rebuilt(error, error.message)
         relation = "unfinished: " if isinstance(error, _RUN_ERRORS) else ""
-        node = self.nodes[node_id]
+        node = self.node(node_id)
         noun = "generation" if isinstance(node, (Generate, Select)) else "value"
         name = self.names_of_reasoning.get(node_id, name_of(node))
         return at_generation(error, name, location, relation + noun)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart, Text, parent_of
+from rtlang.contract.graph import Part, RoleEnd, RoleStart, Text, parent_of
 from rtlang.lang.recording import Recording
 from rtlang.lang.values import user_location
 
@@ -114,6 +114,6 @@ class Sequence:
             node = self._recording.nodes[node_id]
             if settles and free_texts:
                 free_texts.pop(node_id, None)
-            found.append(node.parts if isinstance(node, Text) else (Ref(node_id),))
+            found.append(node.parts if isinstance(node, Text) else self._recording.parts_behind(node))
             node_id = parent_of(node)
         return [part for parts in reversed(found) for part in parts]

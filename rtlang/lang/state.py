@@ -57,6 +57,7 @@ class State:
         self._generated: list[Variable] = []  # named or not, in order, those of calls on the same sequence included
         self._forks: list[Forks] = []  # those of calls included
         self._last_before: Variable = None  # the last generation of the state that this one continues
+        self._inside: set[str] = set()  # variables made inside branches and loops
         self._is_joined = False
 
     # Growing
@@ -154,9 +155,32 @@ class State:
         template around them.
         """
         if name is None:
-            parts = [part for part in self._sequence.parts(None) if not isinstance(part, (RoleStart, RoleEnd))]
-            return text_value(self._recording, parts, "the text of the sequence")
+            return self._text_after(None, "the text of the sequence")
         return view(self._variable(name), "text", name)
+
+    def _text_after(self, start: int | None, what: str) -> Value:
+        """The text of the sequence after a node, as it is now."""
+        recording, sequence, head = self._recording, self._sequence, self._sequence.head
+
+        def parts() -> list[Part]:
+            if head is None:
+                return []
+            found = sequence.parts(start, end=head)
+            return [part for part in found if not isinstance(part, (RoleStart, RoleEnd))]
+
+        now = parts()
+        if not any(recording.is_control(part) for part in now):
+            return text_value(recording, now, what)
+        needs = recording.needs_of([part.node_id for part in now if isinstance(part, Ref)])
+
+        def read() -> str:  # which branches run is known only then
+            return "".join(
+                part if isinstance(part, str) else recording.text_of(part.node_id, part.choice)
+                for part in parts()
+                if isinstance(part, (str, Ref))
+            )
+
+        return Value(recording, needs, None, read, what)
 
     def meta(self, name: str) -> Any:
         """The `Meta` of a variable, lazily: usage, timing, finish reason, log-probabilities, probabilities of choices."""
@@ -430,8 +454,7 @@ class Scope:
         state = self._state
         state._prefix = self._outer_prefix
         if error is None:
-            parts = [p for p in state._sequence.parts(self._start) if not isinstance(p, (RoleStart, RoleEnd))]
-            text = text_value(state._recording, parts, repr(self._name))
+            text = state._text_after(self._start, repr(self._name))
             key = state._new_key(self._name)
             assert key is not None
             state._define(key, Entry(text, text, None))

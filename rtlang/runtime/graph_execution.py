@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from rtlang.contract.blocks import chosen_block, placed, placed_until
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     AbortedError,
@@ -62,7 +63,6 @@ from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.ballot import Ballot
-from rtlang.runtime.nodes.blocks import chosen_block, placed, placed_until
 from rtlang.runtime.nodes.losers import Slot, needless, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.spending.purse import Purse

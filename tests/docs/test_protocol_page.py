@@ -65,7 +65,9 @@ def test_a_server_message_of_the_page_is_what_a_server_sends(message: dict[str, 
     match message["t"]:
         case "delta" | "event" | "end":
             event = event_from_wire(message, graph_id=1)
-            assert isinstance(event, TextDelta | NodeFinished | NodeFailed | CallRequested | GraphFinished | GraphFailed)
+            assert isinstance(
+                event, TextDelta | NodeFinished | NodeFailed | CallRequested | GraphFinished | GraphFailed
+            )
             assert event_to_wire(stream, event, message.get("o", 0)) == message
         case "error":
             again = error_to_wire(error_from_wire(message), stream=message.get("s"), is_fatal="fatal" in message)

@@ -8,7 +8,7 @@ from rtlang.compiler.context import Context, Savings, ShareOf
 from rtlang.compiler.merge import Known
 from rtlang.compiler.pipeline import compile_graph
 from rtlang.compiler.rewriting import renamed
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph, name_of
 from rtlang.contract.params import Usage
 from rtlang.lang.recording import Recording
@@ -101,7 +101,7 @@ class EventCopies:
 
     def of(self, event: Event) -> Iterable[Event]:
         """The events of all nodes that are merged with the node of this event."""
-        if not self._copies or isinstance(event, (GraphFinished, GraphFailed)):
+        if not self._copies or isinstance(event, (CallRequested, GraphFinished, GraphFailed)):
             return ()
         return [copied(event, *copy) for copy in self._copies.get(event.node_id, ())]
 
@@ -137,6 +137,7 @@ def copied(event: Event, node_id: int, name: str | None) -> Event:
                 event.prompt_logprobs,
                 event.is_replayed,
                 event.max_tokens,
+                event.value,
             )
         case NodeFailed():
             return NodeFailed(event.graph_id, node_id, name, event.error)

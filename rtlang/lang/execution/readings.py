@@ -6,12 +6,12 @@ A state of the program (the main one, or a fork) has variables by name, generati
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, get_args
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import Generate, Node, Part, Ref, Select, Text, choices_of
+from rtlang.contract.graph import Generate, Node, Part, Ref, Select, Text, choices_of, name_of
 from rtlang.lang.execution.session import Session
 from rtlang.lang.forcing import deep_real
 from rtlang.lang.state import State
@@ -120,14 +120,18 @@ class WholeRunReadings(RunReadings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        generated_names = (node.name for node in self._recording.nodes.values() if not isinstance(node, Text))
+        nodes = sorted({**self._recording.nodes, **self._recording.inner}.items())
+        generated_names = (name_of(node) for _, node in nodes)
         return tuple(dict.fromkeys([*self._state._variables, *(name for name in generated_names if name)]))
 
     def _variable(self, name: str) -> Variable:
-        if name in self._state._variables:
+        inside = [node for node in self._recording.inner.values() if name_of(node) == name]
+        if name in self._state._variables and not inside:
             return self._state._variables[name]
-        nodes = self._recording.nodes.values()
-        found = [self._of_node(node) for node in nodes if not isinstance(node, Text) and node.name == name]
+        found = [self._of_node(node) for node in self._run_nodes() if name_of(node) == name]
+        if inside:
+            is_list = len(found) > 1 or any(self._recording.is_repeated(node.node_id) for node in inside)
+            return found if is_list else found[0] if found else None
         if not found:
             raise _unknown(name, self.names)
         return found[0] if len(found) == 1 else found
@@ -136,9 +140,20 @@ class WholeRunReadings(RunReadings):
         thoughts = self._recording.names_of_reasoning
         return [
             self._of_node(node)
-            for node in self._recording.nodes.values()
+            for node in self._run_nodes()
             if isinstance(node, (Generate, Select)) and node.node_id not in thoughts
         ]
+
+    def _run_nodes(self) -> list[Node]:
+        """The nodes in the order of their ids, those of the blocks that ran under the ids under which they did."""
+        recording = self._recording
+        nodes = list(recording.nodes.values())
+        if recording.inner:
+            for node_id in self._session.outcome_ids:
+                if node_id not in recording.nodes:
+                    nodes.append(replace(recording.node(node_id), node_id=node_id))
+            nodes.sort(key=lambda node: node.node_id)
+        return nodes
 
     def _of_node(self, node: Node) -> Variable:
         assert not isinstance(node, Text)

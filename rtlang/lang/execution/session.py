@@ -27,11 +27,12 @@ from rtlang.contract.errors import (
     SpentError,
     TraceError,
 )
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph import Generate, Node, Text
 from rtlang.contract.params import SamplingParams, Usage, check_run_options, seconds_left
 from rtlang.contract.target import GraphRun, Target
 from rtlang.lang.execution.compilation import Compilation, EventCopies
+from rtlang.lang.execution.host_calls import answer_call
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
 from rtlang.lang.recording import Outcome, Recording
 
@@ -148,10 +149,15 @@ class Session:
         names = []
         for node_id, outcome in sorted(self._outcomes.items()):
             was_lowered = isinstance(outcome, NodeFinished) and outcome.max_tokens is not None
-            node = self.recording.nodes[node_id] if was_lowered or isinstance(outcome, SpentError) else None
+            node = self.recording.node(node_id) if was_lowered or isinstance(outcome, SpentError) else None
             if isinstance(node, Generate) and node.name is not None:
                 names.append(node.name)
         return tuple(dict.fromkeys(names))
+
+    @property
+    def outcome_ids(self) -> tuple[int, ...]:
+        """Ids of the nodes that have ended with an event, under which they ran."""
+        return tuple(self._outcomes)
 
     # Driver
 
@@ -309,6 +315,9 @@ class Session:
             self._record_outcome(event)
             for copy in copies:
                 self._record_outcome(copy)
+        if isinstance(event, CallRequested):
+            function = self.recording.host_function(event.node_id)
+            answer_call(event, function, self._answering_run)
         if self._on_event is not None:
             self._on_event(event)
             for copy in copies:
@@ -320,6 +329,11 @@ class Session:
         elif isinstance(event, (NodeFinished, NodeFailed)):
             with self._condition.lock:
                 self._condition.notify_all()
+
+    def _answering_run(self) -> GraphRun:
+        with self._flush_lock:  # the event may come before the submission has returned
+            assert self._run is not None
+            return self._run
 
     def _deliver(self, event: Event) -> None:
         self._record_outcome(event)

@@ -329,7 +329,7 @@ class Stream(Generic[R_co]):
             case NodeFinished() | NodeFailed() if event.node_id in recording.names_of_reasoning:
                 return []  # the value ends next, with this text in its meta or with this error
             case TextDelta():
-                node = recording.nodes[event.node_id]
+                node = recording.node(event.node_id)
                 name = None if isinstance(node, Text) else node.name
                 return [TextEvent(name, event.text, event.node_id, event.choice), *self._grown(name, event)]
             case NodeFinished():
@@ -344,7 +344,7 @@ class Stream(Generic[R_co]):
                     found.append(ValueEvent(event.name, value, completion.text, meta, event.node_id, choice))
                 return found
             case NodeFailed():
-                if isinstance(recording.nodes[event.node_id], Text):
+                if isinstance(recording.node(event.node_id), Text):
                     return []
                 return [ErrorEvent(event.name, recording.root_error(event.node_id, event.error), event.node_id)]
             case _:

@@ -20,12 +20,13 @@ _STR_CONFIG = ("str_strip_whitespace", "str_to_lower", "str_to_upper", "coerce_n
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A str, int, float or bool."""
+    """A str, int, float or bool; "any" is plain data of any kind."""
 
-    name: Literal["str", "int", "float", "bool"]
+    name: Literal["str", "int", "float", "bool", "any"]
 
 
 STR, INT, FLOAT, BOOL = Scalar("str"), Scalar("int"), Scalar("float"), Scalar("bool")
+ANY = Scalar("any")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

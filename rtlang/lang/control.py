@@ -1,0 +1,306 @@
+"""Calls, decisions, branches and loops as nodes of the graph.
+
+A branch is a function of a state, a program, or text. It is recorded once, before anything runs; what it returns is the value of the
+branch. Nothing inside can be waited for, and values that were made inside are seen outside only if they are returned.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from rtlang.contract.errors import ParameterError, RtlangError, TraceError
+from rtlang.contract.graph import Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
+from rtlang.contract.graph_checks import MAX_CASES, MAX_ITERATIONS, MAX_OPERANDS
+from rtlang.contract.pure_functions import check_plain
+from rtlang.lang.body import current_state, is_coroutine_function, name_of, state_of_body
+from rtlang.lang.expr import Expr
+from rtlang.lang.operations import Lazy, Operation
+from rtlang.lang.output_types.value_kinds import ANY, STR, Kind
+from rtlang.lang.recorded_blocks import Control
+from rtlang.lang.recording import Recording
+from rtlang.lang.sequence import Sequence
+from rtlang.lang.state import State
+from rtlang.lang.values import Value, lazy_form, operand_of, parts_of, source_of, user_location
+
+Branch = Callable[[Any], Any] | str | Expr
+
+
+def call(function: Callable[..., Any], /, *args: Any) -> Any:
+    """Call a function of this process as a part of the graph, and return its value, lazily.
+
+    The function runs in a thread of the run, once the values of `args` are there, while the rest of the graph goes on; only what uses its
+    value waits. It gets the actual values, or inside of
+    a branch or loop their plain data, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses or models of
+    those. It may be `async`.
+
+    Raises:
+        TraceError: outside of a program, or an argument cannot be an operand of a node.
+        CallError: when the value is read; the function failed. Names it and the `file:line` of the failure.
+    """
+    state = _state("rt.call")
+    if not callable(function):
+        raise TraceError(f"rt.call(): {function!r:.60} is not a function", user_location())
+    recording = state._recording
+    operands = tuple(
+        _operand(each, recording, f"argument {number} of rt.call()") for number, each in enumerate(args, 1)
+    )
+    name = name_of(function)
+    node_id = recording.add_value(lambda node_id: Call(node_id, name, operands))
+
+    is_inside = recording.is_in_block  # there the values of `args` differ from iteration to iteration
+
+    def run(plain: tuple[Any, ...]) -> Any:
+        if is_inside:
+            return function(*plain)
+        return function(*(_actual(given, value) for given, value in zip(args, plain, strict=True)))
+
+    recording.functions[node_id] = run
+    return _value(recording, node_id, f"the value of {name}()", ANY)
+
+
+def first(values: Iterable[Any]) -> Any:
+    """The value among `values` that is there first, lazily. The others are cancelled, unless something else needs them.
+
+    Raises:
+        TraceError: outside of a program, or a value cannot be an operand of a node.
+    """
+    return _decide("first", values, None, None)
+
+
+def vote(values: Iterable[Any], *, need: int | None = None) -> Any:
+    """The most frequent of the values, lazily; at a tie, that of the earliest. Known as soon as no other value can win.
+
+    What is not there by then is cancelled, unless something else needs it.
+
+    Args:
+        need: this many equal values win at once.
+    """
+    return _decide("vote", values, need, None)
+
+
+def best(values: Iterable[Any], *, by: Iterable[Any]) -> Any:
+    """The value with the largest number in `by`, lazily; at a tie, the earliest."""
+    return _decide("best", values, None, by)
+
+
+def switch(
+    value: Any, cases: Mapping[Any, Branch], *, default: Branch | None = None, state: State | None = None
+) -> Any:
+    """Run the branch whose key equals a value, and return what it returns, lazily.
+
+    Args:
+        cases: functions of a state, programs, or texts by value.
+        default: runs if no key equals the value.
+        state: the state whose sequence the branch continues, such as a fork; default: that of the innermost running program.
+
+    Raises:
+        TraceError: outside of a program, or a branch waits for a value, or it leaves a chat message open or closed that it did not open.
+        SwitchError: when the value is read; no key equals `value`, and there is no default.
+    """
+    return _switch(state or _state("rt.switch"), value, cases, default)
+
+
+def repeat(body: Branch, *, until: Callable[[Any], Any] | None = None, at_most: int, state: State | None = None) -> Any:
+    """Run a body again and again; returns what the last iteration returns, lazily.
+
+    Args:
+        until: a function of the state after the body; the loop ends once its value is true.
+        at_most: the largest number of iterations.
+        state: as for `switch`.
+    """
+    return _repeat(state or _state("rt.repeat"), body, until, at_most)
+
+
+def _switch(state: State, value: Any, cases: Mapping[Any, Branch], default: Branch | None) -> Any:
+    state._check_growing()
+    if not isinstance(cases, Mapping) or not (cases or default) or len(cases) > MAX_CASES:
+        raise TraceError(f"switch(): expected a dict of 1 to {MAX_CASES} branches, or a default", user_location())
+    recording = state._recording
+    on = _key_operand(value, recording)
+    recorder = _Blocks(state, "switch")
+    with recording.control(state._sequence.head, user_location()) as control:
+        blocks = tuple((_key(key), recorder.block(control, branch)) for key, branch in cases.items())
+        last = None if default is None else recorder.block(control, default)
+        control.node = Switch(control.node_id, state._sequence.head, on, blocks, last)
+    return recorder.finish(control)
+
+
+def _repeat(state: State, body: Branch, until: Callable[[Any], Any] | None, at_most: int) -> Any:
+    state._check_growing()
+    if isinstance(at_most, bool) or not isinstance(at_most, int) or not 1 <= at_most <= MAX_ITERATIONS:
+        raise ParameterError("at_most", at_most, f"expected 1 to {MAX_ITERATIONS}")
+    recorder = _Blocks(state, "repeat")
+    with state._recording.control(state._sequence.head, user_location()) as control:
+        block = recorder.block(control, body, until)
+        end = Const(False) if recorder.until is None else recorder.until
+        stride = max(control.span, 1)
+        control.node = Repeat(control.node_id, state._sequence.head, block, end, at_most, stride)
+    return recorder.finish(control)
+
+
+class _Blocks:
+    """Records the blocks of one control node of a state."""
+
+    def __init__(self, state: State, what: str) -> None:
+        self._state, self._what = state, what
+        self._kinds: list[Kind] = []
+        self._states: list[State] = []
+        self.until: Operand | None = None
+
+    def block(self, control: Control, branch: Branch, until: Callable[[Any], Any] | None = None) -> Block:
+        state = self._state
+        recording, role = state._recording, state._sequence.role
+        sequence = Sequence(recording, control.node_id, role)
+        inner = State(
+            recording, sequence, inherited=state._visible(), outer_name=state._outer_name, depth=state._depth + 1
+        )
+        inner._last_before = state._generated[-1] if state._generated else state._last_before
+        with recording.in_block() as nodes:
+            returned = self._called(branch, inner)
+            if sequence.role != role:
+                raise TraceError(
+                    f"{self._what}(): a branch leaves {sequence.role or 'no'} message open, but {role or 'none'} was open before it",
+                    user_location(),
+                )
+            value = (
+                None if returned is None else _operand(returned, recording, f"the value of a branch of {self._what}()")
+            )
+            lazy = lazy_form(returned) if not isinstance(returned, (list, tuple, dict)) else None
+            self._kinds.append(ANY if lazy is None else lazy.kind)
+            if until is not None:
+                self.until = _operand(self._called(until, inner), recording, "the value of until")
+        self._states.append(inner)
+        return Block(tuple(nodes), None if sequence.head == control.node_id else sequence.head, value)
+
+    def _called(self, branch: Any, state: State) -> Any:
+        if isinstance(branch, (str, Expr)):
+            state += branch
+            return None
+        if not callable(branch):
+            raise TraceError(f"{self._what}(): a branch is a function of a state, not {branch!r:.60}", user_location())
+        if is_coroutine_function(branch) or getattr(branch, "is_async", False):
+            raise TraceError(
+                f"{self._what}(): {name_of(branch)} is async; a branch is recorded and cannot await", user_location()
+            )
+        with state_of_body(state):
+            return branch(state)
+
+    def finish(self, control: Control) -> Any:
+        """Continue the sequence behind the control node; returns its value."""
+        state = self._state
+        state._sequence.head = control.node_id
+        for inner in self._states:
+            for key, variable in inner._variables.items():
+                if state._prefix + key in state._variables and key not in state._inside:
+                    raise TraceError(
+                        f"name {key!r} already exists in this state; use another name in the branch", user_location()
+                    )
+                state._inside.add(state._prefix + key)
+                state._define(state._prefix + key, variable)
+        kind = self._kinds[0] if all(each is self._kinds[0] for each in self._kinds) else ANY
+        return _value(state._recording, control.node_id, f"the value of {self._what}()", kind)
+
+
+def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any] | None) -> Any:
+    state = _state(f"rt.{how}")
+    recording, given = state._recording, list(values)
+    if not 1 <= len(given) <= MAX_OPERANDS:
+        raise TraceError(f"rt.{how}(): expected 1 to {MAX_OPERANDS} values, not {len(given)}", user_location())
+    if need is not None and (isinstance(need, bool) or not isinstance(need, int) or not 1 <= need <= len(given)):
+        raise ParameterError("need", need, f"expected 1 to {len(given)}, the number of values")
+    of = tuple(_operand(each, recording, f"value {number} of rt.{how}()") for number, each in enumerate(given, 1))
+    rates = None
+    if by is not None:
+        rates = tuple(_operand(each, recording, f"number {number} in by") for number, each in enumerate(by, 1))
+        if len(rates) != len(of):
+            raise ParameterError("by", len(rates), f"expected {len(of)} numbers, one for each value")
+    node_id = recording.add_value(lambda node_id: Decide(node_id, how, of, need, rates))
+
+    def read() -> Any:
+        index, plain = recording.plain_value(node_id)
+        return _actual(given[index], plain)
+
+    kinds = [lazy_form(each) for each in given]
+    kind = kinds[0].kind if kinds[0] is not None and all(each and each.kind is kinds[0].kind for each in kinds) else ANY
+    lazy = Lazy(kind, Operation("item", (Ref(node_id), Const(1))))
+    return Value(recording, (node_id,), None, read, f"the value of rt.{how}()", is_text=kind is STR, lazy=lazy)
+
+
+def _value(recording: Recording, node_id: int, what: str, kind: Kind) -> Value:
+    def read() -> Any:
+        return recording.plain_value(node_id)
+
+    lazy = Lazy(kind, Ref(node_id))
+    return Value(recording, (node_id,), (Ref(node_id),), read, what, is_text=kind is STR, lazy=lazy)
+
+
+def _state(what: str) -> State:
+    state = current_state()
+    if state is None:
+        raise TraceError(f"{what}() is used inside a program", user_location())
+    return state
+
+
+def _operand(item: Any, recording: Recording, where: str) -> Operand:
+    """An item as an operand: a lazy value, plain data, or a list of those."""
+    if isinstance(item, Value) and source_of(item) not in (None, recording):
+        raise TraceError(f"{where} belongs to another run", user_location())
+    if isinstance(item, (list, tuple)) and any(isinstance(each, (Value, list, tuple)) for each in item):
+        items = tuple(_operand(each, recording, where) for each in item)
+        return recording._apply("list", items)
+    found = operand_of(item, recording)
+    if found is not None:
+        return found
+    if isinstance(item, Value):
+        parts = parts_of(item, recording)
+        if parts is not None and len(parts) == 1 and isinstance(parts[0], Ref):
+            return parts[0]  # the text of a value of another type
+        item = item._rt_real(where)
+    plain = to_plain(item)
+    problem = check_plain(plain)
+    if problem is not None:
+        raise TraceError(f"{where}: {problem}", user_location())
+    return Const(plain)
+
+
+def _key_operand(value: Any, recording: Recording) -> Operand:
+    return _operand(value, recording, "the value of switch()")
+
+
+def _key(key: Any) -> Any:
+    return key.value if isinstance(key, enum.Enum) else key
+
+
+def _actual(given: Any, plain: Any) -> Any:
+    """The Python value of an operand, if all it needs has ended; else the plain one."""
+    if isinstance(given, Value):
+        source = source_of(given)
+        if source is None or not source.has(given._rt_needs):
+            return plain
+        try:
+            return given._rt_read()
+        except RtlangError:
+            return plain
+    if isinstance(given, (list, tuple)) and isinstance(plain, list) and len(given) == len(plain):
+        return type(given)(map(_actual, given, plain)) if type(given) in (list, tuple) else plain
+    return given
+
+
+def to_plain(item: Any) -> Any:
+    """Dataclasses, pydantic models, enums and tuples as plain data; other objects as they are."""
+    if isinstance(item, enum.Enum):
+        return to_plain(item.value)
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        return {field.name: to_plain(getattr(item, field.name)) for field in dataclasses.fields(item)}
+    models = sys.modules.get("pydantic")
+    if models is not None and isinstance(item, models.BaseModel):
+        return item.model_dump(mode="json")
+    if isinstance(item, (list, tuple)):
+        return [to_plain(each) for each in item]
+    if isinstance(item, dict):
+        return {key: to_plain(each) for key, each in item.items()}
+    return item
