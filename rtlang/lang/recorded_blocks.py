@@ -1,6 +1,6 @@
 """The nodes of a recording, and the blocks of branches and loops among them.
 
-A block is recorded before it is known whether, or how often, it runs. Its nodes have ids behind that of their control node; the iterations of
+A block is recorded before it is known whether, or how often, it runs. Its nodes have ids behind that of their control node; iterations of
 a loop run under further ids that the loop reserves.
 """
 
