@@ -156,7 +156,12 @@ class _Blocks:
         recording, role = state._recording, state._sequence.role
         sequence = Sequence(recording, control.node_id, role)
         inner = State(
-            recording, sequence, inherited=state._visible(), outer_name=state._outer_name, depth=state._depth + 1
+            recording,
+            sequence,
+            inherited=state._visible(),
+            prefix=state._prefix,
+            outer_name=state._outer_name,
+            depth=state._depth + 1,
         )
         inner._last_before = state._generated[-1] if state._generated else state._last_before
         with recording.in_block() as nodes:
@@ -173,6 +178,12 @@ class _Blocks:
             self._kinds.append(ANY if lazy is None else lazy.kind)
             if until is not None:
                 self.until = _operand(self._called(until, inner), recording, "the value of until")
+                if isinstance(self.until, Const):
+                    raise TraceError(
+                        f"{self._what}(): until= is always {self.until.value!r:.60}; expected a function of the state after the body, "
+                        'such as lambda s: s["done"] == "yes"',
+                        user_location(),
+                    )
         self._states.append(inner)
         return Block(tuple(nodes), None if sequence.head == control.node_id else sequence.head, value)
 
@@ -195,12 +206,12 @@ class _Blocks:
         state._sequence.head = control.node_id
         for inner in self._states:
             for key, variable in inner._variables.items():
-                if state._prefix + key in state._variables and key not in state._inside:
+                if key in state._variables and key not in state._inside:
                     raise TraceError(
                         f"name {key!r} already exists in this state; use another name in the branch", user_location()
                     )
-                state._inside.add(state._prefix + key)
-                state._define(state._prefix + key, variable)
+                state._inside.add(key)
+                state._define(key, variable)
         kind = self._kinds[0] if all(each is self._kinds[0] for each in self._kinds) else ANY
         return _value(state._recording, control.node_id, f"the value of {self._what}()", kind)
 

@@ -435,3 +435,42 @@ def test_a_program_as_a_branch_on_the_embedded_model() -> None:
     assert lazy.messages == plain.messages
     assert lazy.breaks == ()
     assert len(plain.breaks) == 1
+
+
+def test_branches_may_use_the_same_names_within_a_scope() -> None:
+    @rt.program
+    def main(s: rt.State) -> Any:
+        s += rt.gen("color")
+        with s.scope("part"):
+            rt.switch(s["color"], {"red": rt.gen("x"), "blue": rt.gen("x")}, state=s)
+        return s["color"]
+
+    with ScriptedRuntime({"color": "red", "x": "yes"}) as script:
+        assert main.run(runtime=script)["part.x"] == "yes"
+
+
+def test_an_end_of_a_loop_that_never_changes_is_refused() -> None:
+    @rt.program
+    def main(s: rt.State) -> None:
+        rt.repeat(rt.gen("x"), until=lambda state: state == "done", at_most=3)  # compares the state, not a value
+
+    with pytest.raises(rt.TraceError, match=r"until= is always False; expected a function of the state after the body"):
+        main.graph()
+
+
+def test_forks_and_unnamed_generations_within_a_branch_are_run() -> None:
+    @rt.program
+    def main(s: rt.State) -> Any:
+        s += rt.text("a", rt.gen())
+
+        def branch(b: rt.State) -> None:
+            for fork in b.fork(2):
+                fork += rt.gen("x")
+            rt.switch("a", {"a": rt.gen("y")}, state=b)
+
+        rt.switch("red", {"red": branch}, state=s)
+        return s.text()
+
+    with ScriptedRuntime({"x": ["1", "2"], "y": "3", None: "!"}) as script:
+        result = main.run(runtime=script)
+    assert result.value == "a!3"

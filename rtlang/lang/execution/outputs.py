@@ -6,6 +6,7 @@ the program and of its forks. With `outputs=` only the variables with these name
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Collection, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -32,6 +33,7 @@ def needed_nodes(state: State, returned: object, outputs: Collection[str] | None
         heads = [state._sequence.head, *(each.head for each in recording.fork_sequences)]
         needed.update(head for head in heads if head is not None)
         needed.update(_needs([*state._variables.values(), returned], set()))
+        needed = _outside_blocks(recording, needed)
         return needed | _side_branches(recording, needed)
     needed = set(_needs(returned, set()))
     names: dict[str, None] = dict.fromkeys(state._variables)
@@ -47,7 +49,16 @@ def needed_nodes(state: State, returned: object, outputs: Collection[str] | None
             raise TraceError(
                 f"outputs: variable {name!r} does not exist; existing variables: {', '.join(names) or 'none'}"
             )
-    return needed
+    return _outside_blocks(recording, needed)
+
+
+def _outside_blocks(recording: Recording, node_ids: set[int]) -> set[int]:
+    """The nodes, where those within a branch or a loop are replaced by the control node, whose id is the last one before theirs."""
+    nodes = recording.nodes
+    if all(node_id in nodes for node_id in node_ids):
+        return node_ids
+    outer = sorted(nodes)
+    return {node_id if node_id in nodes else outer[bisect(outer, node_id) - 1] for node_id in node_ids}
 
 
 def _generations(recording: Recording) -> Iterator[Generate | Select]:

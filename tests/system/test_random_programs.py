@@ -1,0 +1,67 @@
+"""Random programs give the same in whatever way they are run: lazily, eagerly, with each compiler pass, pickled, over a socket.
+
+RTLANG_RANDOM_PROGRAMS sets how many are run; 1000 take some minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import rtlang as rt
+from rtlang.compiler.pipeline import PASSES
+from rtlang.serve.server import running_server
+from tests.support.random_programs import performed, random_program
+
+NUM_PROGRAMS = int(os.environ.get("RTLANG_RANDOM_PROGRAMS", "60"))
+PROGRAMS = [random_program(seed) for seed in range(NUM_PROGRAMS)]
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[rt.Runtime]:
+    with rt.Runtime(dtype="float32") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def expected(runtime: rt.Runtime) -> list[Any]:
+    """The outcomes of eager runs, where control flow and functions of values are plain Python."""
+    return outcomes(runtime, is_eager=True)
+
+
+def outcomes(runtime: rt.Target, *, is_eager: bool = False, **options: Any) -> list[Any]:
+    inputs = [{"operations": operations, "is_eager": is_eager} for operations in PROGRAMS]
+    return [outcome(result) for result in performed.run_batch(inputs, runtime=runtime, **options)]
+
+
+def outcome(result: Any) -> Any:
+    assert result.error is None, result.error
+    return result.value, result.text(), result.messages
+
+
+def differences(found: list[Any], expected: list[Any]) -> list[int]:
+    return [seed for seed, (one, other) in enumerate(zip(found, expected, strict=True)) if one != other]
+
+
+@pytest.mark.parametrize("passes", [True, False, *(f"-{name}" for name in PASSES)])
+def test_lazy_programs_give_what_plain_python_gives(
+    runtime: rt.Runtime, expected: list[Any], passes: bool | str
+) -> None:
+    assert differences(outcomes(runtime, passes=passes), expected) == []
+
+
+def test_streamed_and_pickled_results_are_equal(runtime: rt.Runtime, expected: list[Any]) -> None:
+    found = []
+    for operations in PROGRAMS:
+        with performed.stream(operations, is_eager=False, runtime=runtime) as events:
+            found.append(outcome(pickle.loads(pickle.dumps(events.result()))))
+    assert differences(found, expected) == []
+
+
+def test_a_socket_changes_nothing(runtime: rt.Runtime, expected: list[Any]) -> None:
+    with running_server(runtime) as url, rt.connect(url) as remote:
+        assert differences(outcomes(remote), expected) == []
