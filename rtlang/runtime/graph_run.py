@@ -1,7 +1,8 @@
-"""One submitted graph on the engine thread: its execution, listener, admission share and deadline."""
+"""One submitted graph: on the engine thread its execution, listener, admission share and deadline, for the caller its handle."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rtlang.contract.budget import Budget
-from rtlang.contract.errors import AbortedError, DeadlineError, RequestError, RtlangError
+from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, GraphError, RequestError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.graph import Generate, Node, Select, Text
+from rtlang.contract.graph import Generate, Node, RequestGraph, Select, Text
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
-from rtlang.contract.target import Listener
+from rtlang.contract.target import Listener, checked_answer
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.runtime.admission import Share
 from rtlang.runtime.graph_execution import Answer, GraphExecution
@@ -213,6 +214,58 @@ class GraphRun:
         for timer in (self._timer, self._budget_timer):
             if timer is not None:
                 timer.cancel()
+
+
+class LocalGraphRun:
+    """A submitted graph; see `rtlang.contract.target.ResumableRun`. Used by one thread at a time.
+
+    Args:
+        nodes: the nodes of the submitted graph, against which later ones are validated.
+        act: called with a graph id and a function of its `GraphRun`, which it calls on the engine thread unless the graph has ended.
+            Raises EngineDeadError once the runtime has ended.
+    """
+
+    def __init__(
+        self,
+        graph_id: int,
+        nodes: Sequence[Node],
+        share: Share,
+        act: Callable[[int, Callable[[GraphRun], None]], None],
+    ) -> None:
+        self._graph_id, self._share, self._act = graph_id, share, act
+        self._nodes = {node.node_id: node for node in nodes}
+        self._is_closed = False
+
+    @property
+    def graph_id(self) -> int:
+        return self._graph_id
+
+    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
+        if self._is_closed:
+            raise GraphError(None, "nodes", "the graph is closed")
+        RequestGraph(tuple(nodes)).validate(self._nodes)
+        self._share.add(nodes)
+        self._nodes.update((node.node_id, node) for node in nodes)
+        self._act(self._graph_id, lambda run: run.add_nodes(nodes, known))
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        checked_answer(value)
+        self._try(lambda run: run.resolve(node_id, value))
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        self._try(lambda run: run.reject(node_id, code, message))
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._try(GraphRun.close)
+
+    def cancel(self) -> None:
+        self._is_closed = True
+        self._try(GraphRun.cancel)
+
+    def _try(self, act: Callable[[GraphRun], None]) -> None:
+        with contextlib.suppress(EngineDeadError):  # the final event was already sent
+            self._act(self._graph_id, act)
 
 
 def notify(listener: Listener, event: Event) -> bool:

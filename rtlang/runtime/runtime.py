@@ -9,12 +9,11 @@ occur; everything else happens on the engine thread. The model is loaded on firs
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any
@@ -23,11 +22,11 @@ from rtlang.contract.budget import Budget
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError
 from rtlang.contract.events import Event, GraphFailed
-from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.graph import RequestGraph
 from rtlang.contract.known import Known
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, check_run_options
-from rtlang.contract.target import Listener, checked_answer
+from rtlang.contract.target import Listener
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.engine import Engine
@@ -40,7 +39,7 @@ from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime import precompile
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.fork_guard import ForkGuard
-from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
+from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.process_settings import loading
 from rtlang.runtime.seeds import new_run_seed
@@ -177,7 +176,7 @@ class Runtime:
         loop = self._running_loop()
         share = Share(self._admission)
         share.add(graph.nodes)
-        run = LocalGraphRun(self, next(self._graph_ids), graph.nodes, share)
+        run = LocalGraphRun(next(self._graph_ids), graph.nodes, share, self._act)
 
         if self._traces:
             listener = self._traced(listener)
@@ -351,6 +350,16 @@ class Runtime:
 
     # -- any thread
 
+    def _act(self, graph_id: int, act: Callable[[GraphRun], None]) -> None:
+        """Act for a graph on the engine thread, unless it has ended."""
+
+        def command() -> None:
+            run = self._graphs.get(graph_id)
+            if run is not None:
+                act(run)
+
+        self._running_loop().post(command)
+
     def _post(self, command: Callable[[], None]) -> None:
         assert self._loop is not None
         self._loop.post(command)
@@ -361,51 +370,3 @@ class Runtime:
             self.start()
         assert self._loop is not None
         return self._loop
-
-
-class LocalGraphRun:
-    """The caller's handle of a graph on a `Runtime`; see `rtlang.contract.target.GraphRun`. Used by one thread at a time."""
-
-    def __init__(self, runtime: Runtime, graph_id: int, nodes: Sequence[Node], share: Share) -> None:
-        self._runtime, self._graph_id, self._share = runtime, graph_id, share
-        self._nodes = {node.node_id: node for node in nodes}
-        self._is_closed = False
-
-    @property
-    def graph_id(self) -> int:
-        return self._graph_id
-
-    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
-        if self._is_closed:
-            raise GraphError(None, "nodes", "the graph is closed")
-        RequestGraph(tuple(nodes)).validate(self._nodes)
-        self._share.add(nodes)
-        self._nodes.update((node.node_id, node) for node in nodes)
-        self._post(lambda run: run.add_nodes(nodes, known))
-
-    def resolve(self, node_id: int, value: Any) -> None:
-        checked_answer(value)
-        with contextlib.suppress(EngineDeadError):  # the final event was already sent
-            self._post(lambda run: run.resolve(node_id, value))
-
-    def reject(self, node_id: int, code: str, message: str) -> None:
-        with contextlib.suppress(EngineDeadError):  # as above
-            self._post(lambda run: run.reject(node_id, code, message))
-
-    def close(self) -> None:
-        self._is_closed = True
-        with contextlib.suppress(EngineDeadError):  # the final event was already sent
-            self._post(GraphRun.close)
-
-    def cancel(self) -> None:
-        self._is_closed = True
-        with contextlib.suppress(EngineDeadError):  # as above
-            self._post(GraphRun.cancel)
-
-    def _post(self, act: Callable[[GraphRun], None]) -> None:
-        def command() -> None:
-            run = self._runtime._graphs.get(self._graph_id)
-            if run is not None:
-                act(run)
-
-        self._runtime._running_loop().post(command)

@@ -7,20 +7,20 @@ the plain framing. It needs no torch.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from rtlang.contract.errors import AbortedError, EngineDeadError, GraphError
 from rtlang.contract.events import GraphFailed
-from rtlang.contract.graph import Generate, Node, RequestGraph, Select, Text
+from rtlang.contract.graph import Generate, RequestGraph, Select, Text
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import check_run_options
-from rtlang.contract.target import Listener, checked_answer
+from rtlang.contract.target import Listener
 from rtlang.model.text.chat import ChatFraming
 from rtlang.model.text.constant_texts import ConstantTexts
 from rtlang.runtime.admission import Admission, Share
-from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
+from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.seeds import new_run_seed
 from rtlang.runtime.token_sequence import TokenSequence
@@ -130,7 +130,7 @@ class ModelFreeRuntime:
         deadline_s: float | None = None,
         seed: int | None = None,
         known: Known | None = None,
-    ) -> ModelFreeRun:
+    ) -> LocalGraphRun:
         """See `ResumableTarget.submit`."""
         graph.validate()
         given = dict(inputs or {})
@@ -183,7 +183,7 @@ class ModelFreeRuntime:
             run.add_nodes(graph.nodes)
 
         self._loop.post(begin)
-        return ModelFreeRun(self, graph_id, graph.nodes, share)
+        return LocalGraphRun(graph_id, graph.nodes, share, self._act)
 
     def close(self) -> None:
         """End all graphs with AbortedError. Idempotent."""
@@ -207,45 +207,3 @@ class ModelFreeRuntime:
     def _end(self, cause: BaseException | None) -> None:
         for run in list(self._graphs.values()):
             run.fail(AbortedError("the runtime was closed"))
-
-
-class ModelFreeRun:
-    """The caller's handle of a graph; see `rtlang.contract.target.GraphRun`."""
-
-    def __init__(self, runtime: ModelFreeRuntime, graph_id: int, nodes: Sequence[Node], share: Share) -> None:
-        self._runtime, self._graph_id, self._share = runtime, graph_id, share
-        self._nodes = {node.node_id: node for node in nodes}
-        self._is_closed = False
-
-    @property
-    def graph_id(self) -> int:
-        return self._graph_id
-
-    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
-        if self._is_closed:
-            raise GraphError(None, "nodes", "the graph is closed")
-        RequestGraph(tuple(nodes)).validate(self._nodes)
-        self._share.add(nodes)
-        self._nodes.update((node.node_id, node) for node in nodes)
-        self._runtime._act(self._graph_id, lambda run: run.add_nodes(nodes, known))
-
-    def resolve(self, node_id: int, value: Any) -> None:
-        checked_answer(value)
-        self._try(lambda run: run.resolve(node_id, value))
-
-    def reject(self, node_id: int, code: str, message: str) -> None:
-        self._try(lambda run: run.reject(node_id, code, message))
-
-    def close(self) -> None:
-        self._is_closed = True
-        self._try(GraphRun.close)
-
-    def cancel(self) -> None:
-        self._is_closed = True
-        self._try(GraphRun.cancel)
-
-    def _try(self, act: Callable[[GraphRun], None]) -> None:
-        try:
-            self._runtime._act(self._graph_id, act)
-        except EngineDeadError:  # the final event was already sent
-            return
