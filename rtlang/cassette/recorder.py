@@ -6,6 +6,7 @@ import heapq
 import json
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -21,7 +22,8 @@ from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph, Text
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import check_run_options
-from rtlang.contract.target import GraphRun, Listener, Target
+from rtlang.contract.target import ForwardedRun, Listener, Target
+from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.scripts.model_free import ModelFreeRuntime
 
 
@@ -65,21 +67,16 @@ class _Recorded:
         return found
 
 
-class Recorder:
-    """A `Target` that runs graphs on `runtime` and keeps the outcomes of their nodes. What the recording has is not computed again.
+class _DefaultWithin(ABC):
+    """A context manager: within it, it is the default runtime.
 
-    A context manager: within it, it is the default runtime. The wrapped runtime stays open.
-
-    Attributes:
-        num_replayed, num_recorded: outcomes read from the recording and added to it, so far.
+    Args:
+        set_default: sets the default runtime, and returns the one before.
     """
 
-    def __init__(self, path: str | os.PathLike[str], runtime: Target, set_default: Callable[[Any], Any]) -> None:
-        self._target, self._set_default = runtime, set_default
+    def __init__(self, set_default: Callable[[Any], Any]) -> None:
+        self._set_default = set_default
         self._before: Any = None
-        self._recorded = _Recorded(CassetteFile(path, is_written=True))
-        self.num_replayed = self.num_recorded = 0
-        self._error: CassetteError | None = None
 
     def __enter__(self) -> Self:
         self._before = self._set_default(self)
@@ -90,6 +87,27 @@ class Recorder:
     ) -> None:
         self._set_default(self._before)
         self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what it holds."""
+
+
+class Recorder(_DefaultWithin):
+    """A `Target` that runs graphs on `runtime` and keeps the outcomes of their nodes. What the recording has is not computed again.
+
+    A context manager: within it, it is the default runtime. The wrapped runtime stays open.
+
+    Attributes:
+        num_replayed, num_recorded: outcomes read from the recording and added to it, so far.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], runtime: Target, set_default: Callable[[Any], Any]) -> None:
+        super().__init__(set_default)
+        self._target = runtime
+        self._recorded = _Recorded(CassetteFile(path, is_written=True))
+        self.num_replayed = self.num_recorded = 0
+        self._error: CassetteError | None = None
 
     @property
     def is_alive(self) -> bool:
@@ -152,7 +170,7 @@ class Recorder:
             self._error = error
 
 
-class RecordedRun:
+class RecordedRun(ForwardedRun):
     """A graph of a `Recorder`; see `rtlang.contract.target.GraphRun`."""
 
     def __init__(self, recorder: Recorder, listener: Listener, keys: Keys, *, has_budget: bool) -> None:
@@ -160,12 +178,6 @@ class RecordedRun:
         self._recorder, self._listener, self._keys = recorder, listener, keys
         self._key_of: dict[int, bytes] = {}
         self._deltas: dict[int, list[TextDelta]] = {}
-        self.run: GraphRun | None = None
-
-    @property
-    def graph_id(self) -> int:
-        assert self.run is not None
-        return self.run.graph_id
 
     def add(self, nodes: Sequence[Node]) -> Known:
         """Note the keys of nodes before they are submitted; returns the outcomes that are known."""
@@ -180,22 +192,6 @@ class RecordedRun:
             run.extend(nodes, known=known)
         else:
             run.extend(nodes)
-
-    def resolve(self, node_id: int, value: Any) -> None:
-        assert self.run is not None
-        self.run.resolve(node_id, value)
-
-    def reject(self, node_id: int, code: str, message: str) -> None:
-        assert self.run is not None
-        self.run.reject(node_id, code, message)
-
-    def close(self) -> None:
-        assert self.run is not None
-        self.run.close()
-
-    def cancel(self) -> None:
-        assert self.run is not None
-        self.run.cancel()
 
     def listen(self, event: Event) -> None:
         """Record the outcome of a node, then hand the event on: nothing that a caller has seen is missing from the file."""
@@ -212,7 +208,7 @@ class RecordedRun:
         self._listener(event)
 
 
-class Replay:
+class Replay(_DefaultWithin):
     """A `Target` that answers from a recording, without a model. A context manager: within it, it is the default runtime.
 
     An outcome that the recording lacks fails its node with CassetteError.
@@ -226,8 +222,7 @@ class Replay:
         if file.model is None:
             file.close()
             raise CassetteError(file.path, "it is empty")
-        self._set_default = set_default
-        self._before: Any = None
+        super().__init__(set_default)
         self._recorded = _Recorded(file)
         self._runtime = ModelFreeRuntime(self._answer)
 
@@ -243,16 +238,6 @@ class Replay:
     def is_alive(self) -> bool:
         """See `Target.is_alive`."""
         return self._runtime.is_alive
-
-    def __enter__(self) -> Self:
-        self._before = self._set_default(self)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._set_default(self._before)
-        self.close()
 
     def submit(
         self,
@@ -304,31 +289,15 @@ class Replay:
         return True
 
 
-class ReplayedRun:
+class ReplayedRun(ForwardedRun):
     """A graph of a `Replay`; see `rtlang.contract.target.GraphRun`."""
 
-    def __init__(self, recorded: _Recorded, run: Any, keys: Keys) -> None:
-        self._recorded, self._run, self._keys = recorded, run, keys
-
-    @property
-    def graph_id(self) -> int:
-        graph_id: int = self._run.graph_id
-        return graph_id
+    def __init__(self, recorded: _Recorded, run: LocalGraphRun, keys: Keys) -> None:
+        self._recorded, self._keys = recorded, keys
+        self.run: LocalGraphRun = run
 
     def extend(self, nodes: Sequence[Node]) -> None:
-        self._run.extend(nodes, known=self._recorded.known(self._keys.add(nodes)))
-
-    def resolve(self, node_id: int, value: Any) -> None:
-        self._run.resolve(node_id, value)
-
-    def reject(self, node_id: int, code: str, message: str) -> None:
-        self._run.reject(node_id, code, message)
-
-    def close(self) -> None:
-        self._run.close()
-
-    def cancel(self) -> None:
-        self._run.cancel()
+        self.run.extend(nodes, known=self._recorded.known(self._keys.add(nodes)))
 
 
 def takes_known(target: Any) -> bool:

@@ -21,7 +21,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.graph import Node, RequestGraph, choices_of
 from rtlang.contract.graph import Text as TextNode
 from rtlang.contract.params import Usage
-from rtlang.contract.target import GraphRun, Listener, Target
+from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.stream import EndEvent, ErrorEvent, StreamEvent, TextEvent, ValueEvent
 
@@ -94,31 +94,15 @@ class Labels:
         return name + place + (f"[{choice}]" if self._num_choices.get(node_id, 1) > 1 else "")
 
 
-class _LabelledRun:
+class _LabelledRun(ForwardedRun):
     """A graph run that records the names of added nodes."""
 
     def __init__(self, run: GraphRun, labels: Labels) -> None:
-        self._run, self._labels = run, labels
-
-    @property
-    def graph_id(self) -> int:
-        return self._run.graph_id
+        self.run, self._labels = run, labels
 
     def extend(self, nodes: Sequence[Node]) -> None:
         self._labels.note(nodes)
-        self._run.extend(nodes)
-
-    def resolve(self, node_id: int, value: Any) -> None:
-        self._run.resolve(node_id, value)
-
-    def reject(self, node_id: int, code: str, message: str) -> None:
-        self._run.reject(node_id, code, message)
-
-    def close(self) -> None:
-        self._run.close()
-
-    def cancel(self) -> None:
-        self._run.cancel()
+        self.run.extend(nodes)
 
 
 @dataclass(slots=True)

@@ -70,6 +70,28 @@ class ResumableRun(GraphRun, Protocol):
         """See `GraphRun.extend`; `known` holds outcomes of these nodes."""
 
 
+class ForwardedRun:
+    """A graph run that hands everything on to another one, `run`, which its subclasses set; they change single methods."""
+
+    run: GraphRun
+
+    @property
+    def graph_id(self) -> int:
+        return self.run.graph_id
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        self.run.resolve(node_id, value)
+
+    def reject(self, node_id: int, code: str, message: str) -> None:
+        self.run.reject(node_id, code, message)
+
+    def close(self) -> None:
+        self.run.close()
+
+    def cancel(self) -> None:
+        self.run.cancel()
+
+
 class Target(Protocol):
     """A runtime that executes graphs."""
 
