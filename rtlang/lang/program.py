@@ -9,10 +9,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, overload
 
-from rtlang.compiler.context import Context, Savings
+from rtlang.compiler.context import Context
 from rtlang.compiler.pipeline import Passes, chosen_passes, compile_graph
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, TraceError
@@ -21,34 +20,14 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body, current_state
 from rtlang.lang.execution import batch, run
-from rtlang.lang.execution.outputs import needed_nodes
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import OnError, check_on_error
-from rtlang.lang.execution.session import check_options, checked_outputs
+from rtlang.lang.execution.session import check_options
 from rtlang.lang.execution.stream import Stream
-from rtlang.lang.recording import AheadOfTime, Break, Recording
+from rtlang.lang.recording import AheadOfTime, Recording
 from rtlang.lang.state import State
 from rtlang.lang.static_types import P, R_co
 from rtlang.lang.values import user_location
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A program recorded without a runtime.
-
-    Attributes:
-        graph: the compiled graph; with a break or an error, of what was recorded before it.
-        breaks: the graph break that ended the recording, if any.
-        error: the exception of the body, if any.
-        savings: the effect of the passes.
-        recording: the recording itself.
-    """
-
-    graph: RequestGraph
-    breaks: tuple[Break, ...]
-    error: Exception | None
-    savings: Savings
-    recording: Recording
 
 
 class Program(Generic[P, R_co]):
@@ -284,50 +263,28 @@ class Program(Generic[P, R_co]):
         Raises:
             TraceError: the body uses a generated value (a graph break); names the line.
         """
-        recorded = self.bind(*args, **kwargs).record(params, passes=passes)
-        if recorded.error is not None:
-            raise recorded.error
-        try:
-            recorded.graph.validate()
-        except GraphError as wrong:
-            raise recorded.recording.run_error(wrong) from None
-        return recorded.graph
-
-    def record(
-        self,
-        params: SamplingParams | None = None,
-        *,
-        passes: Passes | None = None,
-        outputs: Collection[str] | None = None,
-        budget: Budget | None = None,
-        keeps_names: bool = True,
-    ) -> Recorded:
-        """Record without a runtime up to the first graph break, and compile.
-
-        Args:
-            keeps_names: as for the `Context` of the compiler; without it the graph is the one of a run.
-        """
-        body = self._body
-        options = self._with(params=params, passes=passes, outputs=outputs)
+        body = self._body.bound(args, kwargs)
+        options = self._with(params=params, passes=passes)
         chosen = chosen_passes(options["passes"])
         inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
         recording = Recording(AheadOfTime(body.is_async), options["params"])
-        state, returned, error = State(recording), None, None
+        state = State(recording)
         try:
-            returned = _drive(body, state) if body.is_async else body.call(state)
-        except Exception as caught:
-            error = caught
-        recording.close()
-        is_whole = keeps_names or error is not None
+            if body.is_async:
+                _drive(body, state)
+            else:
+                body.call(state)
+        finally:
+            recording.close()
         context = Context(
-            keep=recording.branch_points,
-            ended=recording.ended,
-            needed=None if is_whole else needed_nodes(state, returned, checked_outputs(options["outputs"])),
-            free=recording.free_texts,
-            keeps_names=keeps_names,
+            keep=recording.branch_points, ended=recording.ended, free=recording.free_texts, keeps_names=True
         )
-        graph, savings = compile_graph(recording.graph(), chosen, context)
-        return Recorded(graph, tuple(recording.breaks), error, savings, recording)
+        graph, _ = compile_graph(recording.graph(), chosen, context)
+        try:
+            graph.validate()
+        except GraphError as wrong:
+            raise recording.run_error(wrong) from None
+        return graph
 
     @overload
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Program[[], R_co]: ...
@@ -500,13 +457,13 @@ def make_program(body: Body, options: Mapping[str, Any] | None = None) -> Any:
     return AsyncProgram(body, options) if body.is_async else Program(body, options)
 
 
-def _drive(body: Body, state: State) -> Any:
-    """Run a coroutine body that must not wait; returns what it returns."""
+def _drive(body: Body, state: State) -> None:
+    """Run a coroutine body that must not wait."""
     coroutine: Any = body.call_async(state)
     try:
         coroutine.send(None)
-    except StopIteration as end:
-        return end.value
+    except StopIteration:
+        return
     waiting = coroutine.cr_await
     frame = getattr(waiting, "cr_frame", None)
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
