@@ -104,7 +104,7 @@ class RecordedBlocks(ABC):
 
     @contextmanager
     def control(self, parent: int | None, location: str) -> Iterator[Control]:
-        """Record a control node: within the context its blocks are recorded one after the other; `Control.make` ends it."""
+        """Record a control node: its blocks are recorded one after the other within the context, which sets `node`."""
         with self._lock:
             node_id = self._next_id()
             self.nodes[node_id] = Text(node_id, parent, ())  # what the blocks continue

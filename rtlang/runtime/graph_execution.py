@@ -63,7 +63,7 @@ from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.ballot import Ballot
-from rtlang.runtime.nodes.losers import Slot, needless, slots_of
+from rtlang.runtime.nodes.losers import Slot, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_sequence import TokenSequence, append_text
@@ -456,7 +456,7 @@ class GraphExecution:
             raise RequestError(f"the graph has run {len(self._nodes)} nodes; at most {MAX_NODES} are allowed")
         self._on_expand(node.node_id, block.nodes)
         control.node_ids.extend(inner.node_id for inner in block.nodes)
-        slots: set[Slot] = {(each.node_id, each.choice) for each in (block.value, until) if isinstance(each, Ref)}
+        slots = operand_slots((block.value, until))
         end = control.entry if block.end is None else block.end
         if end is not None:
             slots.add((end, None))
@@ -481,16 +481,16 @@ class GraphExecution:
         self._ballots[node.node_id] = ballot = Ballot(node)
         self._decision_starts[node.node_id] = self._clock()
         for index, operand in enumerate(node.of):
-            self._wait(_slots((operand,)), partial(self._learn, node, index, operand, ballot.know))
+            self._wait(operand_slots((operand,)), partial(self._learn, node, index, operand, ballot.know))
         for index, operand in enumerate(node.by or ()):
-            self._wait(_slots((operand,)), partial(self._learn, node, index, operand, ballot.rate))
+            self._wait(operand_slots((operand,)), partial(self._learn, node, index, operand, ballot.rate))
 
     def _learn(self, node: Decide, index: int, operand: Operand, tell: Callable[[int, Any], None]) -> None:
         """An operand of a decision has become known, or has failed."""
         ballot = self._ballots.get(node.node_id)
         if ballot is None or node.node_id in self._ended:
             return
-        if self._cause(_slots((operand,))) is not None:
+        if self._cause(operand_slots((operand,))) is not None:
             ballot.lose(index)
         else:
             tell(index, self._value(operand))
@@ -498,7 +498,7 @@ class GraphExecution:
 
     def _decide(self, node: Decide, ballot: Ballot) -> None:
         if ballot.is_lost:
-            raise self._cause(_slots((*node.of, *(node.by or ())))) or RequestError("no operand has a value")
+            raise self._cause(slots_of(node)) or RequestError("no operand has a value")
         try:
             winner = ballot.winner()
         except TypeError as error:
@@ -508,7 +508,7 @@ class GraphExecution:
         del self._ballots[node.node_id]
         started = self._decision_starts.pop(node.node_id)
         self._end_value(node, [winner, ballot.value(winner)], started)
-        lost = _slots((*node.of, *(node.by or ())))
+        lost = slots_of(node)
         self._cancel(slot for slot in lost if not self._is_there(slot))
 
     def _cancel(self, lost: Iterable[Slot]) -> None:
@@ -539,10 +539,6 @@ class GraphExecution:
             assert isinstance(node, Generate)
             self._calls.cancel_choice(node, choice)
             self._release((node_id, choice))
-
-
-def _slots(operands: Iterable[Operand]) -> set[Slot]:
-    return {(each.node_id, each.choice) for each in operands if isinstance(each, Ref)}
 
 
 def _cancellation() -> AbortedError:

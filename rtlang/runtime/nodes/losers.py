@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from rtlang.contract.graph import (
     Apply,
     Node,
+    Operand,
     Ref,
     Repeat,
     Text,
@@ -21,9 +22,14 @@ Slot = tuple[int, int | None]
 """A choice of a node, or (with None) the end of the node with all its choices."""
 
 
+def operand_slots(operands: Iterable[Operand | None]) -> set[Slot]:
+    """The choices that operands refer to."""
+    return {(each.node_id, each.choice) for each in operands if isinstance(each, Ref)}
+
+
 def slots_of(node: Node) -> set[Slot]:
     """What a node waits for before it starts: the end of its parent, and its operands."""
-    slots: set[Slot] = {(each.node_id, each.choice) for each in operands_of(node) if isinstance(each, Ref)}
+    slots = operand_slots(operands_of(node))
     parent = parent_of(node)
     if parent is not None:
         slots.add((parent, None))
@@ -101,7 +107,7 @@ def _uses(node: Node, parts: Collection[int]) -> set[Slot]:
         operands = [block.value for block in blocks_of(each)]
         if isinstance(each, Repeat):
             operands.append(each.until)
-        slots.update((operand.node_id, operand.choice) for operand in operands if isinstance(operand, Ref))
+        slots |= operand_slots(operands)
     return {slot for slot in slots if slot[0] != node.node_id}
 
 
