@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 import rtlang as rt
+from tests.support.program_oracle import CallProgram, Fork, Look, Quote, Say, Scope, Write
 
 TEXTS = (
     "Hello",
@@ -62,11 +63,6 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Write:
-    text: str
-
-
-@dataclass(frozen=True)
 class Generate:
     kind: str
     n: int
@@ -76,13 +72,6 @@ class Generate:
 @dataclass(frozen=True)
 class Choose:
     method: str
-
-
-@dataclass(frozen=True)
-class Quote:
-    """Append an earlier value: the `index`-th, modulo how many there are."""
-
-    index: int
 
 
 @dataclass(frozen=True)
@@ -101,43 +90,10 @@ class ReadField:
 
 
 @dataclass(frozen=True)
-class Look:
-    """Need the text of an earlier value in Python, and append it reversed: a graph break."""
-
-    index: int
-
-
-@dataclass(frozen=True)
 class Call:
     """Append what a host function returns for the text of an earlier value."""
 
     index: int
-
-
-@dataclass(frozen=True)
-class Say:
-    """A chat message, by `with s.user():` or by `s += rt.user(...)`."""
-
-    role: str
-    is_block: bool
-    inner: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Fork:
-    branches: tuple[tuple[Any, ...], ...]
-    is_joined: bool
-
-
-@dataclass(frozen=True)
-class Scope:
-    inner: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class SubProgram:
-    inner: tuple[Any, ...]
-    on_same_sequence: bool
 
 
 @dataclass(frozen=True)
@@ -210,7 +166,7 @@ def _operation(random: Random, depth: int, breaks: bool) -> Any:
         lambda: Say(role, random.random() < 0.5, tuple(_leaf(random, breaks) for _ in range(random.randint(0, 3)))),
         lambda: Fork(tuple(_some(random, deeper, breaks) for _ in range(random.randint(1, 3))), random.random() < 0.6),
         lambda: Scope(_some(random, deeper, breaks)),
-        lambda: SubProgram(_some(random, deeper, breaks), random.random() < 0.5),
+        lambda: CallProgram(_some(random, deeper, breaks), random.random() < 0.5),
         # Within branches and loops nothing breaks: their bodies are recorded before anything runs.
         lambda: Switch(tuple(_some(random, deeper, False, 2) for _ in CHOICES)),
         lambda: Repeat(_some(random, deeper, False, 2), random.randint(1, 3)),
@@ -291,9 +247,9 @@ class Performer:
             case Scope(inner):
                 with s.scope(self._fresh()):
                     self.perform(inner, s)
-            case SubProgram(inner, True):
+            case CallProgram(inner, True):
                 _sub(s, self, inner)
-            case SubProgram(inner, False):
+            case CallProgram(inner, False):
                 _sub(self, inner)
             case Switch(branches):
                 self._switch(s, branches)
