@@ -6,7 +6,9 @@ upload, the kernels of every layer, masks and draws, and a host that is one step
 
 from __future__ import annotations
 
+import itertools
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -20,6 +22,7 @@ from rtlang.model.gpu.device_grammar import DeviceGrammars
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.runtime.runtime import Runtime
 from tests.support.tiny_models import make_checkpoint
+from tests.support.waiting import LIMIT_S
 
 pytest.importorskip("triton")  # there is none for some platforms
 
@@ -79,10 +82,21 @@ def on_both(checkpoint: Path, monkeypatch: pytest.MonkeyPatch, work: Work, **set
 
 
 def texts(program: Any, cases: list[dict[str, Any]], name: str) -> Work:
-    """Run cases together; their texts."""
+    """Run cases together: the engine waits until all are submitted. Their texts."""
 
     def work(runtime: Runtime) -> list[str]:
-        results = program.run_batch(cases, runtime=runtime)
+        submit, submitted, is_complete = runtime.submit, itertools.count(1), threading.Event()
+
+        def counted(*args: Any, **options: Any) -> Any:
+            run = submit(*args, **options)
+            if next(submitted) == len(cases):
+                is_complete.set()
+            return run
+
+        runtime.start()._post(lambda: is_complete.wait(LIMIT_S))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(runtime, "submit", counted)
+            results = program.run_batch(cases, runtime=runtime)
         assert [result.error for result in results] == [None] * len(cases)
         return [result.text(name) for result in results]
 
