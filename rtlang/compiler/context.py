@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from rtlang.compiler.merge import Known
 from rtlang.contract.graph import Part
@@ -87,8 +88,7 @@ class Savings:
 
     def add(self, later: Savings) -> None:
         """Add the effect on a later part of the same program."""
-        for name in _COUNTS:
-            count = getattr(later, name)
+        for name, count in zip(_COUNTS, _counts(later), strict=True):
             if count:
                 setattr(self, name, getattr(self, name) + count)
         if later.aliases:
@@ -135,3 +135,4 @@ _COUNTS = (
     *("behind_nodes", "merged_nodes", "merged_generations", "merged_tokens", "reordered_texts", "last_uses"),
     *("path_tokens", "graph_tokens", "fused_requests"),
 )
+_counts = attrgetter(*_COUNTS)

@@ -6,6 +6,7 @@ messages, which are tokens of their own, merging only saves nodes: that is the p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from rtlang.compiler.rewriting import with_blocks
@@ -35,14 +36,10 @@ def fold_text(graph: RequestGraph, keep: Collection[int] = (), *, across_roles: 
         keep: ids of nodes that later nodes may continue; these are not merged into their children.
         across_roles: whether to merge where the start or end of a message lies between the texts.
     """
-    seen: set[int] = set()
-    several: set[int] = set()  # nodes with more than one child
-    for node in graph.nodes:
-        parent = parent_of(node)
-        if parent is not None:
-            if parent in seen:
-                several.add(parent)
-            seen.add(parent)
+    parents = [node.parent if type(node) is Text else parent_of(node) for node in graph.nodes]
+    several: Collection[int | None] = ()  # nodes with more than one child
+    if len(set(parents)) < len(parents):
+        several = {parent for parent, count in Counter(parents).items() if count > 1}
     folded: dict[int, Node] = {}
     for node in graph.nodes:
         if type(node) is not Text:

@@ -21,7 +21,7 @@ from rtlang.contract.graph import (
     parent_of,
 )
 
-CHARS_PER_TOKEN = 4.0
+CHARS_PER_TOKEN = 4
 """English text in the vocabularies of current models."""
 
 _CONTROL = frozenset((Switch, Repeat))
@@ -49,12 +49,14 @@ def changed(node: _NodeT, **values: Any) -> _NodeT:
 def estimated_tokens(node: Node) -> int:
     """Tokens that a node adds to its sequence at most (a generation) or about (text); a generated value in text counts as 16."""
     if type(node) is Text:
-        return sum([_part_tokens(part) for part in node.parts])
+        return sum(
+            [_part_tokens(part) if type(part) is not str else len(part) // CHARS_PER_TOKEN + 1 for part in node.parts]
+        )
     match node:
         case Generate():
             return node.params.max_tokens
         case Select():
-            return int(max(map(len, node.choices)) / CHARS_PER_TOKEN) + 1
+            return max(map(len, node.choices)) // CHARS_PER_TOKEN + 1
         case Switch() | Repeat():
             longest = max((_block_tokens(block) for block in blocks_of(node)), default=0)
             return longest * (node.at_most if isinstance(node, Repeat) else 1)
@@ -84,8 +86,6 @@ def is_generation(node: Node) -> bool:
 
 
 def _part_tokens(part: Part) -> int:
-    if type(part) is str:
-        return int(len(part) / CHARS_PER_TOKEN) + 1
     return 16 if type(part) is Ref else 3
 
 

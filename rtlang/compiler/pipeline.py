@@ -19,7 +19,7 @@ from rtlang.compiler.reorder import layout, reorder
 from rtlang.compiler.retain import last_uses
 from rtlang.compiler.rewriting import with_blocks
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Block, Marks, Node, Repeat, RequestGraph, Switch, Text, all_nodes
+from rtlang.contract.graph import Block, Generate, Marks, Node, Repeat, RequestGraph, Switch, Text, all_nodes
 
 PASSES = ("prune", "reorder", "fold", "merge", "retain", "path", "fuse")
 """The names of the passes, in the order in which they run."""
@@ -108,18 +108,16 @@ def _merged(graph: RequestGraph, context: Context, savings: Savings) -> RequestG
 def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savings: Savings) -> RequestGraph:
     """The graph with the marks of all passes that mark."""
     awaited = context.awaited
-    generations = [node.node_id for node in graph.nodes if is_generation(node)]
-    is_one = (
-        len(generations) == 1 and graph.nodes[-1].node_id == generations[0] and all(map(_is_text, graph.nodes[:-1]))
-    )
-    if not awaited or "prune" not in passes or (is_one and generations[0] in awaited):
+    others = [node.node_id for node in graph.nodes if type(node) is not Text]
+    is_one = len(others) == 1 and is_generation(graph.nodes[-1])
+    if not awaited or "prune" not in passes or (is_one and others[0] in awaited):
         urgent = None
     else:
         urgent = ancestors(graph.nodes, awaited)
     last = last_uses(graph, is_open=context.is_open, ended=context.ended) if "retain" in passes else ()
     found = None
     if "path" in passes:
-        found = _path_of_one(graph, generations[0]) if is_one else paths(graph)
+        found = _path_of_one(graph, others[0]) if is_one else paths(graph)
     continued = chains(graph) if "fuse" in passes and not is_one else ()
     marks_constants = "fold" in passes
     savings.last_uses, savings.fused_requests = len(last), len(continued)
@@ -131,14 +129,17 @@ def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savi
         if type(node) is Text:
             if marks_constants and is_constant(node):
                 savings.constant_texts += 1
-                savings.constant_chars += sum(len(part) for part in node.parts if type(part) is str)
-                node = changed(node, marks=_CONSTANT)
+                savings.constant_chars += sum([len(part) for part in node.parts if type(part) is str])
+                node = Text(node_id, node.parent, node.parts, _CONSTANT)
         elif is_generation(node):
             is_urgent = urgent is None or node_id in urgent
             savings.behind_nodes += not is_urgent
             behind, total = (0, 0) if found is None else (found.behind[node_id], found.total)
             marks = Marks(behind, total, node_id in last, False, is_urgent, node_id in continued)
-            node = changed(node, marks=marks)
+            if type(node) is Generate:
+                node = Generate(node_id, node.parent, node.name, node.params, node.constraint, marks)
+            else:
+                node = changed(node, marks=marks)
         elif isinstance(node, (Switch, Repeat)):
             node = with_blocks(node, lambda block: _marked_block(block, passes))
         nodes.append(node)
@@ -155,10 +156,6 @@ def _path_of_one(graph: RequestGraph, node_id: int) -> Paths:
     """`paths` of texts and one generation at their end, as most parts between graph breaks are."""
     total = sum(map(estimated_tokens, graph.nodes))
     return Paths({node_id: 0}, total, total)
-
-
-def _is_text(node: Node) -> bool:
-    return type(node) is Text
 
 
 _CONSTANT = Marks(is_constant=True)

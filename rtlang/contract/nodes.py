@@ -312,6 +312,8 @@ def block_dependencies(node: Node) -> set[int]:
 
 def last_id(node: Node) -> int:
     """The largest id that a node occupies: its own, or the largest of its blocks; a loop reserves the ids of all iterations."""
-    if isinstance(node, Repeat):
+    if type(node) is not Switch and type(node) is not Repeat:  # the only nodes with blocks
+        return node.node_id
+    if type(node) is Repeat:
         return node.node_id + node.at_most * node.stride
     return max((last_id(inner) for block in blocks_of(node) for inner in block.nodes), default=node.node_id)

@@ -147,6 +147,9 @@ def as_expr(item: object, where: str) -> Expr:
 def _content(function: str, pieces: Iterable[object]) -> tuple[Expr, ...]:
     content: list[Expr] = []
     for number, piece in enumerate(pieces, 1):
+        if type(piece) is str and content and type(before := content[-1]) is Pieces:
+            content[-1] = Pieces((*before.pieces, piece))
+            continue
         for expr in _items(as_expr(piece, f"argument {number} of {function}()")):
             if isinstance(expr, Pieces) and content and isinstance(content[-1], Pieces):
                 content[-1] = Pieces(content[-1].pieces + expr.pieces)

@@ -7,6 +7,7 @@ function here returns the `Lazy` of an operation's result, or None where the gra
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,13 +24,13 @@ class Operation:
     args: tuple[Term, ...]
 
     @property
-    def depth(self) -> int:
-        """Number of operations within each other, counted up to MAX_DEPTH + 1."""
+    def is_too_deep(self) -> bool:
+        """Whether it has more than MAX_DEPTH operations within each other."""
         depth, level = 0, [self]
         while level and depth <= MAX_DEPTH:
             depth += 1
-            level = [arg for each in level for arg in each.args if isinstance(arg, Operation)]
-        return depth
+            level = [arg for each in level for arg in each.args if type(arg) is Operation]
+        return depth > MAX_DEPTH
 
 
 MAX_DEPTH = 50
@@ -65,6 +66,7 @@ _METHODS: dict[str, tuple[int, int, Kind]] = {  # fewest and most arguments, and
 _NUMBERS = (INT, FLOAT, BOOL)
 _ORDERS = frozenset(("lt", "le", "gt", "ge"))
 _MAX_INT = 1 << 63
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def is_method(kind: Kind | None, name: str) -> bool:
@@ -86,7 +88,7 @@ def parsed(function: str, kind: Kind, text: Operand) -> Lazy:
 def constant(value: Any) -> Lazy | None:
     """A Python value that fits into every message."""
     match value:
-        case str() if type(value) is str and not any("\ud800" <= each <= "\udfff" for each in value):
+        case str() if type(value) is str and (value.isascii() or not _SURROGATE.search(value)):
             return Lazy(STR, Const(value))
         case bool():
             return Lazy(BOOL, Const(value))

@@ -214,31 +214,34 @@ class State:
     def _record(self, expr: Expr) -> None:
         match expr:
             case exprs.Pieces():
-                self._record_pieces(expr)
+                self._sequence.append(self._parts(expr))
             case exprs.Gen():
                 self._record_gen(expr)
-            case exprs.Select():
-                self._record_select(expr)
-            case exprs.Role(role, (exprs.Pieces() as content,)):
-                self._sequence.append_message(role, self._parts(content), expr.tools)
-            case exprs.Role(role, (exprs.FreeText() as free,)):
-                pieces = self._free_pieces(free)
-                self._sequence.append_message(role, (part for piece in pieces for part in piece), expr.tools, pieces)
-            case exprs.FreeText():
-                pieces = self._free_pieces(expr)
-                self._sequence.append((part for piece in pieces for part in piece), pieces)
             case exprs.Role():
-                with RoleBlock(self, expr.role, expr.tools):
-                    for each in expr.content:
-                        self._record(each)
+                self._record_message(expr)
             case exprs.Series():
                 for each in expr.items:
                     self._record(each)
+            case exprs.Select():
+                self._record_select(expr)
+            case exprs.FreeText():
+                pieces = self._free_pieces(expr)
+                self._sequence.append((part for piece in pieces for part in piece), pieces)
             case _:
                 raise AssertionError(f"{type(expr).__name__} is not a known expression")
 
-    def _record_pieces(self, expr: exprs.Pieces) -> None:
-        self._sequence.append(self._parts(expr))
+    def _record_message(self, expr: exprs.Role) -> None:
+        """Record a message: one node if it is all text."""
+        only = expr.content[0] if len(expr.content) == 1 else None
+        if isinstance(only, exprs.Pieces):
+            self._sequence.append_message(expr.role, self._parts(only), expr.tools)
+        elif isinstance(only, exprs.FreeText):
+            pieces = self._free_pieces(only)
+            self._sequence.append_message(expr.role, (part for piece in pieces for part in piece), expr.tools, pieces)
+        else:
+            with RoleBlock(self, expr.role, expr.tools):
+                for each in expr.content:
+                    self._record(each)
 
     def _free_pieces(self, expr: exprs.FreeText) -> Pieces:
         pieces = (tuple(part for part in self._parts(piece) if part != "") for piece in expr.pieces)

@@ -396,14 +396,16 @@ def lazy_form(item: Any) -> Lazy | None:
 
 def derived(lazy: Lazy | None, compute: Callable[..., Any], args: Sequence[Any], what: str) -> Value | None:
     """The value of `compute(*args)`, which is `lazy`; None if that cannot be computed lazily."""
-    if lazy is None or (isinstance(lazy.term, operations.Operation) and lazy.term.depth > operations.MAX_DEPTH):
+    if lazy is None or (isinstance(lazy.term, operations.Operation) and lazy.term.is_too_deep):
         return None
     values = [each for each in args if isinstance(each, Value)]
-    sources = {id(each._rt_source): each._rt_source for each in values if each._rt_source is not None}
-    if len(sources) > 1:
-        return None
-    needs = tuple(dict.fromkeys(node_id for each in values for node_id in each._rt_needs))
-    source = next(iter(sources.values()), None)
+    source, needs = values[0]._rt_source, values[0]._rt_needs
+    for each in values[1:]:
+        if source is None:
+            source = each._rt_source
+        elif each._rt_source not in (None, source):
+            return None
+        needs = tuple(dict.fromkeys((*needs, *each._rt_needs)))
 
     def read() -> Any:
         return compute(*map(real, args))
