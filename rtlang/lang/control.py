@@ -230,6 +230,7 @@ def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any]
         if len(rates) != len(of):
             raise ParameterError("by", len(rates), f"expected {len(of)} numbers, one for each value")
     node_id = recording.add_value(lambda node_id: Decide(node_id, how, of, need, rates))
+    recording.has_decisions = True
 
     def read() -> Any:
         index, plain = recording.plain_value(node_id)

@@ -146,6 +146,7 @@ class Recording(RecordedBlocks):
         reasoning_of: the nodes of reasoning by the nodes of the values that follow them.
         names_of_reasoning: the names of these values by the nodes of reasoning.
         has_unnamed: whether a generation without a name was recorded.
+        has_decisions: whether one value among several was chosen.
     """
 
     def __init__(self, driver: Driver, base: SamplingParams | None = None) -> None:
@@ -160,6 +161,7 @@ class Recording(RecordedBlocks):
         self.reasoning_of: dict[int, int] = {}
         self.names_of_reasoning: dict[int, str | None] = {}
         self.has_unnamed = False
+        self.has_decisions = False
         self.is_closed = False
         self._inputs: dict[str, None] = {}
         self._types: dict[int, OutputType] = {}

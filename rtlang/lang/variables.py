@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rtlang.contract.errors import TraceError, ValueParseError
+from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart
-from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.contract.params import Constraint, ConstraintKind, FinishReason
 from rtlang.lang.recording import Recording
 from rtlang.lang.values import Value, text_value, user_location
 
@@ -57,6 +58,16 @@ class Generated:
                 recording, (node_id,), (Ref(node_id, choice),), lambda: recording.value_of(node_id, choice), self._what
             )
         return self._value
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the completion has ended because a decision was made without it."""
+        end = self._recording.driver.outcome(self._node_id)
+        return (
+            isinstance(end, NodeFinished)
+            and bool(end.completions)
+            and end.completions[self._choice].finish_reason is FinishReason.CANCELLED
+        )
 
     @property
     def text(self) -> Value:
@@ -110,6 +121,13 @@ def generated(
 ) -> Generated:
     """Create the variable for one completion of a node; with `is_text` its value is the text itself."""
     return Generated(recording, node_id, choice, what, constraint, is_text)
+
+
+def without_cancelled(variable: Variable, found: Any) -> Any:
+    """The value `found` of a variable, with None for each completion that a decision ended."""
+    if isinstance(variable, list):
+        return [without_cancelled(each, value) for each, value in zip(variable, found, strict=True)]
+    return None if isinstance(variable, Generated) and variable.is_cancelled else found
 
 
 def _tree(recording: Recording, node_id: int, constraint: Constraint, text: str) -> Any:

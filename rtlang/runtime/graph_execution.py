@@ -65,6 +65,7 @@ from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.ballot import Ballot
 from rtlang.runtime.nodes.losers import Slot, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
+from rtlang.runtime.nodes.staging import Staging
 from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
@@ -160,6 +161,8 @@ class GraphExecution:
         self._lost_choices: set[tuple[int, int]] = set()
         self._controls: dict[int, _Control] = {}
         self._ballots: dict[int, Ballot] = {}
+        self._staging = Staging()
+        self._begun: set[int] = set()
         self._host_calls: dict[int, float] = {}  # start by node
         self._decision_starts: dict[int, float] = {}
         self._waiting: dict[Slot, list[_Waiting]] = {}
@@ -219,6 +222,7 @@ class GraphExecution:
                 self._start_decision(node)
             else:
                 self._wait(slots_of(node), partial(self._start, node), node)
+        self._stage(self._staging.vote_ids)
 
     def _wait(self, slots: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:
         """Run something once all slots are there: known, failed or cancelled. `node` is what it starts."""
@@ -279,6 +283,14 @@ class GraphExecution:
         is_branch = isinstance(node, Generate) and node.params.n > 1
         after = before if is_branch else self._calls.after(node, before, event.completions[0].token_ids)
         self._values.update(((node.node_id, choice), each.text) for choice, each in enumerate(event.completions))
+        if event.is_cancelled:
+            self._cancelled.add(node.node_id)
+            self._errors[node.node_id] = _cancellation()
+        self._lost_choices.update(
+            (node.node_id, choice)
+            for choice, each in enumerate(event.completions)
+            if each.finish_reason is FinishReason.CANCELLED
+        )
         self._end_node(node, after)
 
     def _cause(self, slots: Iterable[Slot]) -> DependencyError | None:
@@ -309,6 +321,9 @@ class GraphExecution:
             self._fail_node(node, RequestError(f"{type(error).__name__}: {error}"))
 
     def _start(self, node: Node) -> None:
+        if self._staging.park(node.node_id):
+            return
+        self._begun.add(node.node_id)
         self._guarded(node, slots_of(node), partial(self._begin, node))
 
     def _begin(self, node: Node) -> None:
@@ -332,7 +347,8 @@ class GraphExecution:
                 )
                 self._end_node(node, after)
             case Generate():
-                self._calls.start(self._affordable(node), before, node.params)
+                held = self._staging.park_choices(node.node_id)
+                self._calls.start(self._affordable(node), before, node.params, held)
             case Select():
                 self._calls.start(node, before)
             case Apply():
@@ -479,6 +495,7 @@ class GraphExecution:
 
     def _start_decision(self, node: Decide) -> None:
         self._ballots[node.node_id] = ballot = Ballot(node)
+        self._staging.add(node)
         self._decision_starts[node.node_id] = self._clock()
         for index, operand in enumerate(node.of):
             self._wait(operand_slots((operand,)), partial(self._learn, node, index, operand, ballot.know))
@@ -495,6 +512,8 @@ class GraphExecution:
         else:
             tell(index, self._value(operand))
         self._guarded(node, (), partial(self._decide, node, ballot))
+        if self._staging.is_due(node.node_id, ballot, is_over=node.node_id in self._ended):
+            self._stage([node.node_id])
 
     def _decide(self, node: Decide, ballot: Ballot) -> None:
         if ballot.is_lost:
@@ -511,13 +530,34 @@ class GraphExecution:
         lost = slots_of(node)
         self._cancel(slot for slot in lost if not self._is_there(slot))
 
+    def _stage(self, vote_ids: Collection[int]) -> None:
+        """Find again what votes hold back, and start what they hold back no more."""
+        if not vote_ids:
+            return
+        running, parts = self._running()
+        for vote_id in vote_ids:
+            ballot = self._ballots.get(vote_id)
+            if ballot is None or vote_id in self._ended:
+                self._staging.end(vote_id)
+            else:
+                self._staging.update(vote_id, ballot, running, parts, self._outputs, self._begun)
+        for node_id in self._staging.released():
+            node = self._nodes[node_id]
+            self._ready.append(_Waiting(partial(self._start, node), node))
+        for node_id, choice in self._staging.released_choices():
+            self._guarded(self._nodes[node_id], (), partial(self._calls.start_choice, node_id, choice))
+
+    def _running(self) -> tuple[dict[int, Node], dict[int, Collection[int]]]:
+        """The nodes that have not ended, and those of the blocks that each control node has started."""
+        running = {node_id: node for node_id, node in self._nodes.items() if node_id not in self._ended}
+        return running, {node_id: control.node_ids for node_id, control in self._controls.items()}
+
     def _cancel(self, lost: Iterable[Slot]) -> None:
         """End the work that only these operands needed."""
         lost = list(lost)
         if not lost:
             return
-        running = {node_id: node for node_id, node in self._nodes.items() if node_id not in self._ended}
-        parts = {node_id: control.node_ids for node_id, control in self._controls.items()}
+        running, parts = self._running()
         node_ids, choices = needless(lost, running, parts, self._outputs)
         for node_id in sorted(node_ids):
             self._cancelled.add(node_id)
@@ -525,6 +565,7 @@ class GraphExecution:
             self._ended.add(node_id)
             self._host_calls.pop(node_id, None)
             self._ballots.pop(node_id, None)
+            self._staging.end(node_id)
         for node_id in sorted(node_ids):
             node = running[node_id]
             if isinstance(node, (Generate, Select)):

@@ -37,13 +37,19 @@ class Compilation:
         self._aliases = self.savings.aliases
 
     def next_part(
-        self, *, is_last: bool, awaited: Sequence[int] = (), needed: Collection[int] | None = None
+        self,
+        *,
+        is_last: bool,
+        awaited: Sequence[int] = (),
+        needed: Collection[int] | None = None,
+        asked: Collection[int] = (),
     ) -> tuple[RequestGraph, Savings]:
         """Compile the nodes recorded since the last part. May be repeated until `commit`.
 
         Args:
             awaited: the nodes that the program waits for.
             needed: at the end, the nodes that are read; None if all are.
+            asked: at the end, the nodes that no decision may end.
         """
         recording, aliases = self._recording, self._aliases
         self._unsent.extend(recording.take(is_last=is_last))
@@ -64,7 +70,15 @@ class Compilation:
             share_of=self._share_of,
             known=self._known,
         )
-        return compile_graph(RequestGraph(tuple(nodes), recording.inputs), self._passes, context)
+        graph, savings = compile_graph(RequestGraph(tuple(nodes), recording.inputs), self._passes, context)
+        if recording.has_decisions:
+            asked = {aliases.get(node_id, node_id) for node_id in asked}.union(awaited)
+            names = self._outputs or ()
+            outputs = tuple(
+                node.node_id for node in graph.nodes if node.node_id in asked or (names and name_of(node) in names)
+            )
+            graph = RequestGraph(graph.nodes, graph.inputs, outputs)
+        return graph, savings
 
     def commit(self, graph: RequestGraph, savings: Savings, *, is_last: bool) -> None:
         """Account for a part that was submitted."""

@@ -52,6 +52,18 @@ def needed_nodes(state: State, returned: object, outputs: Collection[str] | None
     return _outside_blocks(recording, needed)
 
 
+def asked_nodes(state: State, returned: object, outputs: Collection[str] | None) -> set[int]:
+    """Ids of the nodes that the returned value holds or that are variables in `outputs`: no decision ends them."""
+    recording = state._recording
+    if not recording.has_decisions:
+        return set()
+    asked = set(_needs(returned, set()))
+    for name in outputs or ():
+        if name in state._variables:
+            asked.update(_needs(state._variables[name], set()))
+    return _outside_blocks(recording, asked)
+
+
 def _outside_blocks(recording: Recording, node_ids: set[int]) -> set[int]:
     """The nodes, where those within a branch or a loop are replaced by the control node, whose id is the last one before theirs."""
     nodes = recording.nodes

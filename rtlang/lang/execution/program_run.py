@@ -9,7 +9,7 @@ from typing import Any
 
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
-from rtlang.lang.execution.outputs import needed_nodes
+from rtlang.lang.execution.outputs import asked_nodes, needed_nodes
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.session import Session
 from rtlang.lang.state import State
@@ -35,7 +35,7 @@ class ProgramRun:
         try:
             with self.session.ended_by_errors():
                 self._returned = self._body.call(self._state)
-                self.session.finish(needed_nodes(self._state, self._returned, self.session.outputs))
+                self.session.finish(*self._read_nodes())
         except BaseException as error:
             self.error = error
 
@@ -44,9 +44,13 @@ class ProgramRun:
         try:
             with self.session.ended_by_errors():
                 self._returned = await self._body.call_async(self._state)
-                await self.session.finish_async(needed_nodes(self._state, self._returned, self.session.outputs))
+                await self.session.finish_async(*self._read_nodes())
         except BaseException as error:
             self.error = error
+
+    def _read_nodes(self) -> tuple[set[int] | None, set[int]]:
+        state, returned, outputs = self._state, self._returned, self.session.outputs
+        return needed_nodes(state, returned, outputs), asked_nodes(state, returned, outputs)
 
     def raise_error(self, *, even_exceptions: bool) -> None:
         """Raise `error` if there is one; with `even_exceptions` False only an interrupt or a cancellation."""

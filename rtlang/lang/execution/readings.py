@@ -15,7 +15,7 @@ from rtlang.contract.graph import Generate, Node, Part, Ref, Select, Text, choic
 from rtlang.lang.execution.session import Session
 from rtlang.lang.forcing import deep_real
 from rtlang.lang.state import State
-from rtlang.lang.variables import Reading, Variable, generated, messages_of, view
+from rtlang.lang.variables import Reading, Variable, generated, messages_of, view, without_cancelled
 
 
 class Readings(Protocol):
@@ -65,7 +65,8 @@ class RunReadings:
 
     def read(self, key: str | int, which: Reading) -> Any:
         variable = self._at(key) if isinstance(key, int) else self._variable(key)
-        return deep_real(view(variable, which, str(key)))
+        found = deep_real(view(variable, which, str(key)))
+        return without_cancelled(variable, found) if which == "value" and self._recording.has_decisions else found
 
     def whole_text(self) -> str:
         return "".join(

@@ -194,19 +194,20 @@ class Session:
 
     # The end of a run
 
-    def finish(self, needed: Collection[int] | None = None) -> None:
+    def finish(self, needed: Collection[int] | None = None, asked: Collection[int] = ()) -> None:
         """Submit the remaining nodes and close the graph, because the body has returned.
 
         Args:
             needed: the nodes whose outcome is read; None if all are.
+            asked: the nodes that no decision may end.
         """
         self.recording.close()
-        self._flush(is_last=True, needed=needed)
+        self._flush(is_last=True, needed=needed, asked=asked)
 
-    async def finish_async(self, needed: Collection[int] | None = None) -> None:
+    async def finish_async(self, needed: Collection[int] | None = None, asked: Collection[int] = ()) -> None:
         """Like `finish`, for coroutines."""
         self.recording.close()
-        await self._flush_async(is_last=True, needed=needed)
+        await self._flush_async(is_last=True, needed=needed, asked=asked)
 
     def wait_final(self) -> None:
         """Block until the graph has ended."""
@@ -259,12 +260,17 @@ class Session:
                     await asyncio.sleep(min(error.retry_after_s, MAX_OVERLOAD_WAIT_S))
 
     def _send(
-        self, *, is_last: bool = False, awaited: Sequence[int] = (), needed: Collection[int] | None = None
+        self,
+        *,
+        is_last: bool = False,
+        awaited: Sequence[int] = (),
+        needed: Collection[int] | None = None,
+        asked: Collection[int] = (),
     ) -> None:
         with self._flush_lock:
             if self.final is not None:
                 return
-            graph, savings = self._compilation.next_part(is_last=is_last, awaited=awaited, needed=needed)
+            graph, savings = self._compilation.next_part(is_last=is_last, awaited=awaited, needed=needed, asked=asked)
             if savings.aliases:
                 self._merge(savings)
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from rtlang.contract.graph import Decide
@@ -60,6 +61,36 @@ class Ballot:
         """The value of a known operand."""
         return self._values[index]
 
+    def is_open(self, index: int) -> bool:
+        """Whether the operand has no value yet and may still have one."""
+        return index in self._open
+
+    def num_needed(self, held: Sequence[int]) -> int:
+        """How many of the open operands `held` have to start, in their order, so that a vote can be decided without the others.
+
+        The fewest with which the leading value wins if all that have started agree with it.
+        """
+        votes = self._votes()
+        leader = max(votes, key=lambda key: (len(votes[key]), -votes[key][0]), default="")
+        known = votes.pop(leader, [])
+        running = self._open.difference(held)
+        rivals = [(len(found), found[0]) for found in votes.values()]
+        most_rival = max((count for count, _ in rivals), default=0)
+        for num_started in range(len(held)):
+            count = len(known) + len(running) + num_started
+            rest = held[num_started:]
+            most = most_rival + len(rest)
+            if self._need is not None and count >= self._need:
+                return num_started
+            if most < count:
+                return num_started
+            if most == count:  # the earliest wins a tie
+                earliest = min((*known[:1], *running, *held[:num_started]))
+                firsts = [first for found, first in rivals if found + len(rest) == count]
+                if earliest < min((*firsts, *rest)):
+                    return num_started
+        return len(held)
+
     def _best(self) -> int | None:
         if self._unrated or not self._rates:
             return None
@@ -67,9 +98,7 @@ class Ballot:
         return best if best in self._values else None
 
     def _voted(self) -> int | None:
-        votes: dict[str, list[int]] = {}
-        for index in sorted(self._values):
-            votes.setdefault(_key(self._values[index]), []).append(index)
+        votes = self._votes()
         if not votes:
             return None
         leader = max(votes, key=lambda key: (len(votes[key]), -votes[key][0]))
@@ -87,6 +116,13 @@ class Ballot:
                 if min([*tied, min(self._open)]) < earliest:
                     return None
         return earliest
+
+    def _votes(self) -> dict[str, list[int]]:
+        """The known operands by value, each list in their order."""
+        votes: dict[str, list[int]] = {}
+        for index in sorted(self._values):
+            votes.setdefault(_key(self._values[index]), []).append(index)
+        return votes
 
 
 def _key(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -48,7 +48,10 @@ class Work:
     started: float
     before: TokenSequence
     asked: SamplingParams | None = None  # the parameters that the budget lowered
+    prompt: tuple[int, ...] = ()  # generate: the tokens before it, without the one that healing takes back
+    healing: Healing | None = None
     requests: list[Request] = field(default_factory=list)
+    by_choice: dict[int, Request] = field(default_factory=dict)  # generate: the first request of each completion
     completions: dict[int, Completion] = field(default_factory=dict)
     num_open: int = 0
     choices: list[tuple[int, ...]] = field(default_factory=list)  # select: the tokens of each choice
@@ -102,16 +105,23 @@ class ModelCalls:
     def _prompt(self, sequence: TokenSequence) -> tuple[int, ...]:
         return self._begun(sequence).token_ids
 
-    def start(self, node: Generate | Select, before: TokenSequence, asked: SamplingParams | None = None) -> None:
+    def start(
+        self,
+        node: Generate | Select,
+        before: TokenSequence,
+        asked: SamplingParams | None = None,
+        held: Collection[int] = (),
+    ) -> None:
         """Start a node that continues `before`.
 
         Args:
             asked: the parameters of the node before the budget lowered them.
+            held: completions that `start_choice` starts, or that `cancel_choice` ends without a start.
         Raises:
             RtlangError: a request can never run; `stop` the node then.
         """
         if isinstance(node, Generate):
-            self._start_generate(node, before, asked)
+            self._start_generate(node, before, asked, held)
         else:
             self._start_select(node, before)
 
@@ -143,7 +153,7 @@ class ModelCalls:
         are_texts = isinstance(node, Generate) and work.contest is None
         completions = []
         for choice in range(choices_of(node)):
-            request = work.requests[choice] if are_texts and choice < len(work.requests) else None
+            request = work.by_choice.get(choice) if are_texts else None
             completions.append(work.completions.get(choice) or _cancelled(request))
         for request in work.requests:
             self._abort(request)
@@ -155,41 +165,53 @@ class ModelCalls:
         work = self._work.get(node.node_id)
         if work is None or choice in work.completions:
             return
-        request = work.requests[choice]
+        request = work.by_choice.get(choice)
         work.completions[choice] = _cancelled(request)
-        self._abort(request)
+        if request is not None:
+            self._abort(request)
         self._close_choice(work.node, work)
 
-    def _start_generate(self, node: Generate, before: TokenSequence, asked: SamplingParams | None) -> None:
-        params = node.params
-        seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
+    def start_choice(self, node_id: int, choice: int) -> None:
+        """Start a completion that was held back; does nothing if its node has ended."""
+        work = self._work.get(node_id)
+        if work is not None and choice not in work.completions:
+            self._start_choice(work, choice)
+
+    def _start_generate(
+        self, node: Generate, before: TokenSequence, asked: SamplingParams | None, held: Collection[int]
+    ) -> None:
         num_texts = num_requests(node)
         work = self._work[node.node_id] = Work(node, self._clock(), before, asked, num_open=num_texts)
-        if params.best_of > 1:
+        if node.params.best_of > 1:
             work.contest = Contest(num_texts)
-            params = replace(params, best_of=1, logprobs=params.logprobs or 0)
-        prompt = self._prompt(before)
-        healing = self._healing(node, before)
-        if healing is not None:
-            prompt = prompt[:-1]
+        work.healing = self._healing(node, before)
+        work.prompt = self._prompt(before)
+        if work.healing is not None:
+            work.prompt = work.prompt[:-1]
         for choice in range(num_texts):
+            if choice not in held:
+                self._start_choice(work, choice)
 
-            def listener(output: RequestOutput, choice: int = choice) -> None:
-                self._on_generated(work, choice, output)
-
-            work.requests.append(
-                self._submit(
-                    prompt,
-                    params,
-                    listener,
-                    constraint=node.constraint,
-                    seed=seed,
-                    choice=choice,
-                    score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
-                    begins_with="" if healing is None else healing.text,
-                    first_banned_ids=() if healing is None else healing.banned_token_ids,
-                )
-            )
+    def _start_choice(self, work: Work, choice: int) -> None:
+        node, healing = work.node, work.healing
+        assert isinstance(node, Generate)
+        params = node.params
+        seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
+        if params.best_of > 1:
+            params = replace(params, best_of=1, logprobs=params.logprobs or 0)
+        request = self._submit(
+            work.prompt,
+            params,
+            lambda output: self._on_generated(work, choice, output),
+            constraint=node.constraint,
+            seed=seed,
+            choice=choice,
+            score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
+            begins_with="" if healing is None else healing.text,
+            first_banned_ids=() if healing is None else healing.banned_token_ids,
+        )
+        work.requests.append(request)
+        work.by_choice[choice] = request
 
     def _healing(self, node: Node, before: TokenSequence) -> Healing | None:
         """What a generation takes back from the text before it. Tokens of the chat template and generated ones stay."""
