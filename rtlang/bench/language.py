@@ -161,7 +161,7 @@ class _InstantRun:
     def resolve(self, node_id: int, value: object) -> None:
         raise AssertionError("the workload has no host calls")
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         raise AssertionError("the workload has no host calls")
 
     def answer(self, nodes: Sequence[Node], *, is_last: bool) -> None:

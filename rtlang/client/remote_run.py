@@ -140,9 +140,10 @@ class RemoteGraphRun:
         """Answer a host call; see `rtlang.contract.target.GraphRun`."""
         self._runtime.answer_call(self, node_id, {"t": "resolve", "value": value_to_wire(checked_answer(value))})
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         """Let a host call fail; see `rtlang.contract.target.GraphRun`."""
-        self._runtime.answer_call(self, node_id, {"t": "reject", "code": code, "message": message})
+        answer = {"t": "reject", "code": code, "message": message, "facts": dict(facts or {})}
+        self._runtime.answer_call(self, node_id, answer)
 
     def close(self) -> None:
         """Close the graph: no more nodes will follow. Idempotent."""

@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rtlang.contract.errors import ApplyError
+from rtlang.contract.tool_list import tools_from_text
+from rtlang_grammars import GrammarError
+from rtlang_grammars.formats.parsing import parse_output
 
 MAX_SIZE = 1_000_000
 """Characters and items of one value, nested ones included."""
@@ -127,6 +130,16 @@ def _parse_json(text: object) -> Any:
     return json.loads(_text(text), parse_constant=refuse)
 
 
+def _parse_tools(text: object, tool_format: object, tools: object, has_begun: object = False) -> dict[str, Any]:
+    """What a model wrote that may call tools, in a format by its name; `tools` is a text of `tool_list`."""
+    try:
+        found = parse_output(_text(tool_format), _text(text), tools_from_text(tools), is_reasoning=bool(has_begun))
+    except GrammarError as error:
+        raise ValueError(str(error)) from None
+    calls = [{"name": each.name, "arguments": each.arguments, "id": each.id} for each in found.calls]
+    return {"content": found.content, "reasoning": found.reasoning, "calls": calls}
+
+
 def _parse_bool(text: object) -> bool:
     found = _BOOLEANS.get(_text(text).strip().lower())
     if found is None:
@@ -142,10 +155,20 @@ def _item(value: object, key: object) -> Any:
     raise TypeError(f"a {type(value).__name__} has no item {key!r:.60}")
 
 
-def _field(value: object, name: object) -> Any:
+def _field(value: object, name: object, *default: object) -> Any:
     if isinstance(value, Mapping):
-        return value[name]
+        return value[name] if not default or name in value else default[0]
     raise TypeError(f"a {type(value).__name__} has no field {name!r:.60}")
+
+
+def _present(value: object) -> object:
+    if value is None:
+        raise TypeError("expected a value, not None")
+    return value
+
+
+def _json_or_text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else text_of_plain(value)
 
 
 def _slice(value: object, start: Any, stop: Any, step: Any = None) -> Any:
@@ -233,8 +256,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "parse_int": lambda text: _int(_text(text)),
     "parse_float": lambda text: _float(_text(text)),
     "parse_bool": _parse_bool,
+    "parse_tools": _parse_tools,
     "item": _item,
     "field": _field,
+    "present": _present,
+    "json_or_text": _json_or_text,
     "slice": _slice,
     "strip": _of_text(str.strip),
     "lstrip": _of_text(str.lstrip),
@@ -281,6 +307,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 """The functions by name, as Python's operators, methods and built-ins of that name.
 
-`parse_*` read text as the types of `gen` spell them; `item` takes an index or a key; `slice` takes start, stop and step; `str` leaves
-text as it is; `list`, `min`, `max` and `sum` take the items as operands.
+`parse_*` read text as the types of `gen` spell them; `item` takes an index or a key; `field` a name, and optionally the value if there is
+none; `present` refuses None; `json_or_text` writes dicts and lists as JSON and others as `str`; `slice` takes start, stop and step; `str`
+leaves text as it is; `list`, `min`, `max` and `sum` take the items as operands.
 """

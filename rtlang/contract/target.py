@@ -53,8 +53,8 @@ class GraphRun(Protocol):
             ParameterError: the value is not plain data, or too large.
         """
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
-        """Let a requested call fail, with the code of an error ("call" for CallError) and its message."""
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
+        """Let a requested call fail, with the code of an error ("call" for CallError), its message and its facts."""
 
     def close(self) -> None:
         """Declare that no more nodes follow: the graph ends when its nodes have ended. Idempotent."""
@@ -82,8 +82,8 @@ class ForwardedRun:
     def resolve(self, node_id: int, value: Any) -> None:
         self.run.resolve(node_id, value)
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
-        self.run.reject(node_id, code, message)
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
+        self.run.reject(node_id, code, message, facts)
 
     def close(self) -> None:
         self.run.close()

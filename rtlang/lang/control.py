@@ -10,17 +10,20 @@ import dataclasses
 import enum
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from rtlang.contract.errors import ParameterError, RtlangError, TraceError
-from rtlang.contract.graph import Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
+from rtlang.contract.errors import ParameterError, RtlangError, TraceError, ValueParseError
+from rtlang.contract.graph import MAX_NAME_CHARS, Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
 from rtlang.contract.graph_checks import MAX_CASES, MAX_ITERATIONS, MAX_OPERANDS
 from rtlang.contract.pure_functions import check_plain
 from rtlang.lang.body import current_state, is_coroutine_function, name_of, state_of_body
 from rtlang.lang.expr import Expr
 from rtlang.lang.operations import Lazy, Operation
-from rtlang.lang.output_types.value_kinds import ANY, STR, Kind
-from rtlang.lang.recorded_blocks import Control
+from rtlang.lang.output_types.kinds import ANY, STR, Kind, Listed
+from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply, caught, error_text, results_of
+from rtlang.lang.output_types.types import OutputType, reader_of
+from rtlang.lang.partials.shapes import PLAIN
+from rtlang.lang.recorded_blocks import Control, HostFunction
 from rtlang.lang.recording import Recording
 from rtlang.lang.sequence import Sequence
 from rtlang.lang.state import State
@@ -29,37 +32,83 @@ from rtlang.lang.values import Value, lazy_form, operand_of, parts_of, source_of
 Branch = Callable[[Any], Any] | str | Expr
 
 
-def call(function: Callable[..., Any], /, *args: Any) -> Any:
+def call(function: Any, /, *args: Any, on_error: Literal["raise", "text"] = "raise") -> Any:
     """Call a function of this process as a part of the graph, and return its value, lazily.
 
     The function runs in a thread of the run, once the values of `args` are there, while the rest of the graph goes on; only what uses its
-    value waits. It gets the actual values, or inside of
-    a branch or loop their plain data, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses or models of
+    value waits. It gets the actual values, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses or models of
     those. It may be `async`.
 
+    Args:
+        function: a function, or the value of `rt.gen(tools=...)`: then the tool that the model chose runs with the arguments that it wrote.
+            Of several calls, which run side by side, the value is the list of their values.
+        on_error: "text": where the function fails, the value is a text that names the error, for the model.
     Raises:
         TraceError: outside of a program, or an argument cannot be an operand of a node.
-        CallError: when the value is read; the function failed. Names it and the `file:line` of the failure.
+        CallError, ToolError: when the value is read; the function or the tool failed. Names it and the `file:line` of the failure.
     """
     state = _state("rt.call")
+    if on_error not in ("raise", "text"):
+        raise ParameterError("on_error", on_error, 'expected "raise" or "text"')
+    recording, catches = state._recording, on_error == "text"
+    if isinstance(function, list) and function and not args:
+        return [call(each, on_error=on_error) for each in function]
+    if isinstance(function, (Value, ToolCall, ToolReply)):
+        if args:
+            raise TraceError("rt.call(): a call of a tool has its arguments already", user_location())
+        return _call_tools(function, recording, catches)
     if not callable(function):
-        raise TraceError(f"rt.call(): {function!r:.60} is not a function", user_location())
-    recording = state._recording
+        raise TraceError(
+            f"rt.call(): {function!r:.60} is neither a function nor a value of rt.gen(tools=...)", user_location()
+        )
     operands = tuple(
         _operand(each, recording, f"argument {number} of rt.call()") for number, each in enumerate(args, 1)
     )
-    name = name_of(function)
-    node_id = recording.add_value(lambda node_id: Call(node_id, name, operands))
-
-    is_inside = recording.is_in_block  # there the values of `args` differ from iteration to iteration
+    readers = [_reader(each, recording) for each in args] if recording.is_in_block else None
 
     def run(plain: tuple[Any, ...]) -> Any:
-        if is_inside:
-            return function(*plain)
+        if readers is not None:  # the values of `args` differ from iteration to iteration
+            return function(*(read(value) for read, value in zip(readers, plain, strict=True)))
         return function(*(_actual(given, value) for given, value in zip(args, plain, strict=True)))
 
+    return _called(recording, name_of(function), operands, caught(run) if catches else run, ANY)
+
+
+def _call_tools(calls: Value | ToolCall | ToolReply, recording: Recording, catches: bool) -> Value:
+    if not isinstance(calls, Value):
+        named = [calls] if isinstance(calls, ToolCall) else calls.calls
+        name = " and ".join(each.name for each in named)[:MAX_NAME_CHARS] or "no tool"
+        kind = ANY if isinstance(calls, ToolCall) else Listed(ANY)
+        return _called(recording, name, (), lambda plain: results_of(calls, catches=catches), kind)
+    parts = parts_of(calls, recording)
+    ref = parts[0] if parts is not None and len(parts) == 1 and isinstance(parts[0], Ref) else None
+    output_type = None if ref is None or source_of(calls) is not recording else recording.type_of(ref)
+    if ref is None or output_type is None or output_type.calls is None:
+        raise TraceError(
+            f"rt.call(): {calls!r} is no call of a tool; expected a function, or the value of rt.gen(tools=...)",
+            user_location(),
+        )
+    names, name = output_type.calls.names, recording.name_of(ref.node_id)
+
+    def run(plain: tuple[Any, ...]) -> Any:
+        (text,) = plain
+        try:
+            found = output_type.read(name, text)
+        except ValueParseError as error:  # the arguments do not fit the types of the function
+            if not catches:
+                raise
+            recording.note_handled(ref.node_id)
+            return error_text(error)
+        return results_of(found, catches=catches)
+
+    kind = Listed(ANY) if output_type.calls.are_many else ANY
+    return _called(recording, " or ".join(names)[:MAX_NAME_CHARS], (ref,), run, kind)
+
+
+def _called(recording: Recording, name: str, operands: tuple[Operand, ...], run: HostFunction, kind: Kind) -> Value:
+    node_id = recording.add_value(lambda node_id: Call(node_id, name, operands))
     recording.functions[node_id] = run
-    return _value(recording, node_id, f"the value of {name}()", ANY)
+    return _value(recording, node_id, f"the value of {name}()", kind)
 
 
 def first(values: Iterable[Any]) -> Any:
@@ -148,6 +197,7 @@ class _Blocks:
     def __init__(self, state: State, what: str) -> None:
         self._state, self._what = state, what
         self._kinds: list[Kind] = []
+        self._types: list[OutputType | None] = []
         self._states: list[State] = []
         self.until: Operand | None = None
 
@@ -176,6 +226,7 @@ class _Blocks:
             )
             lazy = lazy_form(returned) if not isinstance(returned, (list, tuple, dict)) else None
             self._kinds.append(ANY if lazy is None else lazy.kind)
+            self._types.append(_type_of(returned, recording))
             if until is not None:
                 self.until = _operand(self._called(until, inner), recording, "the value of until")
                 if isinstance(self.until, Const):
@@ -212,8 +263,36 @@ class _Blocks:
                     )
                 state._inside.add(key)
                 state._define(key, variable)
-        kind = self._kinds[0] if all(each is self._kinds[0] for each in self._kinds) else ANY
-        return _value(state._recording, control.node_id, f"the value of {self._what}()", kind)
+        kind, output_type = self._kinds[0], self._types[0]
+        are_equal = output_type is not None and all(_is_same(each, output_type) for each in self._types)
+        if not are_equal and any(each != kind for each in self._kinds):
+            kind = ANY
+        reader = reader_of(output_type) if are_equal and output_type is not None else None
+        return _value(state._recording, control.node_id, f"the value of {self._what}()", kind, reader)
+
+
+def _type_of(value: object, recording: Recording) -> OutputType | None:
+    """The type of a generation whose value this is; None for text and everything else."""
+    if not isinstance(value, Value) or source_of(value) is not recording or value._rt_is_text:
+        return None
+    parts = value._rt_parts
+    ref = parts[0] if parts is not None and len(parts) == 1 else None
+    return recording.type_of(ref) if isinstance(ref, Ref) else None
+
+
+def _is_same(one: OutputType | None, other: OutputType) -> bool:
+    """Whether two types read the same texts as the same values."""
+    if one is None or one is other:
+        return one is other
+    is_known = one.python_type is not None or one.shape is PLAIN
+    same = (one.constraint, one.python_type, one.shape) == (other.constraint, other.python_type, other.shape)
+    return same and is_known
+
+
+def _reader(given: object, recording: Recording) -> Callable[[Any], Any]:
+    """Makes the value of an operand from its plain data; typed where `given` is the value of a generation."""
+    output_type = _type_of(given, recording)
+    return (lambda plain: plain) if output_type is None else reader_of(output_type)
 
 
 def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any] | None) -> Any:
@@ -242,9 +321,12 @@ def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any]
     return Value(recording, (node_id,), None, read, f"the value of rt.{how}()", is_text=kind is STR, lazy=lazy)
 
 
-def _value(recording: Recording, node_id: int, what: str, kind: Kind) -> Value:
+def _value(
+    recording: Recording, node_id: int, what: str, kind: Kind, reader: Callable[[Any], Any] | None = None
+) -> Value:
     def read() -> Any:
-        return recording.plain_value(node_id)
+        plain = recording.plain_value(node_id)
+        return plain if reader is None else reader(plain)
 
     lazy = Lazy(kind, Ref(node_id))
     return Value(recording, (node_id,), (Ref(node_id),), read, what, is_text=kind is STR, lazy=lazy)

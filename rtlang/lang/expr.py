@@ -17,10 +17,11 @@ from typing import Any, Literal
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph import ROLES
 from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
+from rtlang.lang import operations
 from rtlang.lang.error_places import OptionsOf
 from rtlang.lang.output_types.tools import ToolChoice, tool_calls, tool_list
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
-from rtlang.lang.values import Value, real, user_location
+from rtlang.lang.values import Value, derived, lazy_form, real, user_location
 
 Sampling = SamplingParams
 """Sampling parameters, under the name used in programs."""
@@ -228,8 +229,13 @@ def tool(*pieces: object) -> Expr:
 
 def _as_json(piece: object) -> object:
     """JSON for plain data and models; other objects unchanged."""
+    if isinstance(piece, Value):
+        lazy = lazy_form(piece)
+        found = None if lazy is None else operations.tool_text(lazy)
+        made = derived(found, lambda value: str(_as_json(value)), (piece,), f"the text of {piece!r}")
+        return piece if made is None else made
     dump = getattr(type(piece), "model_dump_json", None)
-    if dump is not None and not isinstance(piece, Value):
+    if dump is not None:
         return dump(piece)
     if not isinstance(piece, (dict, list)):
         return piece

@@ -9,11 +9,26 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rtlang.contract.graph import Const, Operand, Part, RoleEnd, RoleStart
-from rtlang.lang.output_types.value_kinds import BOOL, FLOAT, INT, STR, Kind, Listed, Mapped, Record, Scalar
+from rtlang.lang.output_types.kinds import (
+    ANY,
+    BOOL,
+    FLOAT,
+    INT,
+    NULL,
+    NUMBER,
+    STR,
+    Kind,
+    Listed,
+    Mapped,
+    Nullable,
+    Reading,
+    Record,
+    Scalar,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +56,15 @@ Term = Operand | Operation
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """A value that a graph can compute: its kind and its term."""
+    """A value that a graph can compute: its kind and its term.
+
+    Attributes:
+        is_certain: whether Python code would use it without a test before: it can neither be None nor be missing.
+    """
 
     kind: Kind
     term: Term
+    is_certain: bool = True
 
 
 _METHODS: dict[str, tuple[int, int, Kind]] = {  # fewest and most arguments, and the kind of the result
@@ -63,26 +83,34 @@ _METHODS: dict[str, tuple[int, int, Kind]] = {  # fewest and most arguments, and
     "startswith": (1, 1, BOOL),
     "endswith": (1, 1, BOOL),
 }
-_NUMBERS = (INT, FLOAT, BOOL)
+_NUMBERS = (INT, FLOAT, BOOL, NUMBER)
 _ORDERS = frozenset(("lt", "le", "gt", "ge"))
 _MAX_INT = 1 << 63
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_SIMPLE_READERS = frozenset(("parse_int", "parse_float", "parse_bool"))
 
 
 def is_method(kind: Kind | None, name: str) -> bool:
     """Whether values of this kind have a method that a graph can compute."""
-    return kind == STR and name in _METHODS
+    return kind in (STR, Nullable(STR)) and name in _METHODS
 
 
 def is_shown(kind: Kind) -> bool:
     """Whether a value of this kind stands in text as `str` formats it."""
-    return isinstance(kind, Scalar)
+    return isinstance(kind.item if isinstance(kind, Nullable) else kind, Scalar)
 
 
-def parsed(function: str, kind: Kind, text: Operand) -> Lazy:
-    """The value that a text spells, read by a function of the table."""
-    term = Operation(function, (text,))
-    return _read(kind, term) if function == "parse_json" else Lazy(kind, term)
+def shown(value: Lazy) -> Term:
+    """The term of a value as a part of text; None in place of a value is an error."""
+    return _present(value).term
+
+
+def parsed(reading: Reading, text: Operand) -> Lazy:
+    """The value that a text spells."""
+    term: Term = Operation(reading.function, (text, *map(Const, reading.args)))
+    for step in reading.path:
+        term = Operation("item", (term, Const(step)))
+    return Lazy(reading.kind, term) if reading.function in _SIMPLE_READERS else _read(reading.kind, term)
 
 
 def constant(value: Any) -> Lazy | None:
@@ -96,6 +124,8 @@ def constant(value: Any) -> Lazy | None:
             return Lazy(INT, Const(value))
         case float() if type(value) is float and math.isfinite(value):
             return Lazy(FLOAT, Const(value))
+        case None:
+            return Lazy(NULL, Const(None))
         case _:
             return None
 
@@ -114,12 +144,14 @@ def text_of_parts(parts: Sequence[Part]) -> Lazy | None:
 
 def method(value: Lazy, name: str, args: Sequence[Lazy | None]) -> Lazy | None:
     """A method of a string, with these positional arguments."""
+    value = _present(value)
     fewest, most, kind = _METHODS[name]
     if not fewest <= len(args) <= most:
         return None
     terms: list[Term] = [value.term]
     for index, arg in enumerate(args):
         expected = {("split", 1): INT, ("splitlines", 0): BOOL}.get((name, index), STR)
+        arg = None if arg is None else _present(arg)
         if arg is None or arg.kind != expected:
             return None
         terms.append(arg.term)
@@ -128,6 +160,7 @@ def method(value: Lazy, name: str, args: Sequence[Lazy | None]) -> Lazy | None:
 
 def field(value: Lazy, name: str) -> Lazy | None:
     """An attribute of a model or dataclass."""
+    value = _present(value)
     if isinstance(value.kind, Record) and not value.kind.by_key:
         return _of_record(value, name)
     return None
@@ -135,13 +168,14 @@ def field(value: Lazy, name: str) -> Lazy | None:
 
 def item(value: Lazy, key: Lazy) -> Lazy | None:
     """An item of a string, a list, a dict or a TypedDict."""
+    value, key = _present(value), _present(key)
     match value.kind:
         case Record(by_key=True) if isinstance(key.term, Const) and key.kind == STR:
             return _of_record(value, key.term.value)
         case Mapped(found) if found is not None and key.kind == STR:
-            return _read(found, Operation("item", (value.term, key.term)))
+            return _item(found, value, key)
         case Listed(found) if found is not None and key.kind in (INT, BOOL):
-            return _read(found, Operation("item", (value.term, key.term)))
+            return _item(found, value, key)
         case Scalar("str") if key.kind in (INT, BOOL):
             return Lazy(STR, Operation("item", (value.term, key.term)))
         case _:
@@ -150,7 +184,7 @@ def item(value: Lazy, key: Lazy) -> Lazy | None:
 
 def cut(value: Lazy, bounds: slice) -> Lazy | None:
     """A slice of a string or a list, with integers as bounds."""
-    given = (bounds.start, bounds.stop, bounds.step)
+    value, given = _present(value), (bounds.start, bounds.stop, bounds.step)
     if not (value.kind == STR or isinstance(value.kind, Listed)) or bounds.step == 0:
         return None
     if not all(each is None or (type(each) is int and abs(each) < _MAX_INT) for each in given):
@@ -160,32 +194,41 @@ def cut(value: Lazy, bounds: slice) -> Lazy | None:
 
 def binary(name: str, left: Lazy, right: Lazy) -> Lazy | None:
     """An operator between two values, by its name in the `operator` module."""
+    if name in ("eq", "ne"):
+        are_plain = all(each.kind == NULL or is_shown(each.kind) for each in (left, right))
+        return Lazy(BOOL, Operation(name, (left.term, right.term))) if are_plain else None
+    left, right = _present(left), _present(right)
     both = (left.kind, right.kind)
     are_numbers, are_texts = all(each in _NUMBERS for each in both), both == (STR, STR)
     term = Operation(name, (left.term, right.term))
-    if name in ("eq", "ne"):
-        return Lazy(BOOL, term) if all(isinstance(each, Scalar) for each in both) else None
     if name in _ORDERS:
         return Lazy(BOOL, term) if are_numbers or are_texts else None
     if name == "add" and are_texts:
         return Lazy(STR, term)
     if are_numbers and name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
-        return Lazy(FLOAT if name == "truediv" or FLOAT in both else INT, term)
+        return Lazy(_result(name, both), term)
     return None
 
 
 def negative(value: Lazy) -> Lazy | None:
     """`-value`."""
+    value = _present(value)
     if value.kind not in _NUMBERS:
         return None
-    return Lazy(FLOAT if value.kind == FLOAT else INT, Operation("neg", (value.term,)))
+    return Lazy(_result("neg", (value.kind,)), Operation("neg", (value.term,)))
 
 
 def length(value: Lazy) -> Lazy | None:
     """`len(value)`, for the kinds whose number of items in JSON is that in Python."""
+    value = _present(value)
     if value.kind == STR or isinstance(value.kind, (Listed, Mapped)):
         return Lazy(INT, Operation("len", (value.term,)))
     return None
+
+
+def tool_text(value: Lazy) -> Lazy | None:
+    """A value of any kind as the text of a tool's result."""
+    return Lazy(STR, Operation("json_or_text", (value.term,))) if value.kind == ANY else None
 
 
 def joined(separator: Lazy, items: Sequence[Lazy | None] | Lazy) -> Lazy | None:
@@ -195,7 +238,7 @@ def joined(separator: Lazy, items: Sequence[Lazy | None] | Lazy) -> Lazy | None:
     if isinstance(items, Lazy):
         is_list = isinstance(items.kind, Listed) and items.kind.item == STR
         return Lazy(STR, Operation("join", (separator.term, items.term))) if is_list else None
-    terms = [each.term for each in items if each is not None and isinstance(each.kind, Scalar)]
+    terms = [shown(each) for each in items if each is not None and is_shown(each.kind)]
     if len(terms) != len(items):
         return None
     return Lazy(STR, Operation("join", (separator.term, Operation("list", tuple(terms)))))
@@ -203,7 +246,7 @@ def joined(separator: Lazy, items: Sequence[Lazy | None] | Lazy) -> Lazy | None:
 
 def formatted(template: Lazy, values: Sequence[Lazy | None]) -> Lazy | None:
     """`template.format(*values)` of scalars, for templates without specifications; the caller checks these."""
-    terms = [each.term for each in values if each is not None and isinstance(each.kind, Scalar)]
+    terms = [shown(each) for each in values if each is not None and is_shown(each.kind)]
     if len(terms) != len(values) or template.kind != STR:
         return None
     return Lazy(STR, Operation("format", (template.term, *terms)))
@@ -212,9 +255,33 @@ def formatted(template: Lazy, values: Sequence[Lazy | None]) -> Lazy | None:
 def _of_record(value: Lazy, name: str) -> Lazy | None:
     assert isinstance(value.kind, Record)
     found = value.kind.field(name)
-    return None if found is None else _read(found[1], Operation("field", (value.term, Const(found[0]))))
+    if found is None:
+        return None
+    default = () if found.default is None else (Const(found.default[0]),)
+    term = Operation("field", (value.term, Const(found.key), *default))
+    lazy = _read(found.kind, term)
+    return replace(lazy, is_certain=found.is_certain and not isinstance(found.kind, Nullable))
+
+
+def _item(kind: Kind, value: Lazy, key: Lazy) -> Lazy:
+    lazy = _read(kind, Operation("item", (value.term, key.term)))
+    return replace(lazy, is_certain=not isinstance(kind, Nullable))
+
+
+def _present(value: Lazy) -> Lazy:
+    """A value that may be None as one that is not: None is an error."""
+    if not isinstance(value.kind, Nullable) or value.kind.item is None:
+        return value
+    return _read(value.kind.item, Operation("present", (value.term,)))
 
 
 def _read(kind: Kind, term: Term) -> Lazy:
     """A value read from JSON, where 3 may be a float and 3.0 an int."""
     return Lazy(kind, Operation(kind.name, (term,)) if kind in (INT, FLOAT) and isinstance(kind, Scalar) else term)
+
+
+def _result(name: str, kinds: tuple[Kind, ...]) -> Kind:
+    """The kind of the number that an operator gives."""
+    if name == "truediv" or FLOAT in kinds:
+        return FLOAT
+    return NUMBER if NUMBER in kinds else INT

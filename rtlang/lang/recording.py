@@ -54,7 +54,7 @@ from rtlang.lang.meta import Meta
 from rtlang.lang.operations import Lazy, Operation, Term, parsed
 from rtlang.lang.output_types.tools import thoughts
 from rtlang.lang.output_types.types import OutputType
-from rtlang.lang.output_types.value_kinds import kind_of
+from rtlang.lang.output_types.value_kinds import reading_of_type
 from rtlang.lang.partials.shapes import Shape
 from rtlang.lang.recorded_blocks import INSIDE, Computed, RecordedBlocks
 from rtlang.lang.values import user_location
@@ -94,6 +94,10 @@ class Driver(Protocol):
     def outcome(self, node_id: int) -> Outcome | None:
         """The outcome of a node (a failed graph ends all its nodes); None while it is running or not submitted."""
 
+    @property
+    def outcome_ids(self) -> Sequence[int]:
+        """Ids of the nodes that have ended with an event, under which they ran."""
+
     def wait(self, node_ids: Sequence[int]) -> None:
         """Submit recorded nodes and block until all these nodes have an outcome."""
 
@@ -125,6 +129,10 @@ class AheadOfTime:
 
     def outcome(self, node_id: int) -> Outcome | None:
         return None
+
+    @property
+    def outcome_ids(self) -> Sequence[int]:
+        return ()
 
     def wait(self, node_ids: Sequence[int]) -> None:
         raise AssertionError("the recording refuses breaks before it asks to wait")
@@ -167,6 +175,7 @@ class Recording(RecordedBlocks):
         self._types: dict[int, OutputType] = {}
         self._values: dict[tuple[int, int], Any] = {}
         self._reported: set[int] = set()
+        self._handled: set[int] = set()  # by the ids in the graph
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -337,11 +346,21 @@ class Recording(RecordedBlocks):
             needed.update(dict.fromkeys((node_id,) if computed is None else computed.needs))
         return tuple(needed)
 
+    def type_of(self, ref: Ref) -> OutputType | None:
+        """The type of a generation or select, by the id that it has in the graph."""
+        return self._types.get(ref.node_id)
+
+    def note_handled(self, node_id: int) -> None:
+        """Text of this node that is no value is no error of the run, because the program has handled it."""
+        self._handled.add(node_id)
+
     def lazy_of(self, ref: Ref) -> Lazy | None:
         """A generation with a type other than text, as a lazy value; None if its type has no kind."""
         kind = self._types.get(ref.node_id)
-        found = None if kind is None else kind_of(kind)
-        return None if found is None else parsed(*found, ref)
+        found = None
+        if kind is not None:
+            found = reading_of_type(kind.python_type) if kind.reading is None else kind.reading()
+        return None if found is None else parsed(found, ref)
 
     def operand(self, term: Term, needs: tuple[int, ...], read: Callable[[], Any], what: str) -> Ref:
         """The node that computes a term; recorded once for equal terms.
@@ -460,7 +479,8 @@ class Recording(RecordedBlocks):
 
     def first_error(self) -> RtlangError | None:
         """The first error of a node, or of parsing its text, that the body has not seen."""
-        for node_id, node in self.nodes.items():
+        for node_id in self._run_ids():
+            node = self.node(node_id)
             if isinstance(node, Text) or node_id in self.dropped:
                 continue
             outcome = self.driver.outcome(node_id)
@@ -470,12 +490,23 @@ class Recording(RecordedBlocks):
                 root_id, error = self._root(node_id, outcome)
                 if root_id not in self._reported:
                     return self._located(root_id, error)
-            elif outcome is not None and isinstance(node, (Generate, Select)) and node_id not in self._reported:
+            elif outcome is not None and isinstance(node, (Generate, Select)) and not self._is_handled(node_id):
                 for choice in range(len(outcome.completions)):
                     value = self.read(node_id, choice)
                     if isinstance(value, RtlangError):
                         return self._located(node_id, value)
         return None
+
+    def _run_ids(self) -> list[int]:
+        """The nodes outside of blocks, and those of the blocks that ran, by the ids under which they did, in order."""
+        if not self.inner:
+            return list(self.nodes)
+        inside = [each for each in self.driver.outcome_ids if each not in self.nodes]
+        return sorted([*self.nodes, *inside])
+
+    def _is_handled(self, node_id: int) -> bool:
+        """Whether the program knows that a node's text is no value of its type."""
+        return node_id in self._reported or self._written(node_id) in self._handled
 
     def graph(self) -> RequestGraph:
         """Everything recorded, as one graph."""

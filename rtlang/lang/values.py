@@ -23,7 +23,7 @@ from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import Arg, Operand, Part, Ref
 from rtlang.lang import operations
 from rtlang.lang.operations import Lazy, Term
-from rtlang.lang.output_types.value_kinds import STR
+from rtlang.lang.output_types.kinds import STR
 from rtlang.lang.static_types import AnyValue
 
 
@@ -33,6 +33,10 @@ class Source(Protocol):
     @property
     def is_async(self) -> bool:
         """Whether the body is a coroutine, which must await values."""
+
+    @property
+    def is_in_block(self) -> bool:
+        """Whether a branch or the body of a loop is being recorded, where nothing can be waited for."""
 
     def has(self, node_ids: Sequence[int]) -> bool:
         """Whether these nodes have ended."""
@@ -406,6 +410,8 @@ def derived(lazy: Lazy | None, compute: Callable[..., Any], args: Sequence[Any],
         elif each._rt_source not in (None, source):
             return None
         needs = tuple(dict.fromkeys((*needs, *each._rt_needs)))
+    if not lazy.is_certain and not (source is not None and source.is_in_block):
+        return None  # Python code may test it with `is None`
 
     def read() -> Any:
         return compute(*map(real, args))
@@ -432,7 +438,7 @@ def parts_of(value: Value, source: Source | None = None) -> tuple[Part, ...] | N
     lazy = value._rt_lazy
     if value._rt_parts is not None or lazy is None or source is None or not operations.is_shown(lazy.kind):
         return value._rt_parts
-    return (source.operand(lazy.term, value._rt_needs, value._rt_read, value._rt_what),)
+    return (source.operand(operations.shown(lazy), value._rt_needs, value._rt_read, value._rt_what),)
 
 
 def operand_of(item: Any, source: Source) -> Operand | None:

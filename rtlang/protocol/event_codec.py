@@ -35,7 +35,16 @@ from rtlang.contract.events import (
     TokenLogprob,
 )
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.protocol.field_checks import check_float, check_int, check_ints, check_list, check_map, check_str, optional
+from rtlang.protocol.field_checks import (
+    check_float,
+    check_int,
+    check_ints,
+    check_list,
+    check_map,
+    check_str,
+    error_facts,
+    optional,
+)
 from rtlang.protocol.messages import MAX_ID
 from rtlang.protocol.plain_values import value_from_wire, value_to_wire
 from rtlang.protocol.serialization import DecodeLimits, Encoding
@@ -230,13 +239,7 @@ def error_from_wire(message: Mapping[str, Any]) -> RtlangError:
     Raises:
         ProtocolError: code, message or facts is missing or has the wrong type.
     """
-    facts = optional(check_map, message, "facts") or {}
-    safe = {
-        name: value
-        for name, value in facts.items()
-        if name.isidentifier() and not name.startswith("_") and name != "message" and not hasattr(RtlangError, name)
-    }
-    return rebuild(check_str(message, "code"), check_str(message, "message"), safe)
+    return rebuild(check_str(message, "code"), check_str(message, "message"), error_facts(message))
 
 
 def read_messages(data: str | bytes) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from rtlang.contract.errors import ProtocolError
+from rtlang.contract.errors import ProtocolError, RtlangError
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -57,6 +57,15 @@ def check_map(message: Mapping[str, Any], name: str) -> dict[str, Any]:
     if type(value) is not dict:
         raise _wrong(name, value, "a map")
     return value
+
+
+def error_facts(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The field `facts` as attributes that an error may have; empty if it is missing."""
+    return {
+        name: value
+        for name, value in (optional(check_map, message, "facts") or {}).items()
+        if name.isidentifier() and not name.startswith("_") and name != "message" and not hasattr(RtlangError, name)
+    }
 
 
 def optional(

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from rtlang.contract.errors import ProtocolError
 from rtlang.contract.pure_functions import check_plain
-from rtlang.protocol.field_checks import check_int, check_list, check_map, check_str, optional
+from rtlang.protocol.field_checks import check_int, check_list, check_map, check_str, error_facts, optional
 from rtlang.protocol.plain_values import value_from_wire
 
 VERSION = 1
@@ -132,6 +132,7 @@ class RejectCall:
     node_id: int
     code: str
     message: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,7 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
                 check_int(message, "n", 0, MAX_ID),
                 check_str(message, "code"),
                 check_str(message, "message"),
+                error_facts(message),
             )
         case "ping":
             return Ping(optional(check_int, message, "n", 0, MAX_ID) or 0)

@@ -194,14 +194,16 @@ class GraphExecution:
         if started is not None and not self.is_ended:
             self._end_value(self._nodes[node_id], value, started)
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         """Let a host call fail; ignored unless it is waiting for its value."""
         if self._host_calls.pop(node_id, None) is None or self.is_ended:
             return
         node = self._nodes[node_id]
         assert isinstance(node, Call)
         is_call = code == CallError.code
-        self._fail_node(node, CallError(node.function, message) if is_call else rebuild(code, message))
+        self._fail_node(
+            node, CallError(node.function, message) if is_call else rebuild(code, message, dict(facts or {}))
+        )
 
     def spend_time(self) -> None:
         """End all generations that run, because the time of the budget is over."""

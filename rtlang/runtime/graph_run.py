@@ -121,9 +121,9 @@ class GraphRun:
         """Set the value of a host call."""
         self._guard(lambda: self._execution.resolve(node_id, value))
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         """Let a host call fail."""
-        self._guard(lambda: self._execution.reject(node_id, code, message))
+        self._guard(lambda: self._execution.reject(node_id, code, message, facts))
 
     def cancel(self) -> None:
         """End the graph now with AbortedError."""
@@ -252,8 +252,8 @@ class LocalGraphRun:
         checked_answer(value)
         self._try(lambda run: run.resolve(node_id, value))
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
-        self._try(lambda run: run.reject(node_id, code, message))
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
+        self._try(lambda run: run.reject(node_id, code, message, facts))
 
     def close(self) -> None:
         self._is_closed = True

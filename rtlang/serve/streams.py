@@ -78,7 +78,8 @@ class Streams:
                         self._runs[action.stream].resolve(action.node_id, action.value)
                 case RejectCall():
                     if action.stream in self._runs:
-                        self._runs[action.stream].reject(action.node_id, action.code, action.message)
+                        run = self._runs[action.stream]
+                        run.reject(action.node_id, action.code, action.message, action.facts)
         except RtlangError as error:
             self._refuse(connection, action, error)
         except Exception:

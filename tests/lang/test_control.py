@@ -71,11 +71,11 @@ def test_an_agent_with_tools_is_one_submission(scripted: tuple[Any, ScriptedRunt
     assert result["color"] == "red"
     assert [message["content"] for message in result.messages] == [
         "Where is water?",
-        *("search", "rivers", "{'query': 'rivers', 'hits': 3}"),
-        *("search", "lakes", "{'query': 'lakes', 'hits': 3}"),
+        *("search", "rivers", '{"query": "rivers", "hits": 3}'),
+        *("search", "lakes", '{"query": "lakes", "hits": 3}'),
         *("done", "red"),
     ]
-    assert script.requests[-1].prompt.count("'hits': 3") == 2
+    assert script.requests[-1].prompt.count('"hits": 3') == 2
     again = pickle.loads(pickle.dumps(result))
     assert (again["tool"], again.messages) == (result["tool"], result.messages)
 
@@ -378,7 +378,7 @@ def test_a_switch_in_a_fork() -> None:
         (lambda s, value: rt.switch(value, {"a": 3}), "a branch is a function of a state"),
         (lambda s, value: rt.switch(value, {}), "expected a dict"),
         (lambda s, value: rt.switch(value, {"a": rt.gen("color", max_tokens=1)}), "already exists"),
-        (lambda s, value: rt.call(3), "is not a function"),
+        (lambda s, value: rt.call(3), "is neither a function nor a value"),
         (lambda s, value: rt.first([]), "expected 1 to"),
         (lambda s, value: rt.vote([value], need=2), "need"),
         (lambda s, value: rt.best([value], by=[]), "by"),

@@ -36,6 +36,10 @@ class Outcomes:
         completions = tuple(Completion(text, (), FinishReason.STOP) for text in texts)
         self.known[node_id] = NodeFinished(1, node_id, None, completions, Usage(), Timing())
 
+    @property
+    def outcome_ids(self) -> tuple[int, ...]:
+        return tuple(self.known)
+
     def outcome(self, node_id: int) -> Outcome | None:
         return self.known.get(node_id)
 

@@ -161,7 +161,7 @@ class FakeRun:
     def resolve(self, node_id: int, value: object) -> None:
         raise NotImplementedError("this target asks for no host calls")
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         raise NotImplementedError("this target asks for no host calls")
 
     def close(self) -> None:

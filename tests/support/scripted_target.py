@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rtlang.contract.errors import AbortedError, GraphError, RtlangError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing
@@ -42,7 +43,7 @@ class ScriptedRun:
     def resolve(self, node_id: int, value: object) -> None:
         raise NotImplementedError("this target asks for no host calls")
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         raise NotImplementedError("this target asks for no host calls")
 
     def close(self) -> None:

@@ -226,7 +226,7 @@ class _NotRun:
     def resolve(self, node_id: int, value: Any) -> None:
         pass
 
-    def reject(self, node_id: int, code: str, message: str) -> None:
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         pass
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from rtlang.contract.errors import ParameterError, RtlangError
+from rtlang.contract.errors import ParameterError, RtlangError, ToolError, ValueParseError
 from rtlang.contract.events import CallRequested
 from rtlang.contract.target import GraphRun
 from rtlang.lang.control import to_plain
@@ -41,6 +41,9 @@ def _answer(event: CallRequested, function: HostFunction | None, run: GraphRun) 
         value = function(event.args)
         if inspect.isawaitable(value):
             value = asyncio.run(_awaited(value))
+    except (ToolError, ValueParseError) as error:
+        run.reject(event.node_id, error.code, error.message, error.facts)
+        return
     except BaseException as error:
         run.reject(event.node_id, "call", f"{type(error).__name__}: {error} (at {_place(error)})")
         return

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
+from rtlang.lang.output_types.kinds import Member
 from rtlang.lang.output_types.pydantic_schema import generator
+from rtlang.lang.output_types.value_kinds import kind_of_model
 
 _SECTION = re.compile(r"^(Args|Arguments|Parameters):\s*$")
 _ENTRY = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.+)$")
@@ -24,11 +26,13 @@ class Signature:
         schema: the JSON schema of an object with the arguments. Parameters that the docstring describes have descriptions.
         description: the docstring up to its section of arguments.
         read: makes arguments by name, of the annotated types, from a JSON text. Defaults are filled in. Raises ValueError.
+        kind_of: the kind of an argument by name, or None.
     """
 
     schema: dict[str, Any]
     description: str
     read: Callable[[str], dict[str, Any]]
+    kind_of: Callable[[str], Member | None]
 
 
 def signature_of(function: Callable[..., Any], field: str) -> Signature:
@@ -65,7 +69,13 @@ def signature_of(function: Callable[..., Any], field: str) -> Signature:
         found = model.model_validate_json(text)
         return {key: getattr(found, attribute) for attribute, key in keys.items()}
 
-    return Signature(schema, description, read)
+    attributes = {key: attribute for attribute, key in keys.items()}
+
+    def kind_of(name: str) -> Member | None:
+        record = kind_of_model(model.__pydantic_core_schema__)
+        return None if record is None or name not in attributes else record.field(attributes[name])
+
+    return Signature(schema, description, read, kind_of)
 
 
 def _described(doc: str) -> tuple[str, dict[str, str]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NoReturn
 
-from rtlang.contract.errors import ToolError, TraceError
+from rtlang.contract.errors import ToolError, TraceError, ValueParseError
 from rtlang.lang.coroutines import run_coroutine
 from rtlang.lang.output_types.signatures import Signature
 from rtlang_grammars.formats import parsing
@@ -91,6 +92,81 @@ class ToolReply:
     content: str = ""
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
+
+
+MAX_THREADS = 32
+"""Calls of one reply that run at the same time."""
+
+
+def results_of(value: ToolCall | ToolReply | list[ToolCall], *, catches: bool) -> Any:
+    """The result of a call, or the list of the results of several ones, which run side by side.
+
+    Args:
+        catches: a call that fails gives the text of its error.
+    Raises:
+        ToolError, TraceError: of the first call that failed; see `ToolCall.run`.
+    """
+    if isinstance(value, ToolCall):
+        return _result(value, catches)
+    calls = value.calls if isinstance(value, ToolReply) else value
+    if len(calls) < 2:
+        return [_result(each, catches) for each in calls]
+    outcomes: dict[int, Any] = {}
+    errors: dict[int, BaseException] = {}
+    numbers = iter(range(len(calls)))
+    lock = threading.Lock()
+
+    def work() -> None:
+        while True:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            try:
+                outcomes[number] = _result(calls[number], catches)
+            except BaseException as error:
+                errors[number] = error
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(len(calls), MAX_THREADS))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
+    return [outcomes[number] for number in range(len(calls))]
+
+
+def _result(call: ToolCall, catches: bool) -> Any:
+    try:
+        return call.run()
+    except Exception as error:
+        if not catches:
+            raise
+        return error_text(error)
+
+
+def caught(run: Callable[[tuple[Any, ...]], Any]) -> Callable[[tuple[Any, ...]], Any]:
+    """A function that gives the text of the error where `run`, or the coroutine that it returns, raises one."""
+
+    def guarded(plain: tuple[Any, ...]) -> Any:
+        try:
+            value = run(plain)
+            return run_coroutine(lambda: _awaited(value)) if inspect.isawaitable(value) else value
+        except Exception as error:
+            return error_text(error)
+
+    return guarded
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def error_text(error: Exception) -> str:
+    """What a model is told about an error: the exception, without places in files."""
+    known = error.reason if isinstance(error, (ToolError, ValueParseError)) else f"{type(error).__name__}: {error}"
+    return f"Error: {known}"
 
 
 def typed_reply(output: parsing.ToolOutput, functions: Mapping[str, Function]) -> ToolReply:

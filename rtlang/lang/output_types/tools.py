@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint
 from rtlang.contract.tool_list import tools_to_text
+from rtlang.lang.output_types.kinds import STR, Kind, Listed, Member, Nullable, Reading, Record, reading_of_json
 from rtlang.lang.output_types.signatures import signature_of
 from rtlang.lang.output_types.tool_calls import Function, ToolCall, ToolReply, typed_reply
-from rtlang.lang.output_types.types import OutputType
+from rtlang.lang.output_types.types import Calls, OutputType
 from rtlang_grammars import GrammarError
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import Span, ToolFormat
@@ -93,6 +94,57 @@ def _one_call(reply: ToolReply) -> ToolCall:
     return reply.calls[0]
 
 
+def _kind_and_path(
+    value: Callable[[ToolReply], Any], listed: tuple[Tool, ...], functions: Mapping[str, Function]
+) -> tuple[Kind, tuple[str | int, ...]]:
+    """The kind of what `value` makes of a reply, and where it is in the reply."""
+    call = _record(
+        {
+            "name": Member("name", STR),
+            "id": Member("id", Nullable(STR), is_certain=False),
+            "arguments": Member("arguments", Record(lambda name: _argument(name, listed), by_key=True)),
+            "args": Member("arguments", Record(lambda name: _typed_argument(name, listed, functions), by_key=True)),
+        }
+    )
+    if value is _one_call:
+        return call, ("calls", 0)
+    if value is _all_calls:
+        return Listed(call), ("calls",)
+    content, reasoning = Member("content", STR), Member("reasoning", STR)
+    return _record({"content": content, "reasoning": reasoning, "calls": Member("calls", Listed(call))}), ()
+
+
+def _record(members: Mapping[str, Member]) -> Record:
+    return Record(members.get, by_key=False)
+
+
+def _argument(name: str, listed: tuple[Tool, ...]) -> Member | None:
+    """An argument as it is written, if it has one kind in all tools that have it."""
+    found: list[Member | None] = []
+    for tool in listed:
+        reading = reading_of_json(tool.parameters)
+        member = reading.kind.field(name) if reading is not None and isinstance(reading.kind, Record) else None
+        found += [member] if member is not None else [None] if name in tool.properties else []
+    return _common(found, len(listed))
+
+
+def _typed_argument(name: str, listed: tuple[Tool, ...], functions: Mapping[str, Function]) -> Member | None:
+    """An argument of the type of the functions, if that has one kind in all tools that have it."""
+    found = [
+        functions[tool.name].signature.kind_of(name) if tool.name in functions else _argument(name, (tool,))
+        for tool in listed
+        if name in tool.properties
+    ]
+    return _common(found, len(listed))
+
+
+def _common(found: list[Member | None], count: int) -> Member | None:
+    first = found[0] if found else None
+    if first is None or any(each is None or each[:3] != first[:3] for each in found):
+        return None
+    return first if len(found) == count else first._replace(is_certain=False)
+
+
 def _tool_type(given: Any, *options: Any) -> OutputType:
     """The type of tools. It is made once for the same functions and options, since that takes a millisecond."""
     given = _as_tuple(given)
@@ -129,7 +181,14 @@ def _made_tool_type(
             output = parse_output(name, text, listed, is_reasoning=reasoning == Reasoning.OPENED)
             return value(typed_reply(output, functions))
 
-        return OutputType(constraint, parse, part_of=lambda pointer: _tool_at(constraint, pointer, listed))
+        def reading() -> Reading:
+            args = (name, tools_to_text(listed), reasoning == Reasoning.OPENED)
+            kind, path = _kind_and_path(value, listed, functions)
+            return Reading("parse_tools", kind, args, path)
+
+        calls = Calls(tuple(tool.name for tool in listed), are_many=value is not _one_call)
+        part_of = lambda pointer: _tool_at(constraint, pointer, listed)  # noqa: E731
+        return OutputType(constraint, parse, part_of=part_of, reading=functools.cache(reading), calls=calls)
 
     return _resolved_or_later(resolve, format)
 

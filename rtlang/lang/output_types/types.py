@@ -27,8 +27,10 @@ from typing import Any
 from rtlang.contract.errors import ParameterError, ValueParseError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.date_patterns import DATE, TIME
+from rtlang.lang.output_types.kinds import Reading, reading_of_json
 from rtlang.lang.output_types.pydantic_schema import generator
 from rtlang.lang.output_types.signatures import signature_of
+from rtlang.lang.output_types.value_kinds import reading_of_type
 from rtlang.lang.partials.shapes import PLAIN, Shape, shape_of, whole
 from rtlang_grammars import GrammarError, library_constraint
 from rtlang_grammars.context_free.lark_library import LIBRARY
@@ -36,6 +38,19 @@ from rtlang_grammars.context_free.lark_library import LIBRARY
 _INTEGER = "-?(0|[1-9][0-9]*)"
 _NUMBER = rf"{_INTEGER}(\.[0-9]+)?"
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls in the value of a type.
+
+    Attributes:
+        names: the tools.
+        are_many: whether the value has any number of calls, and not exactly one.
+    """
+
+    names: tuple[str, ...]
+    are_many: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +63,8 @@ class OutputType:
         is_text: whether the value is the text itself.
         for_format: makes the type for a model whose tool-call format has this name (None: unknown), if it depends on the model.
         python_type: the type that `parse` gives, as pydantic reads it; None if it is known by `parse` alone.
+        reading: how a graph reads the text, for types without a `python_type`; None if it does not.
+        calls: the calls of tools that the value has.
         part_of: names the part of the constraint that a JSON pointer in an error leads to, in words of the program, such as a tool.
         shape: the types inside a value that is written as JSON; None if the text is not JSON.
     """
@@ -59,6 +76,8 @@ class OutputType:
     part_of: Callable[[str], str | None] | None = None
     shape: Shape | None = None
     python_type: Any = None
+    reading: Callable[[], Reading | None] | None = None
+    calls: Calls | None = None
 
     def read(self, name: str, text: str) -> Any:
         """Parse `text` into a value.
@@ -70,6 +89,18 @@ class OutputType:
             return self.parse(text)
         except Exception as error:  # validators of user types may raise any exception
             raise ValueParseError(name, text, str(error) or type(error).__name__) from error
+
+
+def reader_of(output_type: OutputType) -> Callable[[Any], Any]:
+    """Makes a value of a type from what a graph has in its place: plain data if the type has a kind, else its text."""
+
+    def read(plain: Any) -> Any:
+        reading = reading_of_type(output_type.python_type) if output_type.reading is None else output_type.reading()
+        if reading is None:
+            return output_type.read("a value", plain)
+        return output_type.read("a value", json.dumps(plain)) if reading.function == "parse_json" else plain
+
+    return read
 
 
 def _same(text: str) -> str:
@@ -128,7 +159,8 @@ def choice_type(items: Any, field: str = "choices") -> tuple[tuple[str, ...], Ou
     """
     if isinstance(items, type) and issubclass(items, enum.Enum):
         by_text = {_choice_text(member, field): member for member in items}
-        return _choices(by_text, len(items), items, field)
+        texts, output_type = _choices(by_text, len(items), items, field)
+        return texts, replace(output_type, python_type=items)
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
         raise ParameterError(field, items, "expected a list of strings or numbers, or an Enum class")
     listed = list(items)
@@ -274,7 +306,8 @@ def _from_schema(given: Any) -> OutputType:
         return _from_type(given, "schema")
     if not isinstance(schema, (dict, bool)):
         raise ParameterError("schema", given, "a JSON schema must be an object or a boolean")
-    return OutputType(_json_constraint(schema), functools.partial(_read_json, schema), shape=PLAIN)
+    read = functools.partial(_read_json, schema)
+    return OutputType(_json_constraint(schema), read, shape=PLAIN, reading=lambda: reading_of_json(schema))
 
 
 def _json_constraint(schema: object) -> Constraint:

@@ -1,75 +1,38 @@
-"""What is known of a value before it exists: its kind, where plain data equals the Python value.
+"""The kinds of values of Python types.
 
-Operations on such values can be computed from the JSON text without the type. Everything else has no kind: enums, dates, decimals, types
-with validators of their own, and fields with defaults. The kinds of structured types are read from pydantic's core schema, which names
-every conversion that a validator makes.
+Types have a kind where plain data equals the Python value. Others have none: enums, dates, decimals, types with validators of their own.
+The kinds of structured types are read from pydantic's core schema, which names every conversion that a validator makes.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from rtlang.lang.output_types.types import OutputType
+from rtlang.contract.pure_functions import check_plain
+from rtlang.lang.output_types.kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    STR,
+    Kind,
+    Listed,
+    Mapped,
+    Member,
+    Nullable,
+    Reading,
+    Record,
+    Scalar,
+    kind_of_constants,
+)
 
 _TRANSFORMS = ("strip_whitespace", "to_lower", "to_upper")
 _STR_CONFIG = ("str_strip_whitespace", "str_to_lower", "str_to_upper", "coerce_numbers_to_str")
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """A str, int, float or bool; "any" is plain data of any kind."""
-
-    name: Literal["str", "int", "float", "bool", "any"]
-
-
-STR, INT, FLOAT, BOOL = Scalar("str"), Scalar("int"), Scalar("float"), Scalar("bool")
-ANY = Scalar("any")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Listed:
-    """A list; `item` is the kind of its items, if known."""
-
-    item: Kind | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mapped:
-    """A dict with text keys; `item` is the kind of its values, if known."""
-
-    item: Kind | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Record:
-    """A model, dataclass or TypedDict.
-
-    Attributes:
-        fields: by name: the key in JSON, and the schema. Fields that may be missing are not among them.
-        schemas: the definitions that schemas refer to.
-        by_key: whether fields are read as items (`TypedDict`) and not as attributes.
-    """
-
-    fields: Mapping[str, tuple[str, Any]]
-    schemas: _Schemas
-    by_key: bool
-
-    def field(self, name: str) -> tuple[str, Kind] | None:
-        """The key in JSON and the kind of a field; None if it has no kind."""
-        found = self.fields.get(name)
-        kind = None if found is None else self.schemas.kind(found[1])
-        return None if found is None or kind is None else (found[0], kind)
-
-
-Kind = Scalar | Listed | Mapped | Record
-
-
-def kind_of(output_type: OutputType) -> tuple[str, Kind] | None:
-    """The function of `pure_functions` that reads the text of this type, and the kind of the value; None if it has none."""
-    given = output_type.python_type
+def reading_of_type(given: Any) -> Reading | None:
+    """How a graph reads the text of a Python type; None if its values have no kind."""
     simple = _SIMPLE.get(given) if isinstance(given, type) else None
     if simple is not None or given is None:
         return simple
@@ -77,13 +40,19 @@ def kind_of(output_type: OutputType) -> tuple[str, Kind] | None:
         kind = _structured(given)
     except TypeError:  # not hashable
         kind = _structured.__wrapped__(given)
-    return None if kind is None else ("parse_json", kind)
+    return None if kind is None else Reading("parse_json", kind)
 
 
-_SIMPLE: dict[type, tuple[str, Kind]] = {
-    int: ("parse_int", INT),
-    float: ("parse_float", FLOAT),
-    bool: ("parse_bool", BOOL),
+def kind_of_model(core_schema: Any) -> Record | None:
+    """The fields of a pydantic model by its core schema, or None."""
+    kind = _Schemas({}).kind(core_schema)
+    return kind if isinstance(kind, Record) else None
+
+
+_SIMPLE: dict[type, Reading] = {
+    int: Reading("parse_int", INT),
+    float: Reading("parse_float", FLOAT),
+    bool: Reading("parse_bool", BOOL),
 }
 
 
@@ -114,8 +83,12 @@ class _Schemas:
             case "int" | "float" | "bool" as name:
                 return Scalar(name)
             case "literal":
-                kinds = {type(each) for each in schema["expected"]}
-                return _LITERALS.get(kinds.pop()) if len(kinds) == 1 else None
+                return kind_of_constants(schema["expected"])
+            case "nullable":
+                item = self.kind(schema["schema"])
+                return None if item is None else Nullable(item)
+            case "default":
+                return self.kind(schema["schema"])
             case "list":
                 return Listed(self.kind(schema["items_schema"]) if "items_schema" in schema else None)
             case "dict":
@@ -150,13 +123,35 @@ class _Schemas:
         config = schema.get("config") or {}
         if any(config.get(each) for each in _STR_CONFIG):
             return None
-        known: dict[str, tuple[str, Any]] = {}
-        for name, field in fields.items():
-            key = field.get("validation_alias", name)
-            is_required = field.get("required", schema.get("total", True))
-            if isinstance(key, str) and is_required and field.get("init", True) and not field.get("init_only"):
-                known[name] = (key, field["schema"])
-        return Record(known, self, by_key)
+
+        def find(name: str) -> Member | None:
+            field = fields.get(name)
+            key = None if field is None else field.get("validation_alias", name)
+            if field is None or not isinstance(key, str) or not field.get("init", True) or field.get("init_only"):
+                return None
+            kind = self.kind(field["schema"])
+            if kind is None:
+                return None
+            if field["schema"]["type"] == "default":
+                default = _default(field["schema"], kind)
+                return None if default is None else Member(key, kind, default)
+            return Member(key, kind, is_certain=field.get("required", schema.get("total", True)))
+
+        return Record(find, by_key)
 
 
-_LITERALS: dict[type, Kind] = {str: STR, int: INT, bool: BOOL}
+def _default(schema: Any, kind: Kind) -> tuple[Any] | None:
+    """The default of a field, if it is plain data of the field's kind."""
+    factory = schema.get("default_factory")
+    value = factory() if factory in (list, dict) else schema.get("default", _NO_DEFAULT)
+    if isinstance(kind, Nullable):
+        is_known = value is None or (isinstance(kind.item, Scalar) and type(value) is _TYPES.get(kind.item.name))
+    elif isinstance(kind, Scalar):
+        is_known = type(value) is _TYPES.get(kind.name)
+    else:
+        is_known = value == [] if isinstance(kind, Listed) else value == {} and isinstance(kind, Mapped)
+    return (value,) if is_known and check_plain(value) is None else None
+
+
+_NO_DEFAULT = object()
+_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}

@@ -22,8 +22,20 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 import rtlang as rt
-from rtlang.lang.output_types.types import output_type
-from rtlang.lang.output_types.value_kinds import BOOL, FLOAT, INT, STR, Listed, Mapped, Record, kind_of
+from rtlang.lang.output_types.kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    STR,
+    Listed,
+    Mapped,
+    Member,
+    Nullable,
+    Reading,
+    Record,
+)
+from rtlang.lang.output_types.types import OutputType, output_type
+from rtlang.lang.output_types.value_kinds import reading_of_type
 
 
 class Color(enum.Enum):
@@ -108,9 +120,13 @@ class Many(BaseModel):
     pair: tuple[int, str]
 
 
+def reading(given: OutputType) -> Reading | None:
+    return reading_of_type(given.python_type) if given.reading is None else given.reading()
+
+
 def kind(given: Any) -> Any:
-    found = kind_of(output_type(type=given))
-    return None if found is None else found[1]
+    found = reading(output_type(type=given))
+    return None if found is None else found.kind
 
 
 @pytest.mark.parametrize(
@@ -123,7 +139,7 @@ def kind(given: Any) -> Any:
     ],
 )
 def test_simple_types_are_read_by_their_function(given: Any, function: str, expected: Any) -> None:
-    assert kind_of(output_type(type=given)) == (function, expected)
+    assert reading(output_type(type=given)) == (function, expected, (), ())
 
 
 @pytest.mark.parametrize(
@@ -143,17 +159,16 @@ def test_simple_types_are_read_by_their_function(given: Any, function: str, expe
         Watching,
         Stripping,
         RootModel[str],
-        list[datetime.date] | None,
+        list[datetime.date] | tuple[int],
     ],
 )
 def test_other_types_have_no_kind(given: Any) -> None:
     assert kind(given) is None
 
 
-def test_schemas_and_forms_have_no_kind() -> None:
-    assert kind_of(output_type(schema={"type": "object"})) is None
-    assert kind_of(rt.sequence("a", int)) is None
-    assert kind_of(output_type(type=test_schemas_and_forms_have_no_kind)) is None
+def test_forms_and_functions_have_no_kind() -> None:
+    assert reading(rt.sequence("a", int)) is None
+    assert reading(output_type(type=test_forms_and_functions_have_no_kind)) is None
 
 
 def test_containers_know_their_items() -> None:
@@ -170,31 +185,55 @@ def test_fields_have_kinds_if_nothing_changes_them() -> None:
     assert isinstance(many, Record)
     known = {name: found for name in Many.model_fields if (found := many.field(name)) is not None}
     assert set(known) == {"alias", "short", "letter", "digit", "days", "counts"}
-    assert known["alias"] == ("other", STR)
-    assert known["letter"][1] == STR
-    assert known["digit"][1] == INT
-    assert known["days"][1].item is None
-    assert known["counts"][1].item == INT
+    assert known["alias"] == Member("other", STR)
+    assert known["letter"].kind == STR
+    assert known["digit"].kind == INT
+    assert known["days"].kind.item is None  # type: ignore[union-attr]
+    assert known["counts"].kind.item == INT  # type: ignore[union-attr]
 
 
-def test_fields_that_may_be_missing_have_none() -> None:
+def test_fields_that_may_be_missing_have_their_default_or_are_uncertain() -> None:
     point = kind(Point)
-    assert [name for name in ("x", "y", "z") if point.field(name)] == ["x"]
+    assert [name for name in ("x", "y", "z") if point.field(name)] == ["x", "y"]
+    assert point.field("y") == Member("y", INT, (0,))
     assert not point.by_key
     both = kind(Dict)
-    assert [name for name in ("a", "b", "c") if both.field(name)] == ["a"]
+    assert [name for name in ("a", "b", "c") if both.field(name)] == ["a", "b"]
+    assert [both.field(name).is_certain for name in ("a", "b")] == [True, False]
     assert both.by_key
+
+
+class Defaults(BaseModel):
+    text: str = "x"
+    number: float = 3  # type: ignore[assignment]
+    whole: int | None = 3
+    nothing: str | None = None
+    names: list[str] = []
+    counts: dict[str, int] = Field(default_factory=dict)
+    points: list[Point] = Field(default_factory=lambda: [Point(1)])
+    required: int | None
+
+
+def test_defaults_are_known_if_they_are_of_the_kind() -> None:
+    found = {name: kind(Defaults).field(name) for name in Defaults.model_fields}
+    assert found["number"] is found["points"] is None  # 3 is no float; the default is no plain data
+    assert found["text"] == Member("text", STR, ("x",))
+    assert found["whole"] == Member("whole", Nullable(INT), (3,))
+    assert found["nothing"] == Member("nothing", Nullable(STR), (None,))
+    assert (found["names"].default, found["counts"].default) == (([],), ({},))
+    assert found["required"] == Member("required", Nullable(INT))
 
 
 def test_recursive_types_have_kinds_at_every_depth() -> None:
     node = kind(Node)
     for _ in range(3):
-        assert node.field("name") == ("name", STR)
-        assert node.field("left") is node.field("children") is None
-        node = node.field("parent")[1].item
+        assert node.field("name") == Member("name", STR)
+        assert node.field("left").default == (None,)
+        assert node.field("children").default == ([],)
+        node = node.field("parent").kind.item
 
 
 def test_a_setting_of_an_inner_model_concerns_that_model() -> None:
     inside = kind(Inside)
-    assert inside.field("fine") == ("fine", STR)
+    assert inside.field("fine") == Member("fine", STR)
     assert inside.field("stripping") is None
