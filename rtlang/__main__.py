@@ -1,4 +1,4 @@
-"""The command line: `rtlang run`, `explain`, `serve`, `bench`, `check` and `grammar check`.
+"""The command line: `rtlang run`, `explain`, `graph`, `serve`, `bench`, `check` and `grammar check`.
 
 Options for settings are generated from config.py. An error a user can cause prints one line to standard error and exits with code 1;
 invalid options exit with code 2. Modules that load torch are imported inside the commands that need them, so that `--help` is fast.
@@ -28,7 +28,14 @@ from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.loading import show_loading
 from rtlang.console.options import with_settings
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
-from rtlang.console.source import CommandError, describe, load_program, read_arguments, read_json_arguments
+from rtlang.console.source import (
+    CommandError,
+    describe,
+    load_program,
+    missing_arguments,
+    read_arguments,
+    read_json_arguments,
+)
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.target import Target
@@ -184,8 +191,7 @@ def explain(
             else rtlang.Runtime(config=RuntimeConfig(**settings))
         )
         try:
-            chosen = True if passes is None else [name.strip() for name in passes.split(",") if name.strip()]
-            explanation = rtlang.explain(loaded.bind(**values), runtime=target, passes=chosen)
+            explanation = rtlang.explain(loaded.bind(**values), runtime=target, passes=_passes(passes))
         except Exception as error:
             _raise(error, loaded)
         finally:
@@ -193,6 +199,48 @@ def explain(
         typer.echo(str(explanation))
         if explanation.error is not None:
             _raise(explanation.error, loaded)
+
+
+@app.command()
+def graph(
+    program: Annotated[
+        str, typer.Argument(metavar="FILE:PROGRAM", help="Program to draw: FILE:PROGRAM or package.module:PROGRAM.")
+    ],
+    arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg", "-a", metavar="NAME=VALUE", help="Argument of the program; the others become inputs of the graph."
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="OUT", help="Write a self-contained HTML page to this file.")
+    ] = None,
+    is_mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart; the default.")] = False,
+    passes: Annotated[
+        str | None,
+        typer.Option(help="Comma-separated passes of the compiler, as for `rtlang explain`.", metavar="NAMES"),
+    ] = None,
+) -> None:
+    """Draw the request graph of a program without running it: as a Mermaid flowchart or an HTML page."""
+    with _one_line_errors():
+        if html is not None and is_mermaid:
+            raise CommandError("--html and --mermaid exclude each other")
+        if html is not None and not html.absolute().parent.is_dir():
+            raise CommandError(f"--html {html}: the parent folder does not exist")
+        loaded = load_program(program)
+        values = read_arguments(loaded, arg or [], is_complete=False)
+        values |= {name: rtlang.arg(name) for name in missing_arguments(loaded, values)}
+        try:
+            found = loaded.bind(**values).graph(passes=_passes(passes))
+        except Exception as error:
+            _raise(error, loaded)
+        if html is None:
+            typer.echo(found.to_mermaid(), nl=False)
+            return
+        try:
+            html.write_text(found.to_html(loaded.name), encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"--html {html}: {error.strerror}") from None
 
 
 @app.command()
@@ -431,6 +479,10 @@ def _stream(
     with program.bind(**arguments).stream(runtime=labels, on_error="result") as stream:
         labels.follow(lambda: stream.recorded_nodes)
         return run_and_show(stream, console, labels)
+
+
+def _passes(names: str | None) -> bool | list[str]:
+    return True if names is None else [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _raise(error: BaseException, program: Program) -> Never:

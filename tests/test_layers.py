@@ -195,6 +195,8 @@ def needlessly_inside_function(found: Import) -> bool:
     # The plug into outlines serves two libraries, of which one is enough; that into vllm must not load numba in its workers.
     may_be |= is_within(found.target, f"{PLUGS}.llama_cpp")
     may_be |= found.importer == f"{PLUGS}.vllm"
+    # They are needed only when a picture is drawn.
+    may_be |= is_within(found.target, "rtlang.contract.pictures") and found.importer == "rtlang.contract.graph"
     # They import lark, which takes 60 ms and which only Lark grammars need.
     may_be |= is_within(found.target, "rtlang_grammars.lowering.lexed_tables")
     may_be |= is_within(found.target, "rtlang_grammars.context_free.lexing.parse_trees")

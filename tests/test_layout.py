@@ -67,6 +67,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/lang/test_control.py",
         "the functions of calls are tested as parts of programs",
     ),
+    "rtlang/contract/pictures/page_style.py": (
+        "tests/contract/pictures/test_page.py",
+        "style and script of the pages that are tested there",
+    ),
     "rtlang/contract/blocks.py": (
         "tests/runtime/test_graph_execution_random.py",
         "random graphs with nested blocks are compared with an oracle",

@@ -255,6 +255,36 @@ def test_explain_refuses_what_it_cannot_read(folder: Path, arguments: list[str],
     assert told in errors
 
 
+def test_graph_draws_a_program_without_a_model(folder: Path) -> None:
+    program = folder / "drawn.py"
+    program.write_text(
+        "import rtlang as rt\n\n\n@rt.program\ndef one(s, name, times: int = 2):\n"
+        "    s += rt.user('Hello ' * times, name) + rt.assistant(rt.gen('x'))\n\n\n"
+        "@rt.program\ndef breaks(s):\n    s += rt.gen('y')\n    s += str(s['y'])\n"
+    )
+    code, told, _ = invoke(folder, "graph", f"{program}:one", "-a", "times=3")
+    assert code == 0
+    assert told.startswith("flowchart TD\n")
+    assert "Hello Hello Hello #123;name#125;" in told
+    assert invoke(folder, "graph", f"{program}:one", "-a", "times=3", "--mermaid", "--passes", "fold")[1].count("n") > 5
+    code, told, _ = invoke(folder, "graph", f"{program}:one", "-a", "name=<b>", "--html", f"{folder}/one.html")
+    assert (code, told) == (0, "")
+    page = (folder / "one.html").read_text(encoding="utf-8")
+    assert "<title>one</title>" in page
+    assert "Hello Hello &lt;b&gt;" in page
+    for arguments, wrong in (
+        ([f"{program}:breaks"], "drawn.py:12"),
+        ([f"{program}:one", "--html", f"{folder}/none/x.html"], "parent folder"),
+        ([f"{program}:one", "--html", str(folder)], "--html"),
+        ([f"{program}:one", "--html", "x", "--mermaid"], "exclude each other"),
+        ([f"{program}:one", "-a", "other=1"], "unknown argument"),
+        ([f"{program}:one", "--passes", "x"], "passes = 'x'"),
+    ):
+        code, _, errors = invoke(folder, "graph", *arguments)
+        assert (code, errors.count("\n")) == (1, 1), errors
+        assert wrong in errors
+
+
 def test_bench_language_tells_every_figure_and_fails_over_a_limit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import inspect
 import json
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -98,6 +98,17 @@ def read_arguments(program: Program, given: Sequence[str], *, is_complete: bool 
         wanted = " ".join(f"--arg {name}=..." for name in missing)
         raise CommandError(f"{program.name} requires {', '.join(missing)}: pass {wanted}")
     return values
+
+
+def missing_arguments(program: Program, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the parameters of `program` that have neither a value in `given` nor a default."""
+    return tuple(
+        name
+        for name, item in _parameters(program).items()
+        if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
+        and item.default is item.empty
+        and name not in given
+    )
 
 
 def describe(error: BaseException, file: str | None = None) -> str:

@@ -211,6 +211,24 @@ class RequestGraph:
         """
         return run_graph(self, runtime, inputs, functions or {}, **options)
 
+    def to_mermaid(self) -> str:
+        """The graph as the text of a Mermaid flowchart: a node `n<id>` for each node, solid arrows for sequences, dashed for values."""
+        from rtlang.contract.pictures.mermaid import mermaid
+
+        return mermaid(self.nodes)
+
+    def to_html(self, title: str = "request graph") -> str:
+        """A self-contained HTML page with a picture of the graph, which also shows without scripts."""
+        from rtlang.contract.pictures.page import graph_page
+
+        return graph_page(self.nodes, title)
+
+    def _repr_html_(self) -> str:
+        """The picture of the graph for a notebook."""
+        from rtlang.contract.pictures.page import graph_fragment
+
+        return graph_fragment(self.nodes)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to a file: as JSON if its name ends with `.json`, else as MessagePack."""
         is_json = os.fspath(path).endswith(".json")

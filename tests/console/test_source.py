@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.console.source import CommandError, describe, load_program, read_arguments
+from rtlang.console.source import CommandError, describe, load_program, missing_arguments, read_arguments
 
 SOURCE = """
 import rtlang as rt
@@ -212,3 +212,9 @@ def test_the_place_of_an_error_is_the_last_line_of_the_users_file() -> None:
         inner()
     assert describe(caught.value, __file__).startswith(f"{__file__}:{inner.__code__.co_firstlineno + 1}: ValueError: ")
     assert describe(caught.value) == "ValueError: invalid literal for int() with base 10: 'x'"
+
+
+def test_arguments_without_a_value_are_named() -> None:
+    assert missing_arguments(typed, {}) == ("name", "untyped")
+    assert missing_arguments(typed, {"name": "x"}) == ("untyped",)
+    assert missing_arguments(open_ended, {}) == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from rtlang.compiler.context import Context, Savings
@@ -14,6 +15,8 @@ from rtlang.contract.errors import TraceError
 from rtlang.contract.events import GraphFinished, NodeFinished
 from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import SamplingParams, Usage
+from rtlang.contract.pictures.labels import printable
+from rtlang.contract.pictures.page import fragment, graph_fragment, graph_page
 from rtlang.contract.target import GraphRun, Listener, Target
 from rtlang.lang.coroutines import run_coroutine
 from rtlang.lang.execution.program_run import ProgramRun
@@ -61,6 +64,17 @@ class Explanation:
     def max_generated_tokens(self) -> int:
         """See the class."""
         return sum(map(generated_tokens, self.graph.nodes))
+
+    def to_html(self) -> str:
+        """A self-contained HTML page with a picture of the graph."""
+        return graph_page(self.graph.nodes, self.program)
+
+    def _repr_html_(self) -> str:
+        """The summary and the picture of the graph for a notebook."""
+        first, *lines = str(self).split("\n")
+        rows = "".join(f"<div>{escape(printable(line))}</div>" for line in lines)
+        words = f'<div class="rt-head">{escape(printable(first))}</div><div class="rt-lines">{rows}</div>'
+        return fragment(words) + graph_fragment(self.graph.nodes)
 
     def __str__(self) -> str:
         kinds = Counter(type(node).__name__.lower() for node in self.graph.nodes)

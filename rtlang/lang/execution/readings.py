@@ -12,6 +12,8 @@ from typing import Any, Protocol, get_args
 from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import Generate, Node, Part, Ref, Select, Text, choices_of, name_of
+from rtlang.contract.pictures.run_record import RunRecord
+from rtlang.lang.execution.run_records import record_of
 from rtlang.lang.execution.session import Session
 from rtlang.lang.forcing import deep_real
 from rtlang.lang.state import State
@@ -41,6 +43,9 @@ class Readings(Protocol):
 
     def messages(self) -> list[dict[str, str]]:
         """The chat messages of the sequence, up to the first missing text."""
+
+    def record(self) -> RunRecord:
+        """The record from which pictures of the whole run are drawn; empty in the snapshot of a fork."""
 
     def saved(self) -> SavedReadings:
         """The same data without the run.
@@ -90,6 +95,10 @@ class RunReadings:
             tuple(tuple(each.saved() for each in forks) for forks in self.forks),
         )
 
+    def record(self) -> RunRecord:
+        """See `Readings`."""
+        return record_of(self._session)
+
     def _parts(self) -> list[Part]:
         kept: list[Part] = []
         for part in self._state._sequence.parts(None):
@@ -124,6 +133,9 @@ class WholeRunReadings(RunReadings):
         nodes = sorted({**self._recording.nodes, **self._recording.inner}.items())
         generated_names = (name_of(node) for _, node in nodes)
         return tuple(dict.fromkeys([*self._state._variables, *(name for name in generated_names if name)]))
+
+    def saved(self) -> SavedReadings:
+        return replace(super().saved(), run=self.record())
 
     def _variable(self, name: str) -> Variable:
         inside = [node for node in self._recording.inner.values() if name_of(node) == name]
@@ -181,6 +193,7 @@ class SavedReadings:
     chat: list[dict[str, str]]
     text: str
     forks: tuple[tuple[SavedReadings, ...], ...]
+    run: RunRecord | None = None
 
     def read(self, key: str | int, which: Reading) -> Any:
         num_generations = sum(isinstance(key, int) and kind == "value" for key, kind in self.readings)
@@ -200,6 +213,9 @@ class SavedReadings:
 
     def messages(self) -> list[dict[str, str]]:
         return [dict(message) for message in self.chat]
+
+    def record(self) -> RunRecord:
+        return RunRecord() if self.run is None else self.run
 
     def saved(self) -> SavedReadings:
         return self

@@ -7,7 +7,10 @@ from typing import Any, Generic, Never
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import Usage
+from rtlang.contract.pictures.page import run_fragment, run_page
+from rtlang.contract.pictures.run_record import RunRecord
 from rtlang.lang.execution.readings import Readings, WholeRunReadings
+from rtlang.lang.execution.run_records import ended
 from rtlang.lang.execution.session import Session
 from rtlang.lang.forcing import deep_real
 from rtlang.lang.recording import Break
@@ -124,6 +127,17 @@ class Result(StateResult, Generic[R_co]):
         if self._value_error is not None:
             raise self._value_error
         return self._value  # type: ignore[no-any-return]
+
+    def to_html(self, title: str = "run") -> str:
+        """A self-contained HTML page of the run: its graph with texts, durations and tokens, timeline, graph breaks and texts."""
+        return run_page(self._record(), title)
+
+    def _record(self) -> RunRecord:
+        return ended(self._source.record(), self.error, self._value)
+
+    def _repr_html_(self) -> str:
+        """The texts of the run for a notebook, generated ones marked by variable."""
+        return run_fragment(self._record())
 
     def __repr__(self) -> str:
         state = "ok" if self.error is None else f"error {type(self.error).__name__}: {self.error}"

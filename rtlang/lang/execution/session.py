@@ -121,6 +121,9 @@ class Session:
         self._target, self._priority = target, priority
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload
         self._outcomes: dict[int, Outcome] = {}
+        self._started = time.monotonic()
+        self._end_times: list[float] = []  # of the outcomes, in their order
+        self._ended: float | None = None
         self._condition = InterruptibleCondition()
         self._flush_lock = threading.RLock()
         self._run: GraphRun | None = None
@@ -153,6 +156,17 @@ class Session:
             if isinstance(node, Generate) and node.name is not None:
                 names.append(node.name)
         return tuple(dict.fromkeys(names))
+
+    @property
+    def seconds(self) -> float | None:
+        """The duration of the run; None while it goes on."""
+        return None if self._ended is None else self._ended - self._started
+
+    def endings(self) -> Iterator[tuple[int, Outcome, float]]:
+        """The nodes that have ended with an event: their ids, their outcomes, and when, in seconds since the start of the run."""
+        with self._condition.lock:
+            found = list(zip(self._outcomes.items(), self._end_times, strict=False))
+        return ((node_id, outcome, at - self._started) for (node_id, outcome), at in found)
 
     @property
     def outcome_ids(self) -> tuple[int, ...]:
@@ -351,12 +365,16 @@ class Session:
             self._outcomes[event.node_id] = event
         elif isinstance(event, NodeFailed):
             self._outcomes[event.node_id] = event.error
+        else:
+            return
+        self._end_times.append(time.monotonic())
 
     def _end(self, final: GraphFinished | RtlangError) -> None:
         with self._condition.lock:
             if self.final is not None:
                 return
             self.final = final
+            self._ended = time.monotonic()
             self._condition.notify_all()
         self._cancel_if_failed()
         if self._on_end is not None:
