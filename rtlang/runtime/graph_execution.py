@@ -59,10 +59,12 @@ from rtlang.contract.graph import (
 )
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.contract.pure_functions import apply, text_of_plain
+from rtlang.contract.pure_functions import apply, check_plain, text_of_plain
 from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang.runtime.nodes.agenda import Agenda
 from rtlang.runtime.nodes.ballot import Ballot
+from rtlang.runtime.nodes.early_fields import EarlyFields
 from rtlang.runtime.nodes.losers import Slot, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.nodes.staging import Staging
@@ -73,15 +75,6 @@ Answer = Callable[[Text | Generate | Select, TokenSequence, Callable[[KnownOutco
 """Ends nodes instead of the engine; see `GraphExecution`."""
 
 __all__ = ["Answer", "GraphExecution", "Submit"]
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """Something to do once all slots it waits for are there."""
-
-    run: Callable[[], None]
-    node: Node | None = None
-    num_missing: int = 0
 
 
 @dataclass(slots=True)
@@ -148,6 +141,7 @@ class GraphExecution:
             seed=seed,
             purse=self._purse,
             ends_with_text=lambda node: self._ends_with_text(node.parent),
+            on_text=self._read_text,
             on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
             on_end=self._end_model_call,
             on_fail=self._fail_node,
@@ -165,8 +159,8 @@ class GraphExecution:
         self._begun: set[int] = set()
         self._host_calls: dict[int, float] = {}  # start by node
         self._decision_starts: dict[int, float] = {}
-        self._waiting: dict[Slot, list[_Waiting]] = {}
-        self._ready: list[_Waiting] = []
+        self._early = EarlyFields()
+        self._agenda = Agenda(self._is_there)
         self._is_draining = False
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
@@ -223,52 +217,31 @@ class GraphExecution:
             if isinstance(node, Decide):
                 self._start_decision(node)
             else:
-                self._wait(slots_of(node), partial(self._start, node), node)
+                self._agenda.add(partial(self._start, node), node, after=slots_of(node))
+                if isinstance(node, Apply) and (text := self._early.add(node)) is not None:
+                    self._follow(text)
         self._stage(self._staging.vote_ids)
-
-    def _wait(self, slots: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:
-        """Run something once all slots are there: known, failed or cancelled. `node` is what it starts."""
-        missing = [slot for slot in slots if not self._is_there(slot)]
-        waiting = _Waiting(run, node, len(missing))
-        if not missing:
-            self._ready.append(waiting)
-        for slot in missing:
-            self._waiting.setdefault(slot, []).append(waiting)
 
     def _is_there(self, slot: Slot) -> bool:
         return slot[0] in self._ended or slot in self._values or slot in self._lost_choices
-
-    def _release(self, slot: Slot) -> None:
-        for waiting in self._waiting.pop(slot, ()):
-            waiting.num_missing -= 1
-            if waiting.num_missing == 0:
-                self._ready.append(waiting)
 
     def _drain(self) -> None:
         """Do all that is ready, then finish the graph if it is done."""
         if self._is_draining or self.is_ended:
             return
         self._is_draining = True
-        while self._ready and not self.is_ended:
-            self._next_ready().run()
+        while self._agenda and not self.is_ended:
+            # With a budget, generations that start together share what is left.
+            self._agenda.take(generations_last=self._purse is not None)()
         self._is_draining = False
         if not self.is_open and not self.is_ended and len(self._nodes) == len(self._ended):
             self._finish()
-
-    def _next_ready(self) -> _Waiting:
-        """What to do next. With a budget generations come last, so that those that start together share what is left."""
-        if self._purse is not None:
-            for index in range(len(self._ready) - 1, -1, -1):
-                if not isinstance(self._ready[index].node, Generate):
-                    return self._ready.pop(index)
-        return self._ready.pop()
 
     def _affordable(self, node: Generate) -> Generate:
         """The node with the tokens that the budget has for it."""
         if self._purse is None:
             return node
-        others = sum(num_requests(each.node) for each in self._ready if isinstance(each.node, Generate))
-        return self._purse.lowered(node, num_requests(node) + others)
+        return self._purse.lowered(node, num_requests(node) + self._agenda.num_ready_requests)
 
     def _conclude(self, node: Node, before: TokenSequence, outcome: KnownOutcome) -> None:
         """End a node with an outcome that was not computed for it."""
@@ -380,8 +353,26 @@ class GraphExecution:
 
     def _know(self, node_id: int, choice: int, value: Any) -> None:
         self._values[node_id, choice] = value
-        self._release((node_id, choice))
+        self._agenda.release((node_id, choice))
         self._drain()
+
+    def _follow(self, text: tuple[int, int]) -> None:
+        """End the nodes whose field of a text that is being generated is final."""
+        if not self._early.is_read(text):
+            return
+        so_far = self._calls.text_so_far(*text)
+        if so_far is not None:
+            for node_id, value in self._early.read(text, so_far):
+                self._agenda.add(partial(self._end_early, node_id, value))
+
+    def _read_text(self, node: Generate, choice: int) -> None:
+        self._follow((node.node_id, choice))
+        self._drain()
+
+    def _end_early(self, node_id: int, value: Any) -> None:
+        if node_id not in self._ended and check_plain(value) is None:
+            self._values[node_id, 0] = value
+            self._end_node(self._nodes[node_id])
 
     def _end_node(self, node: Node, sequence: TokenSequence | None = None) -> None:
         node_id = node.node_id
@@ -389,9 +380,10 @@ class GraphExecution:
         if sequence is not None:
             self._sequences[node_id] = sequence
         self._controls.pop(node_id, None)
-        self._release((node_id, None))
+        self._early.forget(node_id)
+        self._agenda.release((node_id, None))
         for choice in range(node.params.n if isinstance(node, Generate) else 1):
-            self._release((node_id, choice))
+            self._agenda.release((node_id, choice))
         self._drain()
 
     def _end_model_call(self, node: Generate | Select, sequence: TokenSequence, texts: tuple[str, ...]) -> None:
@@ -480,7 +472,7 @@ class GraphExecution:
             slots.add((end, None))
         self._add(block.nodes)
         act = partial(self._end_block, node, block.value, end, until)
-        self._wait(slots, partial(self._guarded, node, slots, act))
+        self._agenda.add(partial(self._guarded, node, slots, act), after=slots)
 
     def _end_block(self, node: Switch | Repeat, value: Operand | None, end: int | None, until: Operand | None) -> None:
         control = self._controls[node.node_id]
@@ -500,9 +492,9 @@ class GraphExecution:
         self._staging.add(node)
         self._decision_starts[node.node_id] = self._clock()
         for index, operand in enumerate(node.of):
-            self._wait(operand_slots((operand,)), partial(self._learn, node, index, operand, ballot.know))
+            self._agenda.add(partial(self._learn, node, index, operand, ballot.know), after=operand_slots((operand,)))
         for index, operand in enumerate(node.by or ()):
-            self._wait(operand_slots((operand,)), partial(self._learn, node, index, operand, ballot.rate))
+            self._agenda.add(partial(self._learn, node, index, operand, ballot.rate), after=operand_slots((operand,)))
 
     def _learn(self, node: Decide, index: int, operand: Operand, tell: Callable[[int, Any], None]) -> None:
         """An operand of a decision has become known, or has failed."""
@@ -545,7 +537,7 @@ class GraphExecution:
                 self._staging.update(vote_id, ballot, running, parts, self._outputs, self._begun)
         for node_id in self._staging.released():
             node = self._nodes[node_id]
-            self._ready.append(_Waiting(partial(self._start, node), node))
+            self._agenda.add(partial(self._start, node), node)
         for node_id, choice in self._staging.released_choices():
             self._guarded(self._nodes[node_id], (), partial(self._calls.start_choice, node_id, choice))
 
@@ -581,7 +573,7 @@ class GraphExecution:
             node = running[node_id]
             assert isinstance(node, Generate)
             self._calls.cancel_choice(node, choice)
-            self._release((node_id, choice))
+            self._agenda.release((node_id, choice))
 
 
 def _cancellation() -> AbortedError:
