@@ -176,3 +176,24 @@ def test_it_needs_no_torch() -> None:
     code = "import sys, rtlang.testing; rtlang.testing.ScriptedRuntime().close(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False", done.stderr
+
+
+def test_a_budget_of_the_run_cuts_answers_and_ends_slow_ones() -> None:
+    @rt.program
+    def drafts(s: rt.State) -> None:
+        forks = s.fork(2)
+        forks += lambda number: f"{number}:" + rt.gen("draft", 90)
+        forks.join()
+        s += "so" + rt.gen("last", 90)
+
+    answers: dict[str | None, Any] = {"draft": "x" * 40, "last": "y" * 40}
+    with ScriptedRuntime(answers) as runtime:
+        result = drafts.run(runtime=runtime, budget=rt.Budget(tokens=90), on_error="result")
+        assert sum(map(len, [*result["draft"], result["last"]])) == result.usage.completion_tokens == 90
+        assert result.cut
+        again = drafts.run(runtime=runtime, budget=rt.Budget(tokens=2), on_error="result")
+        assert isinstance(again.error, rt.SpentError)
+    with ScriptedRuntime(answers, delay_s={"last": 30.0}) as runtime:
+        result = drafts.run(runtime=runtime, budget=rt.Budget(seconds=0.2), on_error="result")
+    assert isinstance(result.error, rt.SpentError)
+    assert result["draft"] == ["x" * 40] * 2

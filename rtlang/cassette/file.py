@@ -3,9 +3,9 @@
     b"rtlang-cassette 1\n"  record  record  ...
     record = length (4 bytes, big-endian)  CRC-32 of the body (4 bytes)  body (MessagePack)
 
-The body of the first record is a map with `model` (the identity of the model) and `seed` (32 bytes); those of the others are pairs of a key
-(16 bytes) and a value. A record is written by one call and is never changed. An incomplete record at the end is what a killed process left;
-it is dropped. One process at a time writes: it holds a lock on the file.
+The body of the first record is a map with `model` (the identity of the model), `seed` (32 bytes) and `tool_format` (the name of its format
+of tool calls, or nil); those of the others are pairs of a key (16 bytes) and a value. A record is written by one call and is never changed.
+An incomplete record at the end is what a killed process left; it is dropped. One process at a time writes: it holds a lock on the file.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class CassetteFile:
         self.path = os.fspath(path)
         self.model: str | None = None
         self.seed = b""
+        self.tool_format: str | None = None
         self._values: dict[bytes, Any] = {}
         self._lock = threading.Lock()
         self._is_written = is_written
@@ -97,7 +98,7 @@ class CassetteFile:
         """The value of a key, or None."""
         return self._values.get(key)
 
-    def begin(self, model: str) -> None:
+    def begin(self, model: str, tool_format: str | None) -> None:
         """Write the first record of a new recording, or check that this one is of the same model.
 
         Raises:
@@ -106,24 +107,25 @@ class CassetteFile:
         with self._lock:
             if self.model is None:
                 seed = secrets.token_bytes(32)
-                self._append(encode_record({"model": model, "seed": seed}))
-                self.model, self.seed = model, seed
+                self._append(encode_record({"model": model, "seed": seed, "tool_format": tool_format}))
+                self.model, self.seed, self.tool_format = model, seed, tool_format
             elif self.model != model:
                 raise CassetteError(
                     self.path, f"it was made with the model {self.model}, not {model}; use a file for each model"
                 )
 
-    def put(self, key: bytes, value: Any) -> None:
-        """Add a record, unless there is one with this key.
+    def put(self, key: bytes, value: Any) -> bool:
+        """Add a record, unless there is one with this key; returns whether there was none.
 
         Raises:
             CassetteError: the file cannot be written; what was written stays.
         """
         with self._lock:
             if key in self._values:
-                return
+                return False
             self._append(encode_record([key, value]))
             self._values[key] = value
+            return True
 
     def close(self) -> None:
         """Store what was written on the disk, and release the file. Idempotent."""
@@ -155,6 +157,8 @@ class CassetteFile:
             match body:
                 case {"model": str(model), "seed": bytes(seed)} if self.model is None:
                     self.model, self.seed = model, seed
+                    found = body.get("tool_format")
+                    self.tool_format = found if isinstance(found, str) else None
                 case [bytes(key), value] if self.model is not None:
                     self._values.setdefault(key, value)
                 case _:

@@ -2,13 +2,14 @@
 
 The outcome of a greedy or seeded node follows from the model and from the nodes that it builds on. So its key is a digest of its own
 parameters and of the keys of these nodes, and is known before anything runs. Names and hints are left out. A generation that samples
-without a seed of its own has one from the run and from its id, which are part of its key then. A node whose outcome does not follow
-(the first of several values) has no key, and neither have the nodes that build on it.
+without a seed of its own has one from the run and from its id, which are part of its key then. Host calls, and the first of several
+values, may differ from run to run, so that the seed of the run is part of their keys; equal calls of a run are numbered in their order.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,12 +39,12 @@ class Keys:
     Args:
         inputs: the texts of the inputs of the graph.
         seed: the seed of the run.
-        has_calls: whether the values of host calls are recorded, so that what builds on them has a key.
     """
 
-    def __init__(self, inputs: Mapping[str, str], seed: int, *, has_calls: bool = True) -> None:
-        self._inputs, self._seed, self._has_calls = inputs, seed, has_calls
+    def __init__(self, inputs: Mapping[str, str], seed: int) -> None:
+        self._inputs, self._seed = inputs, seed
         self._keys: dict[int, bytes] = {}
+        self._num_calls: Counter[bytes] = Counter()
 
     def add(self, nodes: Sequence[Node]) -> dict[int, bytes]:
         """The keys of these nodes, which follow those added before; for control nodes also of the nodes that they may start."""
@@ -59,10 +60,6 @@ class Keys:
         return added
 
     def _key(self, node: Node) -> bytes | None:
-        if isinstance(node, Decide) and node.how == "first":
-            return None
-        if any(isinstance(each, Call) for each in all_nodes([node])) and not self._has_calls:
-            return None
         needed = dependencies(node)
         if any(node_id not in self._keys for node_id in needed):
             return None
@@ -77,14 +74,19 @@ class Keys:
         else:
             body = self._resolved({name: value for name, value in plain.items() if name not in _UNNEEDED})
         parent = plain.get("parent")
-        is_seeded = any(isinstance(each, Generate) and draws(each) for each in all_nodes([node]))
-        return digest(
-            [
-                body,
-                None if parent is None else self._keys[parent],
-                [self._seed.to_bytes(8, "big"), node.node_id] if is_seeded else None,
-            ]
-        )
+        made: list[Any] = [body, None if parent is None else self._keys[parent]]
+        if isinstance(node, Call):
+            which = digest(made)
+            made.append([self._seed.to_bytes(8, "big"), self._num_calls[which]])
+            self._num_calls[which] += 1
+        else:
+            depends = any(map(_depends_on_run, all_nodes([node])))
+            made.append([self._seed.to_bytes(8, "big"), node.node_id] if depends else None)
+        return digest(made)
+
+    def of_run(self, node_id: int) -> bytes:
+        """The key of what happened to a node in this run, such as the failure of a call, and may be different in another one."""
+        return digest([self._seed.to_bytes(8, "big"), node_id, "run"])
 
     def _resolved(self, plain: Any) -> Any:
         """A plain form with keys in place of ids and texts in place of inputs."""
@@ -97,6 +99,12 @@ class Keys:
         if isinstance(plain, (list, tuple)):
             return [self._resolved(each) for each in plain]
         return plain
+
+
+def _depends_on_run(node: Node) -> bool:
+    if isinstance(node, Generate):
+        return draws(node)
+    return isinstance(node, Call) or (isinstance(node, Decide) and node.how == "first")
 
 
 def draws(node: Generate) -> bool:

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from rtlang.contract.errors import CassetteError, ProtocolError
 from rtlang.contract.events import NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.known import KnownOutcome
+from rtlang.contract.params import FinishReason
 from rtlang.protocol.event_codec import event_from_wire, event_to_wire
 
 REPEATED_ERRORS = frozenset(("constraint", "budget", "invalid_value", "context_length", "parameter", "apply", "switch"))
-"""Codes of errors that follow from the node alone. All others, such as overloads and deadlines, are tried again."""
+"""Codes of errors that follow from the node alone. Others, such as overloads and deadlines, are tried again."""
 
 
-def is_kept(event: NodeFinished | NodeFailed, *, has_budget: bool = False) -> bool:
-    """Whether an outcome is recorded: a whole result of this run, or an error that would come again.
+OWN_ERRORS = frozenset(("call", "tool", "value", "spent", "budget"))
+"""Codes of errors that belong to one run: `rt.record` tries again, `rt.replay` repeats them."""
 
-    Where a budget of the run decided, the outcome does not follow from the node.
+
+class Kept(Enum):
+    """For which runs an outcome is recorded."""
+
+    ALL = "all"
+    REPLAY = "replay"
+    """For replays of the same run only: it does not follow from the node."""
+    NO = "no"
+
+
+def how_kept(event: NodeFinished | NodeFailed, *, has_budget: bool = False) -> Kept:
+    """How an outcome is recorded: a whole result of this run, or an error that would come again, counts for all runs.
+
+    Where a budget or a decision has cut it short, it does not.
     """
     if isinstance(event, NodeFailed):
-        return event.error.code in REPEATED_ERRORS and not (has_budget and event.error.code == "budget")
-    return (
-        not event.is_replayed
-        and event.max_tokens is None
-        and all(str(each.finish_reason) != "cancelled" for each in event.completions)
-    )
+        code = event.error.code
+        if code in REPEATED_ERRORS and not (has_budget and code == "budget"):
+            return Kept.ALL
+        return Kept.REPLAY if code in OWN_ERRORS else Kept.NO
+    if event.is_replayed:
+        return Kept.NO
+    is_cut = any(each.finish_reason is FinishReason.CANCELLED for each in event.completions)
+    return Kept.REPLAY if is_cut or event.max_tokens is not None else Kept.ALL
 
 
 def to_stored(event: NodeFinished | NodeFailed, deltas: list[TextDelta]) -> Any:

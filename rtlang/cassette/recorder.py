@@ -15,14 +15,15 @@ from typing import Any, Self
 
 from rtlang.cassette.file import CassetteFile
 from rtlang.cassette.keys import Keys, digest, graph_digest
-from rtlang.cassette.outcomes import from_stored, is_kept, to_stored
+from rtlang.cassette.outcomes import Kept, from_stored, how_kept, to_stored
+from rtlang.cassette.resuming import ResumingRun, RunSettings
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import CassetteError, ParameterError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Node, RequestGraph, Text
+from rtlang.contract.graph import Call, Node, RequestGraph, Text
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import check_run_options
-from rtlang.contract.target import ForwardedRun, Listener, Target
+from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.scripts.model_free import ModelFreeRuntime
 
@@ -59,12 +60,19 @@ class _Recorded:
 
     def known(self, keys: Mapping[int, bytes]) -> dict[int, KnownOutcome]:
         """The recorded outcomes among these keys."""
-        found = {}
+        found: dict[int, KnownOutcome] = {}
         for node_id, key in keys.items():
             stored = self.file.get(key)
             if stored is not None:
                 found[node_id] = from_stored(self.file.path, stored)
         return found
+
+    def repeated(self, keys: Keys, nodes: Sequence[Node], *, has_budget: bool) -> dict[int, KnownOutcome]:
+        """The outcomes of nodes in the run that is replayed, those included that belong to this run only."""
+        for_all = keys.add(nodes)
+        own = self.known({node_id: keys.of_run(node_id) for node_id in for_all})
+        found = self.known(for_all)
+        return found | own if has_budget else own | found
 
 
 class _DefaultWithin(ABC):
@@ -106,6 +114,8 @@ class Recorder(_DefaultWithin):
         super().__init__(set_default)
         self._target = runtime
         self._recorded = _Recorded(CassetteFile(path, is_written=True))
+        self._lock = threading.Lock()
+        self._without_model: ModelFreeRuntime | None = None
         self.num_replayed = self.num_recorded = 0
         self._error: CassetteError | None = None
 
@@ -140,32 +150,54 @@ class Recorder(_DefaultWithin):
             raise self._error
         graph.validate()
         check_run_options(priority, deadline_s, seed)
-        self._recorded.file.begin(identity_of(self._target))
+        self._recorded.file.begin(identity_of(self._target), self._target.tool_format)
         given = dict(inputs or {})
-        options: dict[str, Any] = {"inputs": given, "is_open": is_open, "priority": priority, "deadline_s": deadline_s}
-        if budget is not None:
-            options["budget"] = budget
+        others = {} if budget is None else {"budget": budget}
         with self._recorded.seed_of(graph, given) if seed is None else nullcontext(seed) as seed:
             run = RecordedRun(self, listener, Keys(given, seed), has_budget=budget is not None)
             known = run.add(graph.nodes)
-            if takes_known(self._target):
-                options["known"] = known
-            run.run = self._target.submit(graph, run.listen, seed=seed, **options)
+            settings = RunSettings(given, is_open, priority, deadline_s, seed, others)
+            run.run = self._started(graph, run.listen, known, settings)
         return run
+
+    def _started(self, graph: RequestGraph, listener: Listener, known: Known, settings: RunSettings) -> GraphRun:
+        if known and not takes_known(self._target):
+            return ResumingRun(self._answering(), self._target, graph, listener, known, settings)
+        options: dict[str, Any] = {"known": known} if takes_known(self._target) else {}
+        return self._target.submit(
+            graph,
+            listener,
+            inputs=settings.inputs,
+            is_open=settings.is_open,
+            priority=settings.priority,
+            deadline_s=settings.deadline_s,
+            seed=settings.seed,
+            **options,
+            **settings.others,
+        )
+
+    def _answering(self) -> ModelFreeRuntime:
+        """The runtime that answers from the recording where the wrapped one cannot."""
+        with self._lock:
+            if self._without_model is None:
+                self._without_model = ModelFreeRuntime(lambda asked: False)
+            return self._without_model
 
     def close(self) -> None:
         """Store what was recorded on the disk, and release the file. Idempotent."""
+        if self._without_model is not None:
+            self._without_model.close()
         self._recorded.file.close()
 
     def known(self, keys: Mapping[int, bytes]) -> Known:
-        """The recorded outcomes among these keys; none if the runtime cannot take them."""
-        return self._recorded.known(keys) if takes_known(self._target) else {}
+        """The recorded outcomes among these keys."""
+        return self._recorded.known(keys)
 
     def keep(self, key: bytes, event: NodeFinished | NodeFailed, deltas: list[TextDelta]) -> None:
         """Record an outcome. If the file cannot be written, later submits raise the error."""
         try:
-            self._recorded.file.put(key, to_stored(event, deltas))
-            self.num_recorded += 1
+            if self._recorded.file.put(key, to_stored(event, deltas)):
+                self.num_recorded += 1
         except CassetteError as error:
             self._error = error
 
@@ -188,7 +220,7 @@ class RecordedRun(ForwardedRun):
     def extend(self, nodes: Sequence[Node]) -> None:
         run: Any = self.run
         known = self.add(nodes)
-        if takes_known(self._recorder._target):
+        if isinstance(run, ResumingRun) or takes_known(self._recorder._target):
             run.extend(nodes, known=known)
         else:
             run.extend(nodes)
@@ -200,10 +232,12 @@ class RecordedRun(ForwardedRun):
                 self._deltas.setdefault(event.node_id, []).append(event)
         elif isinstance(event, (NodeFinished, NodeFailed)):
             deltas = self._deltas.pop(event.node_id, [])
-            key = self._key_of.get(event.node_id)
+            key, how = self._key_of.get(event.node_id), how_kept(event, has_budget=self._has_budget)
             if isinstance(event, NodeFinished) and event.is_replayed:
                 self._recorder.num_replayed += 1
-            elif key is not None and is_kept(event, has_budget=self._has_budget):
+            elif how is Kept.REPLAY:
+                self._recorder.keep(self._keys.of_run(event.node_id), event, deltas)
+            elif how is Kept.ALL and key is not None:
                 self._recorder.keep(key, event, deltas)
         self._listener(event)
 
@@ -226,7 +260,10 @@ class Replay(_DefaultWithin):
         self._recorded = _Recorded(file)
         self._runtime = ModelFreeRuntime(self._answer)
 
-    tool_format: str | None = None
+    @property
+    def tool_format(self) -> str | None:
+        """The format in which the model of the recording writes tool calls."""
+        return self._recorded.file.tool_format
 
     @property
     def model_identity(self) -> str:
@@ -249,15 +286,16 @@ class Replay(_DefaultWithin):
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        budget: Budget | None = None,
     ) -> ReplayedRun:
-        """See `Target.submit`."""
+        """See `Target.submit`. With a budget, what it has cut short in the recorded run is cut short again."""
         graph.validate()
         given = dict(inputs or {})
         if seed is None:
             with self._recorded.seed_of(graph, given) as seed:
                 pass
         keys = Keys(given, seed)
-        known = self._recorded.known(keys.add(graph.nodes))
+        known = self._recorded.repeated(keys, graph.nodes, has_budget=budget is not None)
         run = self._runtime.submit(
             graph,
             listener,
@@ -268,7 +306,7 @@ class Replay(_DefaultWithin):
             seed=seed,
             known=known,
         )
-        return ReplayedRun(self._recorded, run, keys)
+        return ReplayedRun(self._recorded, run, keys, has_budget=budget is not None)
 
     def close(self) -> None:
         """End all graphs, and close the file. Idempotent."""
@@ -279,7 +317,10 @@ class Replay(_DefaultWithin):
         node = asked.node
         if isinstance(node, Text):
             return False
-        name = "an unnamed generation" if node.name is None else repr(node.name)
+        if isinstance(node, Call):
+            name = f"the call of {node.function}()"
+        else:
+            name = "an unnamed generation" if node.name is None else repr(node.name)
         error = CassetteError(
             self._recorded.file.path,
             f"it has no outcome of {name} for this model, prompt, parameters and seed; run the program with "
@@ -292,12 +333,12 @@ class Replay(_DefaultWithin):
 class ReplayedRun(ForwardedRun):
     """A graph of a `Replay`; see `rtlang.contract.target.GraphRun`."""
 
-    def __init__(self, recorded: _Recorded, run: LocalGraphRun, keys: Keys) -> None:
-        self._recorded, self._keys = recorded, keys
+    def __init__(self, recorded: _Recorded, run: LocalGraphRun, keys: Keys, *, has_budget: bool) -> None:
+        self._recorded, self._keys, self._has_budget = recorded, keys, has_budget
         self.run: LocalGraphRun = run
 
     def extend(self, nodes: Sequence[Node]) -> None:
-        self.run.extend(nodes, known=self._recorded.known(self._keys.add(nodes)))
+        self.run.extend(nodes, known=self._recorded.repeated(self._keys, nodes, has_budget=self._has_budget))
 
 
 def takes_known(target: Any) -> bool:

@@ -60,11 +60,19 @@ class Labels:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        **options: Any,
     ) -> GraphRun:
-        """See `Target.submit`."""
+        """See `Target.submit`; `options` are others of the wrapped target, such as a budget."""
         self.note(graph.nodes)
         run = self._target.submit(
-            graph, listener, inputs=inputs, is_open=is_open, priority=priority, deadline_s=deadline_s, seed=seed
+            graph,
+            listener,
+            inputs=inputs,
+            is_open=is_open,
+            priority=priority,
+            deadline_s=deadline_s,
+            seed=seed,
+            **options,
         )
         return _LabelledRun(run, self)
 

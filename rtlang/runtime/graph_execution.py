@@ -8,7 +8,7 @@ that names the cause; other nodes continue. The nodes of a block exist from the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -48,8 +48,6 @@ from rtlang.contract.graph import (
     Operand,
     Ref,
     Repeat,
-    RoleEnd,
-    RoleStart,
     Select,
     Switch,
     Text,
@@ -59,22 +57,31 @@ from rtlang.contract.graph import (
 )
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.contract.pure_functions import apply, check_plain, text_of_plain
+from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.nodes.agenda import Agenda
 from rtlang.runtime.nodes.ballot import Ballot
-from rtlang.runtime.nodes.early_fields import EarlyFields
 from rtlang.runtime.nodes.losers import Slot, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
+from rtlang.runtime.nodes.named_values import named_values
 from rtlang.runtime.nodes.staging import Staging
 from rtlang.runtime.spending.purse import Purse
+from rtlang.runtime.token_healing import ends_with_text
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
-Answer = Callable[[Text | Generate | Select, TokenSequence, Callable[[KnownOutcome], None]], bool]
+Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[KnownOutcome], None]], bool]
 """Ends nodes instead of the engine; see `GraphExecution`."""
 
 __all__ = ["Answer", "GraphExecution", "Submit"]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Something to do once all slots it waits for are there."""
+
+    run: Callable[[], None]
+    node: Node | None = None
+    num_missing: int = 0
 
 
 @dataclass(slots=True)
@@ -96,8 +103,9 @@ class GraphExecution:
         max_model_len: maximum sequence length in tokens.
         clock: returns seconds.
         seed: determines, with the id of the node, the seed of a generation without one.
-        answer: called with each text, generate and select node that starts, its prompt and a function that ends it; returns whether it
-            ends the node, now or later, instead of the engine.
+        known: outcomes of nodes, which end with them once they start. That of a decision fixes the winner of `rt.first`.
+        answer: called with each text, generate, select and call node that starts, its prompt and a function that ends it; returns
+            whether it ends the node, now or later, instead of the engine.
         budget: what the nodes may spend together.
         outputs: ids of nodes that no decision cancels.
         on_expand: called with a control node's id and the nodes of a block before they start.
@@ -117,6 +125,7 @@ class GraphExecution:
         on_end: Callable[[], None],
         is_open: bool,
         seed: int = 0,
+        known: dict[int, KnownOutcome] | None = None,
         answer: Answer | None = None,
         budget: Budget | None = None,
         outputs: Collection[int] | None = None,
@@ -130,6 +139,8 @@ class GraphExecution:
         self._clock, self._on_end, self._on_expand = clock, on_end, on_expand
         self._outputs = frozenset(outputs or ())
         self._answer = answer
+        self.known: dict[int, KnownOutcome] = {} if known is None else known
+        self._answering: set[int] = set()
         self._purse = None if budget is None else Purse(budget)
         self._calls = ModelCalls(
             graph_id,
@@ -140,8 +151,7 @@ class GraphExecution:
             clock=clock,
             seed=seed,
             purse=self._purse,
-            ends_with_text=lambda node: self._ends_with_text(node.parent),
-            on_text=self._read_text,
+            ends_with_text=lambda node: ends_with_text(node.parent, self._nodes, self._value),
             on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
             on_end=self._end_model_call,
             on_fail=self._fail_node,
@@ -159,8 +169,8 @@ class GraphExecution:
         self._begun: set[int] = set()
         self._host_calls: dict[int, float] = {}  # start by node
         self._decision_starts: dict[int, float] = {}
-        self._early = EarlyFields()
-        self._agenda = Agenda(self._is_there)
+        self._waiting: dict[Slot, list[_Waiting]] = {}
+        self._ready: list[_Waiting] = []
         self._is_draining = False
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
@@ -205,7 +215,7 @@ class GraphExecution:
         if purse is None or self.is_ended:
             return
         purse.is_late = True
-        for node_id in self._calls.running:
+        for node_id in (*self._calls.running, *(self._answering - self._ended)):
             self._fail_node(self._nodes[node_id], SpentError("seconds", purse.budget.seconds or 0.0))
 
     # -- nodes
@@ -214,37 +224,63 @@ class GraphExecution:
         for node in nodes:
             self._nodes[node.node_id] = node
         for node in nodes:
-            if isinstance(node, Decide):
+            known = self.known.get(node.node_id)
+            if known is not None and isinstance(known.end, NodeFinished) and known.end.is_cancelled:
+                self._conclude(node, TokenSequence(), known)
+            elif isinstance(node, Decide):
                 self._start_decision(node)
             else:
-                self._agenda.add(partial(self._start, node), node, after=slots_of(node))
-                if isinstance(node, Apply) and (text := self._early.add(node)) is not None:
-                    self._follow(text)
+                self._wait(slots_of(node), partial(self._start, node), node)
         self._stage(self._staging.vote_ids)
+
+    def _wait(self, slots: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:
+        """Run something once all slots are there: known, failed or cancelled. `node` is what it starts."""
+        missing = [slot for slot in slots if not self._is_there(slot)]
+        waiting = _Waiting(run, node, len(missing))
+        if not missing:
+            self._ready.append(waiting)
+        for slot in missing:
+            self._waiting.setdefault(slot, []).append(waiting)
 
     def _is_there(self, slot: Slot) -> bool:
         return slot[0] in self._ended or slot in self._values or slot in self._lost_choices
+
+    def _release(self, slot: Slot) -> None:
+        for waiting in self._waiting.pop(slot, ()):
+            waiting.num_missing -= 1
+            if waiting.num_missing == 0:
+                self._ready.append(waiting)
 
     def _drain(self) -> None:
         """Do all that is ready, then finish the graph if it is done."""
         if self._is_draining or self.is_ended:
             return
         self._is_draining = True
-        while self._agenda and not self.is_ended:
-            # With a budget, generations that start together share what is left.
-            self._agenda.take(generations_last=self._purse is not None)()
+        while self._ready and not self.is_ended:
+            self._next_ready().run()
         self._is_draining = False
         if not self.is_open and not self.is_ended and len(self._nodes) == len(self._ended):
             self._finish()
+
+    def _next_ready(self) -> _Waiting:
+        """What to do next. With a budget generations come last, so that those that start together share what is left."""
+        if self._purse is not None:
+            for index in range(len(self._ready) - 1, -1, -1):
+                if not isinstance(self._ready[index].node, Generate):
+                    return self._ready.pop(index)
+        return self._ready.pop()
 
     def _affordable(self, node: Generate) -> Generate:
         """The node with the tokens that the budget has for it."""
         if self._purse is None:
             return node
-        return self._purse.lowered(node, num_requests(node) + self._agenda.num_ready_requests)
+        others = sum(num_requests(each.node) for each in self._ready if isinstance(each.node, Generate))
+        return self._purse.lowered(node, num_requests(node) + others)
 
-    def _conclude(self, node: Node, before: TokenSequence, outcome: KnownOutcome) -> None:
-        """End a node with an outcome that was not computed for it."""
+    def _conclude(
+        self, node: Node, before: TokenSequence, outcome: KnownOutcome, max_tokens: int | None = None
+    ) -> None:
+        """End a node with an outcome that was not computed for it. `max_tokens`: its limit, if the budget has lowered it."""
         if self.is_ended or node.node_id in self._ended:
             return
         if isinstance(outcome.end, RtlangError):
@@ -253,11 +289,18 @@ class GraphExecution:
         for delta in outcome.deltas(self.graph_id, node.node_id):
             self._listener(delta)
         event = outcome.event(self.graph_id, node.node_id, name_of(node))
+        event = event if max_tokens is None else replace(event, max_tokens=max_tokens)
         self._calls.usage = self._calls.usage + event.usage
+        if self._purse is not None:
+            self._purse.spend(node.node_id, Usage() if event.is_replayed else event.usage)
         self._listener(event)
-        is_branch = isinstance(node, Generate) and node.params.n > 1
-        after = before if is_branch else self._calls.after(node, before, event.completions[0].token_ids)
-        self._values.update(((node.node_id, choice), each.text) for choice, each in enumerate(event.completions))
+        after = before
+        if isinstance(node, (Generate, Select)):
+            is_branch = isinstance(node, Generate) and node.params.n > 1
+            after = before if is_branch else self._calls.after(node, before, event.completions[0].token_ids)
+            self._values.update(((node.node_id, choice), each.text) for choice, each in enumerate(event.completions))
+        else:
+            self._values[node.node_id, 0] = event.value
         if event.is_cancelled:
             self._cancelled.add(node.node_id)
             self._errors[node.node_id] = _cancellation()
@@ -303,12 +346,15 @@ class GraphExecution:
 
     def _begin(self, node: Node) -> None:
         before = self._sequence(parent_of(node))
-        if (
-            self._answer is not None
-            and isinstance(node, (Text, Generate, Select))
-            and self._answer(node, before, lambda outcome: self._conclude(node, before, outcome))
-        ):
-            return
+        if isinstance(node, (Text, Generate, Select, Call)):
+            known = self.known.pop(node.node_id, None)
+            if known is not None:
+                self._conclude(node, before, known)
+                return
+            asked = node
+            node = self._affordable(node) if isinstance(node, Generate) else node
+            if self._answer is not None and self._is_answered(self._answer, node, before, asked):
+                return
         match node:
             case Text():
                 after = append_text(
@@ -323,7 +369,8 @@ class GraphExecution:
                 self._end_node(node, after)
             case Generate():
                 held = self._staging.park_choices(node.node_id)
-                self._calls.start(self._affordable(node), before, node.params, held)
+                assert isinstance(asked, Generate)
+                self._calls.start(node, before, asked.params, held)
             case Select():
                 self._calls.start(node, before)
             case Apply():
@@ -339,6 +386,15 @@ class GraphExecution:
                 self._controls[node.node_id] = _Control(self._clock(), node.parent)
                 self._iterate(node)
 
+    def _is_answered(
+        self, answer: Answer, node: Text | Generate | Select | Call, before: TokenSequence, asked: Node
+    ) -> bool:
+        max_tokens = node.params.max_tokens if isinstance(node, Generate) and node is not asked else None
+        is_answered = answer(node, before, lambda outcome: self._conclude(asked, before, outcome, max_tokens))
+        if is_answered and node.node_id not in self._ended:
+            self._answering.add(node.node_id)
+        return is_answered
+
     def _sequence(self, node_id: int | None) -> TokenSequence:
         return TokenSequence() if node_id is None else self._sequences[node_id]
 
@@ -353,26 +409,8 @@ class GraphExecution:
 
     def _know(self, node_id: int, choice: int, value: Any) -> None:
         self._values[node_id, choice] = value
-        self._agenda.release((node_id, choice))
+        self._release((node_id, choice))
         self._drain()
-
-    def _follow(self, text: tuple[int, int]) -> None:
-        """End the nodes whose field of a text that is being generated is final."""
-        if not self._early.is_read(text):
-            return
-        so_far = self._calls.text_so_far(*text)
-        if so_far is not None:
-            for node_id, value in self._early.read(text, so_far):
-                self._agenda.add(partial(self._end_early, node_id, value))
-
-    def _read_text(self, node: Generate, choice: int) -> None:
-        self._follow((node.node_id, choice))
-        self._drain()
-
-    def _end_early(self, node_id: int, value: Any) -> None:
-        if node_id not in self._ended and check_plain(value) is None:
-            self._values[node_id, 0] = value
-            self._end_node(self._nodes[node_id])
 
     def _end_node(self, node: Node, sequence: TokenSequence | None = None) -> None:
         node_id = node.node_id
@@ -380,10 +418,9 @@ class GraphExecution:
         if sequence is not None:
             self._sequences[node_id] = sequence
         self._controls.pop(node_id, None)
-        self._early.forget(node_id)
-        self._agenda.release((node_id, None))
+        self._release((node_id, None))
         for choice in range(node.params.n if isinstance(node, Generate) else 1):
-            self._agenda.release((node_id, choice))
+            self._release((node_id, choice))
         self._drain()
 
     def _end_model_call(self, node: Generate | Select, sequence: TokenSequence, texts: tuple[str, ...]) -> None:
@@ -405,44 +442,18 @@ class GraphExecution:
 
     def _fail_node(self, node: Node, error: RtlangError) -> None:
         self._calls.stop(node.node_id)
+        if self._purse is not None:
+            self._purse.spend(node.node_id, Usage())
         self._errors[node.node_id] = error
         self._listener(NodeFailed(self.graph_id, node.node_id, name_of(node), error))
         self._end_node(node)
 
     def _finish(self) -> None:
         self.is_ended = True
-        values: dict[str, Any] = {}
-        lists: set[str] = set()
         failed = self._errors.keys() - self._cancelled
-        for node_id, node in sorted(self._nodes.items()):
-            name = name_of(node)
-            if name is None or node_id in failed:
-                continue
-            num_choices = node.params.n if isinstance(node, Generate) else 1
-            default = "" if isinstance(node, (Generate, Select)) else None
-            found = [self._values.get((node_id, choice), default) for choice in range(num_choices)]
-            if name in values or num_choices > 1:
-                before = values.get(name, [])
-                values[name] = [*(before if name in lists or name not in values else [before]), *found]
-                lists.add(name)
-            else:
-                values[name] = found[0]
+        values = named_values({key: node for key, node in self._nodes.items() if key not in failed}, self._values)
         self._listener(GraphFinished(self.graph_id, values, self._calls.usage, tuple(sorted(failed))))
         self._on_end()
-
-    def _ends_with_text(self, node_id: int | None) -> bool:
-        """Whether the last characters of a node's sequence are text."""
-        while node_id is not None:
-            node = self._nodes[node_id]
-            if not isinstance(node, Text):
-                return False
-            for part in reversed(node.parts):
-                if isinstance(part, (RoleStart, RoleEnd)):
-                    return False
-                if part if isinstance(part, str) else text_of_plain(self._value(part)):
-                    return True
-            node_id = node.parent
-        return False
 
     # -- control nodes
 
@@ -472,7 +483,7 @@ class GraphExecution:
             slots.add((end, None))
         self._add(block.nodes)
         act = partial(self._end_block, node, block.value, end, until)
-        self._agenda.add(partial(self._guarded, node, slots, act), after=slots)
+        self._wait(slots, partial(self._guarded, node, slots, act))
 
     def _end_block(self, node: Switch | Repeat, value: Operand | None, end: int | None, until: Operand | None) -> None:
         control = self._controls[node.node_id]
@@ -488,13 +499,15 @@ class GraphExecution:
     # -- decisions
 
     def _start_decision(self, node: Decide) -> None:
-        self._ballots[node.node_id] = ballot = Ballot(node)
+        known = self.known.pop(node.node_id, None)
+        fixed = known.end.value[0] if known is not None and isinstance(known.end, NodeFinished) else None
+        self._ballots[node.node_id] = ballot = Ballot(node, fixed)
         self._staging.add(node)
         self._decision_starts[node.node_id] = self._clock()
         for index, operand in enumerate(node.of):
-            self._agenda.add(partial(self._learn, node, index, operand, ballot.know), after=operand_slots((operand,)))
+            self._wait(operand_slots((operand,)), partial(self._learn, node, index, operand, ballot.know))
         for index, operand in enumerate(node.by or ()):
-            self._agenda.add(partial(self._learn, node, index, operand, ballot.rate), after=operand_slots((operand,)))
+            self._wait(operand_slots((operand,)), partial(self._learn, node, index, operand, ballot.rate))
 
     def _learn(self, node: Decide, index: int, operand: Operand, tell: Callable[[int, Any], None]) -> None:
         """An operand of a decision has become known, or has failed."""
@@ -537,7 +550,7 @@ class GraphExecution:
                 self._staging.update(vote_id, ballot, running, parts, self._outputs, self._begun)
         for node_id in self._staging.released():
             node = self._nodes[node_id]
-            self._agenda.add(partial(self._start, node), node)
+            self._ready.append(_Waiting(partial(self._start, node), node))
         for node_id, choice in self._staging.released_choices():
             self._guarded(self._nodes[node_id], (), partial(self._calls.start_choice, node_id, choice))
 
@@ -573,7 +586,7 @@ class GraphExecution:
             node = running[node_id]
             assert isinstance(node, Generate)
             self._calls.cancel_choice(node, choice)
-            self._agenda.release((node_id, choice))
+            self._release((node_id, choice))
 
 
 def _cancellation() -> AbortedError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, GraphError, RequestError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.graph import Generate, Node, RequestGraph, Select, Text
+from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
 from rtlang.contract.target import Listener, checked_answer
@@ -20,7 +20,6 @@ from rtlang.engine.request import Request, RequestOutput
 from rtlang.runtime.admission import Share
 from rtlang.runtime.graph_execution import Answer, GraphExecution
 from rtlang.runtime.loop import EngineLoop, Timer
-from rtlang.runtime.token_sequence import TokenSequence
 
 if TYPE_CHECKING:  # they load torch
     from rtlang.engine.constraints.value_check import ValueChecker
@@ -86,11 +85,11 @@ class GraphRun:
             seed=options.seed,
             outputs=options.outputs,
             on_expand=share.expand,
-            answer=self._repeat,
+            known=options.known,
+            answer=options.answer,
             budget=options.budget,
         )
         self._aborted: set[Request] = set()
-        self._known, self._answer = options.known, options.answer
         self._timer: Timer | None = None
         if options.deadline_s is not None:
             seconds = seconds_left(options.deadline_s)
@@ -110,7 +109,7 @@ class GraphRun:
     def add_nodes(self, nodes: Sequence[Node], known: Known | None = None) -> None:
         """Add validated nodes and known outcomes of theirs, and start those whose dependencies are done."""
         if known:
-            self._known.update(known)
+            self._execution.known.update(known)
         self._guard(lambda: self._execution.add_nodes(nodes))
 
     def close(self) -> None:
@@ -142,15 +141,6 @@ class GraphRun:
         except Exception as error:
             logger.exception("graph %d failed", self.graph_id)
             self.fail(RequestError(f"{type(error).__name__}: {error}"))
-
-    def _repeat(
-        self, node: Text | Generate | Select, before: TokenSequence, conclude: Callable[[KnownOutcome], None]
-    ) -> bool:
-        outcome = self._known.pop(node.node_id, None)
-        if outcome is not None:
-            conclude(outcome)
-            return True
-        return self._answer is not None and self._answer(node, before, conclude)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, (NodeFinished, NodeFailed)):

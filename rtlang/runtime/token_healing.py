@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from rtlang.contract.graph import Arg, Node, Ref, RoleEnd, RoleStart, Text
+from rtlang.contract.pure_functions import text_of_plain
 from rtlang.model.text.tokenizer import Tokenizer
 
 _CACHE_SIZE = 64
@@ -80,3 +83,22 @@ def healing_of(tokenizer: Tokenizer, token_ids: tuple[int, ...]) -> Healing | No
         extensions = _EXTENSIONS[tokenizer] = _Extensions(tokenizer)
     banned = extensions.banned(start)
     return None if banned is None else Healing(text, banned)
+
+
+def ends_with_text(node_id: int | None, nodes: Mapping[int, Node], value_of: Callable[[Ref | Arg], object]) -> bool:
+    """Whether the last characters of a node's sequence are text that may be tokenized anew.
+
+    Args:
+        value_of: gives the value of what a text refers to.
+    """
+    while node_id is not None:
+        node = nodes[node_id]
+        if not isinstance(node, Text):
+            return False
+        for part in reversed(node.parts):
+            if isinstance(part, (RoleStart, RoleEnd)):
+                return False
+            if part if isinstance(part, str) else text_of_plain(value_of(part)):
+                return True
+        node_id = node.parent
+    return False

@@ -16,7 +16,7 @@ from rtlang.contract.errors import CassetteError
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "a.cassette"
     file = CassetteFile(path, is_written=True)
-    file.begin("model")
+    file.begin("model", "hermes")
     for number in range(5):
         file.put(bytes([number]) * 16, ["value", number])
     file.close()
@@ -38,7 +38,7 @@ def test_every_torn_end_is_dropped_and_written_over(path: Path) -> None:
         path.write_bytes(whole[:size])
         file = CassetteFile(path, is_written=True)
         assert len(file) <= 4
-        file.begin("model")
+        file.begin("model", "hermes")
         file.put(b"new key" + bytes(9), size)
         file.close()
         again = CassetteFile(path, is_written=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rtlang.cassette.keys import Keys, graph_digest
-from rtlang.contract.graph import Arg, Call, Decide, Generate, Marks, Node, Ref, RequestGraph, Select, Text
+from rtlang.contract.graph import Arg, Call, Const, Decide, Generate, Marks, Node, Ref, RequestGraph, Select, Text
 from rtlang.contract.params import SamplingParams
 
 GREEDY = SamplingParams()
@@ -70,9 +70,23 @@ def test_inputs_count() -> None:
     assert graph_digest(graph, {"q": "a"}) != graph_digest(graph, {"q": "b"})
 
 
-def test_what_follows_from_nothing_recorded_has_no_key() -> None:
+def test_calls_and_first_values_belong_to_their_run() -> None:
     first = Decide(2, "first", (Ref(1), Ref(1)))
-    assert key_of(TEXT, NODE, first, Text(3, None, (Ref(2),)), Generate(4, 3, "y", GREEDY)) is None
-    call = (Call(0, "f", ()), Text(1, None, (Ref(0),)), Generate(2, 1, "y", GREEDY))
-    assert Keys({}, 1, has_calls=False).add(call).get(2) is None
-    assert Keys({}, 1).add(call).get(2) is not None
+    behind: tuple[Node, ...] = (TEXT, NODE, first, Text(3, None, (Ref(2),)), Generate(4, 3, "y", GREEDY))
+    assert key_of(*behind) not in (key_of(*behind, seed=2), None)
+    call: tuple[Node, ...] = (Call(0, "f", ()), Text(1, None, (Ref(0),)), Generate(2, 1, "y", GREEDY))
+    assert key_of(*call) not in (key_of(*call, seed=2), None)
+    assert key_of(Call(0, "f", ())) not in (key_of(Call(0, "g", ())), key_of(Call(0, "f", (Const(1),))))
+
+
+def test_equal_calls_of_a_run_are_numbered_in_their_order() -> None:
+    calls = [Call(number, "f", (Const(number // 2),)) for number in range(4)]
+    keys = Keys({}, 1).add(calls)
+    assert len(set(keys.values())) == 4
+    others = Keys({}, 1).add([Call(7, "g", ()), *(replace(each, node_id=each.node_id + 8) for each in calls)])
+    assert [others[number + 8] for number in range(4)] == [keys[number] for number in range(4)]
+
+
+def test_what_happened_in_a_run_has_a_key_of_its_own() -> None:
+    keys = Keys({}, 1)
+    assert len({keys.of_run(1), keys.of_run(2), Keys({}, 2).of_run(1), *keys.add([TEXT, NODE]).values()}) == 5

@@ -7,7 +7,7 @@ import math
 import msgpack
 import pytest
 
-from rtlang.cassette.outcomes import from_stored, is_kept, to_stored
+from rtlang.cassette.outcomes import Kept, from_stored, how_kept, to_stored
 from rtlang.contract.errors import BudgetError, CassetteError, DeadlineError, OverloadError
 from rtlang.contract.events import Completion, NodeFailed, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, Usage
@@ -54,7 +54,7 @@ def test_pieces_that_are_not_the_text_become_one() -> None:
 
 def test_errors_that_come_again_are_kept_with_their_facts() -> None:
     failed = NodeFailed(7, 3, "x", BudgetError(3, 9))
-    assert is_kept(failed)
+    assert how_kept(failed) is Kept.ALL
     error = from_stored("p", stored(failed, [])).end
     assert isinstance(error, BudgetError)
     assert (error.max_tokens, error.needed, error.message) == (3, 9, failed.error.message)
@@ -62,7 +62,7 @@ def test_errors_that_come_again_are_kept_with_their_facts() -> None:
 
 @pytest.mark.parametrize("error", [OverloadError("full", 1.0), DeadlineError("late")])
 def test_errors_of_the_moment_are_not(error: OverloadError | DeadlineError) -> None:
-    assert not is_kept(NodeFailed(7, 3, "x", error))
+    assert how_kept(NodeFailed(7, 3, "x", error)) is Kept.NO
 
 
 @pytest.mark.parametrize("data", [None, [1], [{}, []], [{"e": "end"}, []], [{"e": "error", "code": 1}, []]])

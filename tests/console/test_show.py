@@ -16,6 +16,7 @@ from rtlang.contract.errors import ConstraintError, RtlangError
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.lang.execution.stream import ErrorEvent, TextEvent
+from rtlang.testing import ScriptedRuntime
 from tests.support.fake_target import Call, FakeTarget, Script, by_name
 
 
@@ -184,3 +185,10 @@ def test_the_usage_line_has_tokens_and_speed() -> None:
     line = usage_line(Usage(prompt_tokens=72, cached_tokens=30, completion_tokens=50), 2.0)
     assert line == "72 prompt tokens (30 cached), 50 generated in 2.00 s, 25 tok/s"
     assert "0 tok/s" in usage_line(Usage(), 0.0)
+
+
+def test_a_budget_reaches_the_target_behind_labels() -> None:
+    with ScriptedRuntime({"tip": "x" * 50}) as runtime:
+        result = tips.run(runtime=Labels(runtime), budget=rt.Budget(tokens=3), on_error="result")
+    assert result.usage.completion_tokens <= 3
+    assert isinstance(result.error, rt.SpentError)

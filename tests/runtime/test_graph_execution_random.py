@@ -80,7 +80,7 @@ class Play:
 
     def answer(self, asked: AskedNode) -> bool:
         node = asked.node
-        if isinstance(node, Text):
+        if not isinstance(node, (Generate, Select)):
             return False
         try:
             texts = texts_of(node, asked.prompt)

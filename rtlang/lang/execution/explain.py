@@ -128,7 +128,7 @@ def explain(
     """
     options = program._with(runtime=runtime, params=params, passes=passes, outputs=outputs)
     target = options["runtime"] if options["runtime"] is not None else default_runtime()
-    names = {name: options[name] for name in ("params", "passes", "outputs")}
+    names = {name: options[name] for name in ("params", "passes", "outputs", "budget") if name in options}
     body = program._body.bound(args, kwargs)
     rehearsal = _Rehearsal(target)
     run = ProgramRun(body, rehearsal, **names)
@@ -214,8 +214,9 @@ class _Rehearsal:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        **options: Any,
     ) -> GraphRun:
-        """See `Target.submit`."""
+        """See `Target.submit`; `options` are others of the other target, such as a budget."""
         if not is_open:
             graph.validate()
             listener(GraphFinished(0, {}, Usage()))
@@ -224,7 +225,14 @@ class _Rehearsal:
         if self._target is None:
             raise TraceError("there is no runtime to continue on")
         return self._target.submit(
-            graph, listener, inputs=inputs, is_open=True, priority=priority, deadline_s=deadline_s, seed=seed
+            graph,
+            listener,
+            inputs=inputs,
+            is_open=True,
+            priority=priority,
+            deadline_s=deadline_s,
+            seed=seed,
+            **options,
         )
 
     def close(self) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, EngineDeadError, GraphError
 from rtlang.contract.events import GraphFailed
-from rtlang.contract.graph import Generate, RequestGraph, Select, Text
+from rtlang.contract.graph import Call, Generate, RequestGraph, Select, Text
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import check_run_options
 from rtlang.contract.target import Listener
@@ -75,7 +76,7 @@ class AskedNode(NamedTuple):
     """
 
     graph_id: int
-    node: Text | Generate | Select
+    node: Text | Generate | Select | Call
     sequence: TokenSequence
     end: Callable[[KnownOutcome], None]
     later: Callable[[float, Callable[[], None]], None]
@@ -89,8 +90,8 @@ class ModelFreeRuntime:
     """A `Target` that asks `answer` for each node that starts. Thread-safe; a context manager.
 
     Args:
-        answer: called on the runtime's thread with each text, generation and select that starts. Returns whether it ends the node; it may
-            do so later. It must end every generation and select.
+        answer: called on the runtime's thread with each text, generation, select and host call that starts. Returns whether it ends the
+            node; it may do so later. It must end every generation and select.
     """
 
     tool_format: str | None = None
@@ -130,8 +131,16 @@ class ModelFreeRuntime:
         deadline_s: float | None = None,
         seed: int | None = None,
         known: Known | None = None,
+        budget: Budget | None = None,
+        answer: Callable[[AskedNode], bool] | None = None,
     ) -> LocalGraphRun:
-        """See `ResumableTarget.submit`."""
+        """See `ResumableTarget.submit`.
+
+        Args:
+            budget: what the nodes may spend together.
+            answer: asked instead of that of the runtime.
+        """
+        ask = self._answer if answer is None else answer
         graph.validate()
         given = dict(inputs or {})
         if given.keys() != set(graph.inputs) or not all(isinstance(each, str) for each in given.values()):
@@ -143,8 +152,8 @@ class ModelFreeRuntime:
         share.add(graph.nodes)
         graph_id = next(self._graph_ids)
 
-        def answer(
-            node: Text | Generate | Select, before: TokenSequence, conclude: Callable[[KnownOutcome], None]
+        def answered(
+            node: Text | Generate | Select | Call, before: TokenSequence, conclude: Callable[[KnownOutcome], None]
         ) -> bool:
             def end(outcome: KnownOutcome) -> None:
                 if self._loop.is_current_thread:
@@ -152,7 +161,7 @@ class ModelFreeRuntime:
                 else:
                     self._loop.post(lambda: conclude(outcome))
 
-            return self._answer(AskedNode(graph_id, node, before, end, self._later))
+            return ask(AskedNode(graph_id, node, before, end, self._later))
 
         def begin() -> None:
             if self._is_closed:
@@ -171,7 +180,8 @@ class ModelFreeRuntime:
                     deadline_s,
                     new_run_seed() if seed is None else seed,
                     dict(known or {}),
-                    answer,
+                    answered,
+                    budget,
                     outputs=graph.outputs,
                 ),
                 loop=self._loop,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
+from rtlang.testing import ScriptedRuntime
 from tests.support.fake_target import FakeTarget, by_name
 
 
@@ -90,3 +91,10 @@ def test_async_programs_are_explained_too(target: FakeTarget) -> None:
     (found,) = rt.explain(coroutine).breaks
     line = coroutine._body.function.__code__.co_firstlineno
     assert (found.location, found.reason) == (f"{__file__}:{line + 3}", "await")
+
+
+def test_a_budget_of_the_program_holds_while_it_is_explained() -> None:
+    with ScriptedRuntime({"x": "go" * 20, "y": "a", "z": "b"}) as runtime:
+        found = rt.explain(breaking.with_options(budget=rt.Budget(tokens=5)), "Ada", runtime=runtime)
+    assert found.usage is not None
+    assert found.usage.completion_tokens == 5

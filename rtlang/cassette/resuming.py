@@ -1,0 +1,155 @@
+"""Runs of a remote runtime that go on from a recording."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rtlang.contract.errors import CassetteError, RtlangError
+from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.graph import Node, RequestGraph, Text
+from rtlang.contract.known import Known, KnownOutcome
+from rtlang.contract.target import ForwardedRun, Listener, Target
+from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """Options of a run; see `Target.submit`. `others` are those that the remote runtime alone needs."""
+
+    inputs: Mapping[str, str]
+    is_open: bool
+    priority: int
+    deadline_s: float | None
+    seed: int
+    others: Mapping[str, Any]
+
+
+class ResumingRun(ForwardedRun):
+    """A graph that a recording answers; from the first outcome that it lacks on, it runs on a remote runtime.
+
+    What has ended before keeps its events; those of the remote runtime for the same nodes, which are equal, are dropped.
+    """
+
+    def __init__(
+        self,
+        runtime: ModelFreeRuntime,
+        target: Target,
+        graph: RequestGraph,
+        listener: Listener,
+        known: Known,
+        settings: RunSettings,
+    ) -> None:
+        self._target, self._graph, self._listener, self._settings = target, graph, listener, settings
+        self._started = time.monotonic()
+        self._nodes = list(graph.nodes)
+        self._known: dict[int, KnownOutcome] = dict(known)
+        self._ended: set[int] = set()
+        self._is_closed, self._is_remote = not settings.is_open, False
+        self._lock = threading.RLock()
+        with self._lock:
+            self.run = runtime.submit(
+                graph,
+                self._on_local_event,
+                inputs=settings.inputs,
+                is_open=settings.is_open,
+                priority=settings.priority,
+                deadline_s=settings.deadline_s,
+                seed=settings.seed,
+                known=known,
+                answer=self._answer,
+            )
+
+    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
+        with self._lock:
+            self._known.update(known or {})
+            if self._is_remote:
+                self.run.extend(nodes)
+            else:
+                local: Any = self.run
+                local.extend(nodes, known=known)
+            self._nodes.extend(nodes)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self.run.close()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self.run.cancel()
+
+    # On the thread of the runtime without a model
+
+    def _on_local_event(self, event: Event) -> None:
+        if self._is_remote:
+            return
+        if isinstance(event, (NodeFinished, NodeFailed)):
+            self._ended.add(event.node_id)
+        self._listener(event)
+
+    def _answer(self, asked: AskedNode) -> bool:
+        if isinstance(asked.node, Text):
+            return False
+        self._move(asked.graph_id)
+        asked.end(KnownOutcome(CassetteError("", "the run goes on elsewhere")))  # nobody hears of it
+        return True
+
+    def _move(self, graph_id: int) -> None:
+        """Go on on the remote runtime."""
+        with self._lock:
+            if self._is_remote:
+                return
+            self._is_remote = True
+            local, settings = self.run, self._settings
+            graph = RequestGraph(tuple(self._nodes), self._graph.inputs, self._graph.outputs)
+            spent = time.monotonic() - self._started
+            deadline_s = None if settings.deadline_s is None else max(settings.deadline_s - spent, 1e-3)
+            try:
+                self.run = self._target.submit(
+                    graph,
+                    self._on_remote_event,
+                    inputs=settings.inputs,
+                    is_open=not self._is_closed,
+                    priority=settings.priority,
+                    deadline_s=deadline_s,
+                    seed=settings.seed,
+                    **settings.others,
+                )
+            except RtlangError as error:
+                self._listener(GraphFailed(graph_id, error))
+            local.cancel()
+
+    # On the thread of the remote runtime
+
+    def _on_remote_event(self, event: Event) -> None:
+        if not isinstance(event, (GraphFinished, GraphFailed)) and event.node_id in self._ended:
+            if isinstance(event, CallRequested):
+                self._answer_call(event.node_id)
+            return
+        if isinstance(event, CallRequested) and event.node_id in self._known:
+            self._answer_call(event.node_id)
+        else:
+            self._listener(event)
+
+    def _answer_call(self, node_id: int) -> None:
+        """Answer with the recorded value. In a thread of its own, because the remote run may not be known yet."""
+        known = self._known.get(node_id)
+
+        def act() -> None:
+            with self._lock:
+                run = self.run
+            if known is not None and isinstance(known.end, NodeFinished):
+                run.resolve(node_id, known.end.value)
+            else:
+                run.reject(node_id, "call", "the recording has no value of it")
+
+        _in_thread(act)
+
+
+def _in_thread(act: Callable[[], None]) -> None:
+    threading.Thread(target=act, name="rtlang-cassette", daemon=True).start()
