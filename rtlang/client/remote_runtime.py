@@ -41,6 +41,7 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
+from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import check_offset, describe_close, error_from_wire, event_from_wire, read_messages
 from rtlang.protocol.field_checks import check_int, check_ints, check_str
@@ -85,6 +86,25 @@ class RemoteRuntime:
     def start(self) -> None:  # `connect` calls it once
         """Start the reader thread."""
         self._reader.start()
+
+    def __repr__(self) -> str:
+        return f"<RemoteRuntime {self.url}, {self._state}>"
+
+    def _repr_html_(self) -> str:
+        """The server and its models for a notebook."""
+        rows = [
+            (
+                "model",
+                str(each.get("model", ""))
+                + (f", up to {each['max_model_len']} tokens" if "max_model_len" in each else ""),
+            )
+            for each in self.models
+        ]
+        return table_fragment(f"Runtime at {self.url}", (), rows, self._state)
+
+    @property
+    def _state(self) -> str:
+        return "connected" if self.is_alive else "closed" if self._is_closing.is_set() else "connection lost"
 
     @property
     def is_alive(self) -> bool:

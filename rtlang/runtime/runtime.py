@@ -26,6 +26,7 @@ from rtlang.contract.graph import RequestGraph
 from rtlang.contract.known import Known
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, check_run_options
+from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.target import Listener
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
@@ -235,6 +236,35 @@ class Runtime:
         engine = self._running_loop().engine
         assert self._runner is not None
         return counters(engine, self._runner) | {"num_graphs": len(self._graphs)}
+
+    def __repr__(self) -> str:
+        return f"<Runtime {self.config.model} on {self.config.device}, {self._state}>"
+
+    def _repr_html_(self) -> str:
+        """The model, the device and the load of the runtime for a notebook. Loads nothing."""
+        title = f"Runtime {self.config.model}"
+        if self._loop is None or not self.is_alive:
+            return table_fragment(title, (), (), f"on {self.config.device}, {self._state}")
+        stats = self.stats()
+        num_asked, num_cached = stats["num_prompt_tokens"], stats["num_cached_tokens"]
+        share = f" ({num_cached / (num_asked + num_cached):.0%} of all)" if num_cached else ""
+        rows = (
+            (
+                "pages",
+                f"{stats['num_pages_in_use']} in use, {stats['num_pages_cached']} cached, of {stats['num_pages']}",
+            ),
+            ("requests", f"{stats['num_requests_running']} running, {stats['num_requests_waiting']} waiting"),
+            ("graphs", f"{stats['num_graphs']} open"),
+            ("prompt tokens", f"{num_asked} computed, {num_cached} from the cache{share}"),
+            ("generated tokens", str(stats["num_generated_tokens"])),
+        )
+        return table_fragment(title, (), rows, f"on {self.config.device}, {self._state}")
+
+    @property
+    def _state(self) -> str:
+        if not self.is_alive:
+            return "closed" if self._is_closed else "dead"
+        return "not loaded yet" if self._loop is None else "running"
 
     def trace(self, path: str | os.PathLike[str]) -> Trace:
         """Record the timeline of the runtime until `close`, or for a `with` block, and write it to `path` as a Chrome trace.

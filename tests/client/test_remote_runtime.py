@@ -33,8 +33,9 @@ from rtlang.contract.events import Completion, Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import Arg, Generate, Node, Ref, RequestGraph, Select, Text
 from rtlang.contract.params import Constraint, ConstraintKind, FinishReason, SamplingParams, SelectMethod
 from rtlang.protocol.serialization import Encoding
-from rtlang.serve.server import running_server
+from rtlang.serve.server import TokenizerInfo, running_server
 from tests.support.fake_target import FakeTarget, by_name
+from tests.support.html_check import read_html
 from tests.support.serving import serving
 from tests.support.waiting import wait_until
 
@@ -642,3 +643,15 @@ def test_a_forked_process_cannot_use_its_parents_connection() -> None:
         assert f"pid {os.getpid()}" in said
         assert runtime.is_alive
         runtime.submit(RequestGraph((Text(0, None, ("a",)),)), Ear())  # which waits for the server's word
+
+
+def test_the_view_of_a_connection_names_the_server_its_models_and_its_state() -> None:
+    info = TokenizerInfo("some/model", 99, 4096)
+    with FakeTarget() as target, running_server(target, tokenizer_info=info) as url:
+        runtime = connect(url)
+        words = read_html(runtime._repr_html_()).words
+        assert url in words
+        assert "connected" in words
+        assert "some/model, up to 4096 tokens" in words
+        runtime.close()
+        assert repr(runtime) == f"<RemoteRuntime {url}, closed>"

@@ -31,6 +31,7 @@ from rtlang.runtime.fork_guard import ForkGuard
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.runtime import Runtime
 from tests.support.fake_runner import FakeRunner, FakeTokenizer, naive_generate
+from tests.support.html_check import read_html
 
 LIMIT_S = 30.0
 
@@ -479,3 +480,16 @@ def test_whatever_a_listener_raises_stays_with_its_graph(runner: list[SlowRunner
         listener = Listener()
         runtime.submit(graph(), listener)
         assert isinstance(listener.last(), GraphFinished)
+
+
+def test_the_view_of_a_runtime_loads_nothing_and_shows_its_load() -> None:
+    runtime = Runtime("rtlang:tiny", num_threads=1)
+    assert repr(runtime) == "<Runtime rtlang:tiny on cpu, not loaded yet>"
+    assert "not loaded yet" in read_html(runtime._repr_html_()).words
+    with runtime:
+        assert repr(runtime) == "<Runtime rtlang:tiny on cpu, running>"
+        words = read_html(runtime._repr_html_()).words
+        assert f"of {runtime.stats()['num_pages']}" in words
+        assert "0 running, 0 waiting" in words
+    assert repr(runtime) == "<Runtime rtlang:tiny on cpu, closed>"
+    assert "closed" in read_html(runtime._repr_html_()).words

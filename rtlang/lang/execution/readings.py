@@ -13,11 +13,11 @@ from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import Generate, Node, Part, Ref, Select, Text, choices_of, name_of
 from rtlang.contract.pictures.run_record import RunRecord
-from rtlang.lang.execution.run_records import record_of
 from rtlang.lang.execution.session import Session
 from rtlang.lang.forcing import deep_real
 from rtlang.lang.state import State
 from rtlang.lang.variables import Reading, Variable, generated, messages_of, view, without_cancelled
+from rtlang.lang.views.run_records import record_of
 
 
 class Readings(Protocol):

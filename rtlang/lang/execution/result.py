@@ -10,12 +10,12 @@ from rtlang.contract.params import Usage
 from rtlang.contract.pictures.page import run_fragment, run_page
 from rtlang.contract.pictures.run_record import RunRecord
 from rtlang.lang.execution.readings import Readings, WholeRunReadings
-from rtlang.lang.execution.run_records import ended
 from rtlang.lang.execution.session import Session
 from rtlang.lang.forcing import deep_real
 from rtlang.lang.recording import Break
 from rtlang.lang.state import State
 from rtlang.lang.static_types import AnyValue, R_co
+from rtlang.lang.views.run_records import ended
 
 
 class StateResult:

@@ -28,6 +28,7 @@ from rtlang.lang.partials.growing_json import Path, Place
 from rtlang.lang.partials.partial_object import PartialObject
 from rtlang.lang.static_types import R_co
 from rtlang.lang.values import user_location
+from rtlang.lang.views.live_display import LiveDisplay, live_display
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +236,59 @@ class Stream(Generic[R_co]):
         async for _ in self:
             pass
         assert self._result is not None
+        return settle(self._result, self._on_error)
+
+    def display(self) -> Result[R_co]:
+        """Show the run while it goes on and return its result: in a notebook as one output that grows, elsewhere as text.
+
+        Raises like the iteration.
+        """
+        live = live_display(self._session)
+        while self._show_next(live):
+            with self._session.ended_by_errors():  # Ctrl-C while waiting
+                self._condition.wait(self._has_news, self._wait_s(live))
+            self._session.expire()
+        return self._shown(live)
+
+    async def adisplay(self) -> Result[R_co]:
+        """`display` for coroutines."""
+        live = live_display(self._session)
+        while self._show_next(live):
+            await self._condition.wait_async(self._has_news, self._wait_s(live))
+            self._session.expire()
+        return self._shown(live)
+
+    def _ipython_display_(self) -> None:
+        """A stream that is the value of a cell is shown while it goes on."""
+        self.display()
+
+    def _show_next(self, live: LiveDisplay) -> bool:
+        """Show the events that are there; returns whether more will come."""
+        try:
+            while (event := self._next()) is not None:
+                match event:
+                    case TextEvent() | ReasoningEvent():
+                        live.add(event.node_id, getattr(event, "choice", 0), event.text)
+                    case ValueEvent():
+                        live.end_node(event.node_id)
+                    case ErrorEvent():
+                        live.end_node(event.node_id, event.error)
+                if live.due_s() == 0.0:
+                    live.update()
+        except BaseException as error:
+            live.end(error, None)
+            raise
+        if live.due_s() == 0.0:
+            live.update()
+        return not self._is_over
+
+    def _wait_s(self, live: LiveDisplay) -> float | None:
+        found = [each for each in (live.due_s(), self._session.remaining_s()) if each is not None]
+        return min(found, default=None)
+
+    def _shown(self, live: LiveDisplay) -> Result[R_co]:
+        assert self._result is not None
+        live.end(self._result.error, self._result._value)
         return settle(self._result, self._on_error)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 import rtlang as rt
 from rtlang.testing import ScriptedRuntime
 from tests.support.fake_target import FakeTarget, by_name
+from tests.support.html_check import read_html
 
 
 @rt.program
@@ -98,3 +99,13 @@ def test_a_budget_of_the_program_holds_while_it_is_explained() -> None:
         found = rt.explain(breaking.with_options(budget=rt.Budget(tokens=5)), "Ada", runtime=runtime)
     assert found.usage is not None
     assert found.usage.completion_tokens == 5
+
+
+def test_an_explanation_has_a_page_and_a_view_with_its_graph_and_every_line() -> None:
+    found = rt.explain(straight, name="<b>Ada</b>")
+    view = read_html(found._repr_html_())
+    for line in str(found).splitlines():
+        assert line in view.words
+    assert "<b>Ada</b>" in view.words
+    assert len(view.all("svg")) == 1
+    assert "<title>straight</title>" in found.to_html()

@@ -5,6 +5,8 @@ No keyword is ignored silently: each has an entry, or the compile fails.
 
 from __future__ import annotations
 
+import html
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,6 +14,13 @@ from typing import Any, TypeAlias
 
 from rtlang_grammars.schema.reading.dialects import ANNOTATIONS, escape
 from rtlang_grammars.spec.errors import GrammarError
+
+MAX_ROWS = 200
+"""Number of entries that a notebook shows."""
+
+_UNSHOWN = dict.fromkeys(
+    (*range(0x20), 0x7F, *range(0xD800, 0xE000), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD
+)
 
 LazyPointer: TypeAlias = str | tuple[Any, ...]
 """A JSON pointer, or a lazy pointer followed by tokens: most pointers are never formatted."""
@@ -99,6 +108,37 @@ class Report:
             return True
         return all(entry.status is not KeywordStatus.CHECKED for entry in self.entries)
 
+    def __repr__(self) -> str:
+        return f"<Report {self.dialect}: {self._counted()}>"
+
+    def _repr_html_(self) -> str:
+        """The entries as a table for a notebook; the strongest statuses last."""
+        order = {KeywordStatus.CHECKED: 0, KeywordStatus.IGNORED: 1, KeywordStatus.ENFORCED: 2}
+        entries = sorted(self.entries, key=lambda entry: (order[entry.status], not entry.reason))
+        cell = 'style="text-align:left;vertical-align:top;padding:3px 16px 3px 0;color:inherit;background:none"'
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td {cell}>{_shown(each)}</td>"
+                for each in (entry.pointer, entry.keyword, entry.status.value, entry.reason)
+            )
+            + "</tr>"
+            for entry in entries[:MAX_ROWS]
+        )
+        head = "".join(f"<th {cell}>{name}</th>" for name in ("schema", "keyword", "status", "reason"))
+        more = f"<div>{len(entries) - MAX_ROWS} more</div>" if len(entries) > MAX_ROWS else ""
+        return (
+            '<div style="color:var(--jp-content-font-color1,var(--vscode-foreground,currentColor))">'
+            f"<b>{_shown(self.dialect)}</b>: {self._counted()}"
+            f'<table style="border-collapse:collapse;font-size:13px"><tr>{head}</tr>{rows}</table>{more}</div>'
+        )
+
+    def _counted(self) -> str:
+        counts = Counter(entry.status for entry in self.entries)
+        return (
+            ", ".join(f"{counts[status]} {status.value}" for status in KeywordStatus if counts[status]) or "no keywords"
+        )
+
     def refuse_checked(self) -> None:
         """Refuse keywords that must be checked, for callers that cannot validate finished instances.
 
@@ -111,6 +151,11 @@ class Report:
     def with_status(self, status: KeywordStatus) -> Iterator[ReportEntry]:
         """Return the entries with one status, in order."""
         return (entry for entry in self.entries if entry.status is status)
+
+
+def _shown(text: str) -> str:
+    """Text for HTML, without characters that are invisible or change the direction of the text around them."""
+    return html.escape(text.translate(_UNSHOWN))
 
 
 class ReportBuilder:

@@ -10,7 +10,7 @@ from typing import Any
 import rtlang as rt
 from rtlang.contract.pictures.run_record import segments
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.run_records import record_of as record_of_session
+from rtlang.lang.views.run_records import record_of as record_of_session
 from rtlang.testing import ScriptedRuntime
 from tests.support.fake_target import FakeTarget, answer, by_name
 from tests.support.html_check import read_html

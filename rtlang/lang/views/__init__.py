@@ -1,0 +1,1 @@
+"""Views of runs: their records for pictures, and displays that follow a run."""
