@@ -25,34 +25,36 @@ class RadixNode:
         page_ids: its pages in order.
         children: keyed by the packed tokens of the child's first page; child_keys lists these keys in order.
         lock_count: number of locks on this node and on nodes below it.
-        last_access: logical time of the last use.
+        hold_count: the same for the holds of `retention.py`; those on a partial leaf count here too.
+        last_access: logical time of the last use; 0 if nothing is expected to use the node any more.
         num_pending_pages: number of pages, at the end of the node, that are yet to be written.
-        is_queued: whether the eviction queue has an entry for the node.
+        queue_entry: the entry of the node in the eviction queue, if there is one.
         is_attached: False once no match can reach the node, because it was dropped or was cut off after a failed step.
     """
 
     __slots__ = (
         "child_keys",
         "children",
+        "hold_count",
         "is_attached",
-        "is_queued",
         "key",
         "last_access",
         "lock_count",
         "num_pending_pages",
         "page_ids",
         "parent",
+        "queue_entry",
     )
 
     def __init__(self, key: array[int], page_ids: list[int], parent: RadixNode | None) -> None:
         self.key, self.page_ids, self.parent = key, page_ids, parent
         self.children: dict[bytes, RadixNode] = {}
         self.child_keys: list[bytes] = []
-        self.lock_count = 0
+        self.lock_count = self.hold_count = 0
         self.last_access = 0
         self.num_pending_pages = 0
         self.is_attached = True
-        self.is_queued = False
+        self.queue_entry: tuple[int, int, RadixNode] | None = None
 
     def path(self, top: RadixNode | None = None) -> Iterator[RadixNode]:
         """This node and its ancestors, from the bottom up, ending below `top` if given."""

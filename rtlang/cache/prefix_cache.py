@@ -7,6 +7,9 @@ and a two-phase commit of pages that a running step is writing.
 
 The calls for one request: `match`, immediately `lock`, `allocate`; then `extend` whenever whole pages are about to be filled, and
 `commit` after the step; finally `finish`, or `abandon` if its content cannot be trusted.
+
+What a program will continue later can be put under a `hold`, and what nothing continues can be `demote`d: the first is evicted last, the
+second first.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import dataclass
 from rtlang.cache.node import TOKEN_BYTES, RadixNode, pack
 from rtlang.cache.pages import PageAllocator, PageOwner
 from rtlang.cache.radix import RadixTree
+from rtlang.cache.retention import Hold, Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +61,21 @@ class CacheStats:
 class PrefixCache:
     """Pages 0 .. num_pages-1 and their contents. Owned by the scheduler; not thread-safe."""
 
-    def __init__(self, num_pages: int, page_size: int, *, sharing: bool = True) -> None:
+    def __init__(
+        self, num_pages: int, page_size: int, *, sharing: bool = True, retention_share: float = 0.5
+    ) -> None:
         """Create an empty cache.
 
         Args:
             num_pages, page_size: at least 1 each; ValueError otherwise.
             sharing: False keeps all pages private to their requests, so nothing is matched and nothing outlives its request.
+            retention_share: maximum share of the pages under holds, 0 to 1.
         """
         self.page_size, self.sharing = page_size, sharing
         self.stats = CacheStats()
         self._pages = PageAllocator(num_pages)
         self._tree = RadixTree(page_size)
+        self.retention = Retention(self._tree, int(num_pages * retention_share))
 
     @property
     def num_pages(self) -> int:
@@ -90,9 +98,18 @@ class PrefixCache:
         return self.num_pages - self.num_free - self.num_cached
 
     @property
+    def num_held(self) -> int:
+        """Number of pages under holds, those that a request locks included."""
+        return self._tree.num_held_pages
+
+    @property
     def num_available(self) -> int:
         """Number of pages that `allocate` can hand out now: free and evictable ones."""
         return self._pages.num_free + self._tree.num_evictable_pages
+
+    def num_available_to(self, arrival: float | None) -> int:
+        """`num_available` without the pages that holds of programs keep which did not arrive after `arrival`; None: with all."""
+        return self._pages.num_free + self._num_evictable_to(arrival)
 
     def match(self, token_ids: Sequence[int], limit: int) -> PrefixMatch:
         """Find the longest stored prefix of `token_ids`, of at most `limit` tokens including the tail, and mark it as used.
@@ -123,17 +140,42 @@ class PrefixCache:
         """Release one lock."""
         self._free_tree_pages(self._tree.unlock(node))
 
-    def allocate(self, num_pages: int) -> list[int] | None:
+    def hold(self, token_ids: Sequence[int], arrival: float) -> Hold | None:
+        """Keep the stored part of a sequence from eviction, for a program that arrived at `arrival`; see `Retention.hold`."""
+        return self.retention.hold(pack(token_ids), arrival) if self.sharing else None
+
+    def release(self, hold: Hold) -> None:
+        """End a hold; does nothing if it was revoked."""
+        self.retention.release(hold)
+
+    def demote(self, token_ids: Sequence[int], start: int) -> None:
+        """Let the stored pages of a sequence be evicted before all others, from token `start` on, as far as nothing else needs them.
+
+        A page that also has tokens before `start` stays as it is.
+        """
+        if self.sharing:
+            node, leaf = self._tree.end_of(pack(token_ids))
+            self._tree.demote(node if leaf is None else leaf, -(-start // self.page_size))
+
+    def allocate(self, num_pages: int, *, arrival: float | None = None) -> list[int] | None:
         """Allocate private pages, in contiguous runs if possible. If needed, evicts unlocked leaves, least recently used first.
 
+        If what no hold covers is not enough, holds are revoked, those of the programs that arrived last first.
+
+        Args:
+            arrival: if given, only holds of programs that arrived after it may be revoked.
         Returns:
-            Page ids in ascending order, or None (and nothing is evicted) if fewer than `num_pages` are available.
+            Page ids in ascending order, or None (and nothing is evicted or revoked) if fewer than `num_pages` are available.
         """
         missing = num_pages - self._pages.num_free
         if missing > 0:
-            if missing > self._tree.num_evictable_pages:
+            if missing > self._num_evictable_to(arrival):
                 return None
             evicted = self._tree.evict(missing)
+            while len(evicted) < missing:
+                is_revoked = self.retention.revoke_last()
+                assert is_revoked, "fewer pages could be evicted than were counted"
+                evicted += self._tree.evict(missing - len(evicted))
             self.stats.num_evicted_pages += len(evicted)
             self._free_tree_pages(evicted)
         return self._pages.allocate(num_pages)
@@ -222,18 +264,23 @@ class PrefixCache:
         self.unlock(node)
 
     def clear(self) -> None:
-        """Drop all pages in the tree that no request holds and no step is about to write."""
+        """Drop all pages in the tree that no request locks and no step is about to write; revokes all holds."""
+        self.retention.revoke_all()
         self._free_tree_pages(self._tree.evict(self.num_pages))
 
     def check(self) -> None:
         """Verify the tree, and that every page is accounted for."""
         self._pages.check()
         self._tree.check()
+        self.retention.check()
         assert self._pages.num_in_tree == self._tree.num_pages
         assert self.num_free + self.num_cached + self.num_in_use == self.num_pages
         assert 0 <= self._tree.num_evictable_pages <= self.num_cached
         for node in self._tree.nodes():
             assert all(self._pages.owner(page_id) is PageOwner.TREE for page_id in node.page_ids)
+
+    def _num_evictable_to(self, arrival: float | None) -> int:
+        return self._tree.num_evictable_outside(() if arrival is None else self.retention.nodes(arrival))
 
     def _free_tree_pages(self, page_ids: Sequence[int]) -> None:
         if page_ids:

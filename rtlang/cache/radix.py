@@ -6,9 +6,11 @@ Follows RadixAttention (Zheng et al. 2024), but splits nodes at page boundaries 
 
 Invariants:
 - A node's key has len(page_ids) * page_size tokens. The exception is a *partial leaf*: one page with fewer tokens, the end of a
-  finished sequence. It is never locked and never has children; it exists so that its tokens can be copied.
+  finished sequence. It is never locked and never has children; it exists so that its tokens can be copied. It may be held.
 - lock_count of a node is the number of locks on it and below it. A lock covers the whole path to the end of its node, so after a
   split the existing object is the deeper part, and a node that others have locked never grows.
+- A hold covers a path like a lock, so a held node never grows either. Held nodes are not evicted, but whoever needs their pages may
+  release the holds (`retention.py`), so they count as evictable.
 - Pages whose content a step has yet to write are *pending*. They are the last pages of their node, and everything below them is
   pending too. They can be matched as whole pages but not be the source of a copy, and they are not evicted.
 - A node cut off while locked (its content is garbage after a failed step) is *detached*: no match reaches it, and its pages are freed
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from rtlang.cache.eviction import EvictionQueue
 from rtlang.cache.node import MAX_TAIL_PROBES, TOKEN_BYTES, RadixNode, common_pages, common_tokens
@@ -39,6 +41,7 @@ class RadixTree:
         self.num_nodes = 0  # attached nodes, without the root
         self.num_pages = 0  # in attached and detached nodes
         self.num_unlocked_pages = 0  # in attached nodes with lock_count 0
+        self.num_held_pages = 0  # in attached nodes with a hold
         self.detached: dict[RadixNode, None] = {}
         self.pending: dict[RadixNode, None] = {}
         self._page_bytes = page_size * TOKEN_BYTES
@@ -47,14 +50,19 @@ class RadixTree:
 
     @property
     def num_evictable_pages(self) -> int:
-        """Number of pages that `evict` could free now."""
+        """Number of pages that `evict` could free now if there were no holds."""
+        return self.num_evictable_outside(())
+
+    def num_evictable_outside(self, spared: Collection[RadixNode]) -> int:
+        """`num_evictable_pages` without those of the nodes `spared`, which contain the path to each of them."""
         blocked: dict[RadixNode, None] = {}  # unlocked nodes with pending pages, and the unlocked nodes above them
         for pending in self.pending:
             for node in pending.path():
                 if node.lock_count or node in blocked:
                     break
                 blocked[node] = None
-        return self.num_unlocked_pages - sum(len(node.page_ids) for node in blocked)
+        num_spared = sum(len(node.page_ids) for node in spared if not node.lock_count and node not in blocked)
+        return self.num_unlocked_pages - sum(len(node.page_ids) for node in blocked) - num_spared
 
     def find(self, data: bytes, limit: int) -> tuple[RadixNode, int | None, int]:
         """Find the longest stored prefix of `data`, of at most `limit` bytes; splits the node in which it ends, and marks the path as used.
@@ -111,7 +119,7 @@ class RadixTree:
         assert node.is_attached
         key = array("q", data)
         is_pending = is_pending or node.num_pending_pages > 0
-        if node is not self.root and not node.children and node.lock_count == held:
+        if node is not self.root and not node.children and node.lock_count == held and not node.hold_count:
             node.key.extend(key)
             node.page_ids.extend(page_ids)
         else:
@@ -170,7 +178,7 @@ class RadixTree:
         cut = num_pages * self.page_size
         first = self._first_page(node)
         upper = RadixNode(node.key[:cut], node.page_ids[:num_pages], node.parent)
-        upper.lock_count, upper.last_access = node.lock_count, node.last_access
+        upper.lock_count, upper.hold_count, upper.last_access = node.lock_count, node.hold_count, node.last_access
         node.parent.children[first] = upper
         node.key, node.page_ids, node.parent = node.key[cut:], node.page_ids[num_pages:], upper
         upper.num_pending_pages = max(0, node.num_pending_pages - len(node.page_ids))
@@ -210,6 +218,64 @@ class RadixTree:
                 else:
                     freed += self._forget(passed)
         return freed
+
+    def end_of(self, data: bytes) -> tuple[RadixNode, RadixNode | None]:
+        """The end of a stored sequence: the node that its whole pages end with, and the partial leaf with most of its other tokens.
+
+        Splits the node in which the whole pages end. The sequence may have more tokens than are stored.
+        """
+        node, position, child, num_pages = self._follow(self.root, data, 0, len(data))
+        if child is not None:
+            return self.split(child, num_pages), None
+        rest = data[position : position + self._page_bytes]
+        for end in range(min(len(rest), self._page_bytes - TOKEN_BYTES), 0, -TOKEN_BYTES):
+            leaf = node.children.get(rest[:end])
+            if leaf is not None:
+                return node, leaf
+        return node, None
+
+    def hold(self, nodes: Iterable[RadixNode]) -> None:
+        """Add a hold to these attached nodes: a path to the root, and a partial leaf below it if that is held too."""
+        for node in nodes:
+            if node.hold_count == 0:
+                self.num_held_pages += len(node.page_ids)
+            node.hold_count += 1
+
+    def release(self, nodes: Iterable[RadixNode]) -> None:
+        """Remove a hold from these nodes, some of which may have been cut off or dropped since."""
+        for node in nodes:
+            assert node.hold_count > 0, "release without hold"
+            node.hold_count -= 1
+            if node.hold_count == 0 and node.is_attached:
+                self.num_held_pages -= len(node.page_ids)
+                self._enqueue(node)
+
+    def demote(self, node: RadixNode, num_pages: int) -> None:
+        """Let the path down to `node` be evicted before all else, from its page `num_pages` on, as far as nothing else needs it.
+
+        A node is needed if it is locked, held or pending, or if a node below it is.
+        """
+        path = list(node.path(self.root))
+        end = sum(len(passed.page_ids) for passed in path)
+        for passed in path:
+            start = end - len(passed.page_ids)
+            if (
+                end <= num_pages
+                or not passed.is_attached
+                or passed.lock_count
+                or passed.hold_count
+                or passed.num_pending_pages
+                or any(child.last_access for child in passed.children.values())
+            ):
+                break
+            if start < num_pages:
+                self.split(passed, num_pages - start)
+            passed.last_access = 0
+            if passed.queue_entry is not None:
+                self._queue.push(passed)
+            else:
+                self._enqueue(passed)
+            end = start
 
     def commit(self) -> list[int]:
         """Mark pending pages as written. Returns pages freed because a new page made them redundant."""
@@ -316,6 +382,8 @@ class RadixTree:
         assert leaf.lock_count == 0
         self._unlink(leaf)
         self.num_unlocked_pages -= len(leaf.page_ids)
+        if leaf.hold_count:  # a partial leaf whose tokens another page has now
+            self.num_held_pages -= len(leaf.page_ids)
         self.num_nodes -= 1
         self.pending.pop(leaf, None)
         leaf.is_attached = False
@@ -337,6 +405,8 @@ class RadixTree:
             node.is_attached = False
             node.num_pending_pages = 0
             self.num_nodes -= 1
+            if node.hold_count:
+                self.num_held_pages -= len(node.page_ids)
             if node.lock_count:
                 self.detached[node] = None
             else:
@@ -351,6 +421,7 @@ class RadixTree:
             and node is not self.root
             and not node.children
             and node.lock_count == 0
+            and node.hold_count == 0
             and node.num_pending_pages == 0
         )
 
@@ -369,6 +440,7 @@ class RadixTree:
             locks_below = sum(child.lock_count for child in node.children.values())
             locks_below += sum(detached.lock_count for detached in self.detached if detached.parent is node)
             assert node.lock_count >= locks_below
+            assert node is self.root or node.hold_count >= max((c.hold_count for c in node.children.values()), default=0)
             for first, child in node.children.items():
                 assert child.parent is node
                 assert first == self._first_page(child)
@@ -381,6 +453,7 @@ class RadixTree:
         page_ids = [page_id for node in (*nodes, *self.detached) for page_id in node.page_ids]
         assert len(page_ids) == len(set(page_ids)) == self.num_pages, "a page is in two places"
         assert sum(len(node.page_ids) for node in nodes if node.lock_count == 0) == self.num_unlocked_pages
+        assert sum(len(node.page_ids) for node in nodes if node.hold_count) == self.num_held_pages
         assert len(nodes) == self.num_nodes
         assert {node for node in nodes if node.num_pending_pages} == set(self.pending)
         self._queue.check()
@@ -396,4 +469,4 @@ class RadixTree:
         assert 0 <= node.num_pending_pages <= num_pages
         assert node.lock_count >= 0
         if self._is_candidate(node):
-            assert node.is_queued, "an evictable leaf is not in the eviction queue"
+            assert node.queue_entry is not None, "an evictable leaf is not in the eviction queue"

@@ -28,7 +28,7 @@ def test_nodes_come_out_by_their_last_use_even_if_used_while_queued() -> None:
     queue.check()
     times = []
     while (taken := queue.pop()) is not None:
-        assert not taken.is_queued
+        assert taken.queue_entry is None
         times.append(taken.last_access)
     assert times == sorted(node.last_access for node in nodes)
 
@@ -44,3 +44,26 @@ def test_detached_nodes_can_be_dropped() -> None:
     queue.check()
     assert len(queue) == 5
     assert queue.pop() is nodes[1]
+
+
+def test_a_node_whose_time_was_lowered_comes_out_first_and_once() -> None:
+    generator = random.Random(1)
+    queue = EvictionQueue()
+    nodes = [make_node(generator.randrange(1, 1000)) for _ in range(100)]
+    for node in nodes:
+        queue.push(node)
+    lowered = generator.sample(nodes, 30)
+    for node in lowered:
+        node.last_access = 0
+        queue.push(node)
+    used_again = lowered[::3]
+    for node in used_again:
+        node.last_access = 2000
+    queue.check()
+    queue.drop_detached()
+    queue.check()
+    assert len(queue) == 100
+    taken = [node for _ in range(101) if (node := queue.pop()) is not None]
+    assert taken[:20] == [node for node in lowered if node not in used_again]
+    assert set(taken[-10:]) == set(used_again)
+    assert len(taken) == len(set(taken)) == 100

@@ -22,11 +22,17 @@ def test_random_operations_agree_with_a_dictionary_of_all_prefixes(shape: tuple[
     num_pages, page_size, num_tokens, sharing = shape
     simulation = CacheSimulation(1, num_pages=num_pages, page_size=page_size, num_tokens=num_tokens, sharing=sharing)
     simulation.run(1500)
-    assert set(simulation.num_operations) >= {"admit", "advance", "succeed", "fail", "finish", "abandon", "squeeze"}
+    assert set(simulation.num_operations) >= {
+        *("admit", "advance", "succeed", "fail", "finish", "abandon", "squeeze"),
+        *("hold", "release", "demote"),
+    }
     if sharing:
         assert simulation.num_whole_hits > 100
         assert simulation.num_tail_hits > 100 or page_size == 1
         assert simulation.cache.stats.num_evicted_pages > 100
+        retention = simulation.cache.retention
+        assert retention.num_granted > 40
+        assert retention.num_revoked > 2
     else:
         assert simulation.num_whole_hits == simulation.num_tail_hits == simulation.cache.num_cached == 0
 

@@ -8,11 +8,13 @@ hands out is compared with what was really written there.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rtlang.cache.node import RadixNode
 from rtlang.cache.pages import PageOwner
 from rtlang.cache.prefix_cache import PrefixCache, PrefixMatch
+from rtlang.cache.retention import Hold
 
 GARBAGE = -1
 
@@ -39,21 +41,31 @@ class SimulatedStep:
     writes: list[tuple[int, int, int]] = field(default_factory=list)  # page, offset, token
 
 
+@dataclass
+class SimulatedHold:
+    """A granted hold, and the stored prefixes that it covers by the dictionary: whole pages in order, then a partial one."""
+
+    hold: Hold
+    prefixes: list[tuple[int, ...]]
+
+
 class CacheSimulation:
     """Random operations with full verification after each."""
 
     def __init__(self, seed: int, *, num_pages: int, page_size: int, num_tokens: int, sharing: bool) -> None:
         self.random = random.Random(seed)
-        self.cache = PrefixCache(num_pages, page_size, sharing=sharing)
+        self.cache = PrefixCache(num_pages, page_size, sharing=sharing, retention_share=0.3)
         self.page_size, self.num_pages, self.num_tokens, self.sharing = page_size, num_pages, num_tokens, sharing
         self.memory = [[GARBAGE] * page_size for _ in range(num_pages)]
         self.requests: list[SimulatedRequest] = []
+        self.holds: list[SimulatedHold] = []  # by order
         self.step = SimulatedStep()
         self.stored: dict[tuple[int, ...], int] = {}
         self.pending: set[tuple[int, ...]] = set()
         self.history: list[list[int]] = [[]]
         self.num_operations: dict[str, int] = {}
         self.num_tail_hits = self.num_whole_hits = 0
+        self.num_kept_requests = 0  # allocations refused because of holds that they might not revoke
 
     def run(self, num_operations: int) -> None:
         """Do so many random operations, each followed by `verify`."""
@@ -66,6 +78,9 @@ class CacheSimulation:
             self.abandon: 1,
             self.squeeze: 1,
             self.probe: 3,
+            self.hold: 4,
+            self.release: 1,
+            self.demote: 2,
             self.clear: 0.05,
         }
         for _ in range(num_operations):
@@ -81,7 +96,7 @@ class CacheSimulation:
             return
         match = self._match(tokens, len(tokens) - 1)
         self.cache.lock(match.node)
-        page_ids = self._allocate(-(-len(tokens) // self.page_size) - len(match.page_ids))
+        page_ids = self._allocate(-(-len(tokens) // self.page_size) - len(match.page_ids), match.page_ids)
         if page_ids is None:
             self.cache.unlock(match.node)
             return
@@ -157,6 +172,8 @@ class CacheSimulation:
         self._apply(is_good=False)
         for prefix in self.pending:
             del self.stored[prefix]
+        for simulated in self.holds:
+            simulated.prefixes = [prefix for prefix in simulated.prefixes if prefix not in self.pending]
         is_first = self.random.random() < 0.5
         if is_first:
             self._abandon_lost(in_step_only=True)
@@ -192,13 +209,52 @@ class CacheSimulation:
         self._match(tokens, self.random.randint(0, len(tokens)))
 
     def clear(self) -> None:
-        """Drop all that nobody holds."""
+        """Drop all that nobody locks."""
         self.cache.clear()
+        assert not any(each.hold.is_granted for each in self.holds)
+
+    def hold(self) -> None:
+        """A program asks for a hold; it gets one if those of earlier programs leave enough of the share."""
+        tokens, arrival = self._random_sequence(), self.random.randrange(6)
+        prefixes = [tuple(tokens[: end * self.page_size]) for end in range(1, 1 + len(self._expected(tokens, len(tokens))[0]))]
+        start = len(prefixes) * self.page_size
+        tails = [tuple(tokens[:end]) for end in range(start + 1, start + self.page_size)]
+        tails = [tail for tail in tails[: len(tokens) - start] if tail in self.stored]
+        prefixes += tails[-1:]
+        earlier = self._held_prefixes(arrival)
+        hold = self.cache.hold(tokens, arrival)
+        assert (hold is not None) == bool(prefixes and len(earlier.union(prefixes)) <= self.cache.retention.max_pages)
+        self._forget_revoked(arrival)
+        if hold is not None:
+            assert hold.num_tokens == len(prefixes[-1])
+            self.holds.append(SimulatedHold(hold, prefixes))
+            self.holds.sort(key=lambda each: each.hold.order)
+
+    def release(self) -> None:
+        """A program gives up a hold."""
+        if self.holds:
+            simulated = self.holds.pop(self.random.randrange(len(self.holds)))
+            self.cache.release(simulated.hold)
+            self.cache.release(simulated.hold)
+
+    def demote(self) -> None:
+        """Nothing will continue a sequence."""
+        tokens = self._random_sequence()
+        self.cache.demote(tokens, self.random.randint(0, len(tokens)))
 
     def verify(self) -> None:
         """The cache's own check, and what must hold between its account and the oracle's."""
         self.cache.check()
         self._forget_evicted()
+        self._forget_revoked(None)
+        for simulated in self.holds:
+            gone = [prefix for prefix in simulated.prefixes if prefix not in self.stored]
+            if gone:
+                (tail,) = gone
+                assert len(tail) % self.page_size, "a held page left the tree"
+                assert any(known[: len(tail)] == tail for known in self.stored), "a held tail was lost"
+                simulated.prefixes.remove(tail)
+        assert self.cache.num_held == len(self._held_prefixes(None))
         assert self.pending <= self.stored.keys(), "a pending page left the tree"
         for prefix in self.stored:
             parent = prefix[: (len(prefix) - 1) // self.page_size * self.page_size]
@@ -257,13 +313,19 @@ class CacheSimulation:
         self.num_tail_hits += bool(num_tail_tokens)
         return match
 
-    def _allocate(self, num_pages: int) -> list[int] | None:
-        num_available = self.cache.num_available
+    def _allocate(self, num_pages: int, matched: Sequence[int] = ()) -> list[int] | None:
+        """Allocate on behalf of a request that has locked the pages `matched`."""
+        arrival = self.random.choice([None, 0, 1, 2, 3, 4, 5])
+        num_available = self._num_available(self._held_prefixes(-1 if arrival is None else arrival), matched)
+        num_unheld = self._num_available(self._held_prefixes(None), matched)
+        assert num_available == self.cache.num_available_to(arrival)
         before = dict.fromkeys(self.stored)
-        page_ids = self.cache.allocate(num_pages)
+        page_ids = self.cache.allocate(num_pages, arrival=arrival)
         if num_available < num_pages:
             assert page_ids is None
             assert all(self._owner(self.stored[prefix]) is PageOwner.TREE for prefix in before), "evicted in vain"
+            assert all(each.hold.is_granted for each in self.holds), "revoked in vain"
+            self.num_kept_requests += num_pages <= self.cache.num_available
             return None
         assert page_ids is not None, "num_available promised more than allocate could give"
         assert len(set(page_ids)) == len(page_ids) == num_pages
@@ -271,7 +333,30 @@ class CacheSimulation:
         for request in self.requests:
             assert not set(page_ids) & set(request.page_ids), "a page in use was handed out"
         self._forget_evicted()
+        assert num_unheld < num_pages or all(each.hold.is_granted for each in self.holds), "revoked without need"
+        self._forget_revoked(arrival)
         return page_ids
+
+    def _held_prefixes(self, arrival: float | None) -> set[tuple[int, ...]]:
+        """Stored prefixes under holds of programs that did not arrive after `arrival`; None: of all programs."""
+        holds = [each for each in self.holds if arrival is None or each.hold.order[0] <= arrival]
+        return {prefix for each in holds for prefix in each.prefixes if prefix in self.stored}
+
+    def _num_available(self, spared: set[tuple[int, ...]], matched: Sequence[int]) -> int:
+        """Free pages, and stored ones that nothing prevents from being evicted, by the dictionary."""
+        locked = {page for request in self.requests for page in request.page_ids}.union(matched)
+        above = {each[:end] for each in self.pending for end in range(self.page_size, len(each), self.page_size)}
+        blocked = self.stored.keys() & (above | self.pending)
+        kept = {prefix for prefix, page in self.stored.items() if page in locked} | blocked | spared
+        return self.cache.num_free + len(self.stored) - len(kept)
+
+    def _forget_revoked(self, arrival: float | None) -> None:
+        """Drop revoked holds, which must be those of the programs that arrived last, all of them after `arrival`."""
+        num_granted = sum(each.hold.is_granted for each in self.holds)
+        revoked = self.holds[num_granted:]
+        assert not any(each.hold.is_granted for each in revoked), "an older hold was revoked before a newer one"
+        assert arrival is None or all(each.hold.order[0] > arrival for each in revoked)
+        del self.holds[num_granted:]
 
     def _finish(self, request: SimulatedRequest, num_tokens: int) -> None:
         """End a request of which `num_tokens` tokens are valid."""

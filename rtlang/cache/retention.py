@@ -1,0 +1,150 @@
+"""Holds on stored sequences that open programs will continue, within a share of the pool.
+
+A hold keeps the pages of a sequence from eviction while no request uses them. It is a preference, not a lock: pages under holds count as
+available, and whoever needs them revokes holds, those of the programs that arrived last first. So a hold never blocks a request for good.
+
+Invariant: the hold_count of a node is the number of granted holds whose path contains it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rtlang.cache.node import RadixNode
+from rtlang.cache.radix import RadixTree
+
+
+@dataclass(slots=True, eq=False)
+class Hold:
+    """A granted hold. Owned by its `Retention`.
+
+    Attributes:
+        order: arrival of the program, and a serial number; the largest is revoked first.
+        node, leaf: the end of the sequence; see `RadixTree.end_of`.
+        num_tokens: tokens of the stored part of the sequence.
+        is_granted: False once it was released or revoked.
+    """
+
+    order: tuple[float, int]
+    node: RadixNode
+    leaf: RadixNode | None
+    num_tokens: int
+    is_granted: bool = True
+
+    @property
+    def path(self) -> Iterable[RadixNode]:
+        """The held nodes, without the root; all of them exist until the hold ends, though failed steps may cut them off."""
+        if self.leaf is not None:
+            yield self.leaf
+        for node in self.node.path():
+            if node.parent is not None:
+                yield node
+
+
+class Retention:
+    """Grants, releases and revokes the holds on one tree. Owned by its `PrefixCache`.
+
+    Args:
+        max_pages: maximum number of pages under holds.
+
+    Attributes:
+        num_granted, num_refused, num_revoked: counters of holds.
+    """
+
+    def __init__(self, tree: RadixTree, max_pages: int) -> None:
+        self.max_pages = max_pages
+        self.num_granted = self.num_refused = self.num_revoked = 0
+        self._tree = tree
+        self._holds: list[Hold] = []  # by order
+        self._num_asked = 0
+
+    def __len__(self) -> int:
+        return len(self._holds)
+
+    def hold(self, data: bytes, arrival: float) -> Hold | None:
+        """Hold the stored part of a sequence for a program. May revoke holds of programs that arrived later.
+
+        Returns:
+            The hold; None if nothing is stored, or if holds of this and earlier programs leave too little of the share.
+        """
+        node, leaf = self._tree.end_of(data)
+        self._num_asked += 1
+        hold = Hold((arrival, self._num_asked), node, leaf, 0)
+        path = list(hold.path)
+        if not path:
+            return None
+        hold.num_tokens = sum(len(each.key) for each in path)
+        if not self._make_room(path, arrival):
+            self.num_refused += 1
+            return None
+        self._tree.hold(path)
+        insort(self._holds, hold, key=_order)
+        self.num_granted += 1
+        return hold
+
+    def release(self, hold: Hold) -> None:
+        """End a hold; does nothing if it has ended."""
+        if hold.is_granted:
+            hold.is_granted = False
+            self._holds.remove(hold)
+            self._tree.release(hold.path)
+
+    def revoke_last(self) -> bool:
+        """Revoke the hold of the program that arrived last; False if there is none."""
+        if not self._holds:
+            return False
+        self.num_revoked += 1
+        self.release(self._holds[-1])
+        return True
+
+    def revoke_all(self) -> None:
+        """Revoke all holds."""
+        while self.revoke_last():
+            pass
+
+    def nodes(self, arrival: float) -> set[RadixNode]:
+        """The nodes under holds of programs that did not arrive after `arrival`."""
+        if not self._tree.num_held_pages:
+            return set()
+        end = bisect_right(self._holds, arrival, key=lambda hold: hold.order[0])
+        return self._union(self._holds[:end])
+
+    def check(self) -> None:
+        """Verify the counts of the nodes, and that the holds are within the share."""
+        counts = Counter(node for hold in self._holds for node in hold.path)
+        for node in (*self._tree.nodes(), *counts):
+            assert node.hold_count == counts[node], f"{node.hold_count} holds are counted, there are {counts[node]}"
+        assert self._tree.num_held_pages <= self.max_pages
+        assert all(hold.is_granted for hold in self._holds)
+        assert sorted(self._holds, key=_order) == self._holds
+
+    def _make_room(self, path: list[RadixNode], arrival: float) -> bool:
+        """Revoke holds of later programs until `path` fits into the share; False, and nothing is revoked, if it cannot."""
+        if self._num_pages_with(path) <= self.max_pages:
+            return True
+        earlier = self.nodes(arrival) | set(path)
+        if sum(len(node.page_ids) for node in earlier) > self.max_pages:
+            return False
+        while self._num_pages_with(path) > self.max_pages:
+            self.revoke_last()
+        return True
+
+    def _num_pages_with(self, path: list[RadixNode]) -> int:
+        return self._tree.num_held_pages + sum(len(node.page_ids) for node in path if not node.hold_count)
+
+    @staticmethod
+    def _union(holds: Iterable[Hold]) -> set[RadixNode]:
+        found: set[RadixNode] = set()
+        for hold in holds:
+            for node in hold.path:
+                if node in found:
+                    break
+                found.add(node)
+        return found
+
+
+def _order(hold: Hold) -> tuple[float, int]:
+    return hold.order
