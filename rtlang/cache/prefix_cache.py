@@ -61,9 +61,7 @@ class CacheStats:
 class PrefixCache:
     """Pages 0 .. num_pages-1 and their contents. Owned by the scheduler; not thread-safe."""
 
-    def __init__(
-        self, num_pages: int, page_size: int, *, sharing: bool = True, retention_share: float = 0.5
-    ) -> None:
+    def __init__(self, num_pages: int, page_size: int, *, sharing: bool = True, retention_share: float = 0.5) -> None:
         """Create an empty cache.
 
         Args:

@@ -440,7 +440,9 @@ class RadixTree:
             locks_below = sum(child.lock_count for child in node.children.values())
             locks_below += sum(detached.lock_count for detached in self.detached if detached.parent is node)
             assert node.lock_count >= locks_below
-            assert node is self.root or node.hold_count >= max((c.hold_count for c in node.children.values()), default=0)
+            assert node is self.root or node.hold_count >= max(
+                (c.hold_count for c in node.children.values()), default=0
+            )
             for first, child in node.children.items():
                 assert child.parent is node
                 assert first == self._first_page(child)

@@ -59,7 +59,8 @@ class Savings:
         behind_nodes: generations and selects that the program did not wait for at a break, and which run behind the others.
         merged_nodes, merged_generations, merged_tokens: the same for nodes that equal an earlier node.
         reordered_texts: texts whose pieces changed places.
-        last_uses: generations and selects whose sequence no later node continues.
+        last_uses: generations and selects whose sequence nothing continues.
+        kept_sequences: generations and selects whose sequence other nodes continue, or later parts may continue.
         path_tokens: estimated tokens of the longest path of a part; graph_tokens: estimated tokens of all nodes.
         fused_requests: generations that continue the sequence of another and can keep its engine sequence.
         left_out: ids of the nodes that were pruned from this part; a part that is open may need them later.
@@ -79,6 +80,7 @@ class Savings:
     merged_tokens: int = 0
     reordered_texts: int = 0
     last_uses: int = 0
+    kept_sequences: int = 0
     path_tokens: int = 0
     graph_tokens: int = 0
     fused_requests: int = 0
@@ -121,7 +123,10 @@ class Savings:
             case "reorder":
                 return f"{self.reordered_texts} texts laid out anew, shared pieces first"
             case "retain":
-                return f"{self.last_uses} last uses known, whose pages are freed first"
+                return (
+                    f"pages of {self.kept_sequences} sequences kept until they are continued; "
+                    f"those of {self.last_uses} last uses freed first"
+                )
             case "path":
                 return f"longest path about {self.path_tokens} tokens of {self.graph_tokens} in all"
             case "fuse":
@@ -133,6 +138,7 @@ class Savings:
 _COUNTS = (
     *("folded_nodes", "constant_texts", "constant_chars", "pruned_nodes", "pruned_generations", "pruned_tokens"),
     *("behind_nodes", "merged_nodes", "merged_generations", "merged_tokens", "reordered_texts", "last_uses"),
+    "kept_sequences",
     *("path_tokens", "graph_tokens", "fused_requests"),
 )
 _counts = attrgetter(*_COUNTS)

@@ -16,7 +16,7 @@ from rtlang.compiler.nodes import changed, estimated_tokens, generated_tokens, i
 from rtlang.compiler.path import Paths, paths
 from rtlang.compiler.prune import ancestors, prune
 from rtlang.compiler.reorder import layout, reorder
-from rtlang.compiler.retain import last_uses
+from rtlang.compiler.retain import lifetimes
 from rtlang.compiler.rewriting import with_blocks
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Block, Generate, Marks, Node, Repeat, RequestGraph, Switch, Text, all_nodes
@@ -114,13 +114,16 @@ def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savi
         urgent = None
     else:
         urgent = ancestors(graph.nodes, awaited)
-    last = last_uses(graph, is_open=context.is_open, ended=context.ended) if "retain" in passes else ()
+    lives = None
+    if "retain" in passes:
+        lives = lifetimes(graph, is_open=context.is_open, ended=context.ended, keep=context.keep)
+        savings.last_uses, savings.kept_sequences = lives.num_last_uses, len(lives.of) - lives.num_last_uses
     found = None
     if "path" in passes:
         found = _path_of_one(graph, others[0]) if is_one else paths(graph)
     continued = chains(graph) if "fuse" in passes and not is_one else ()
     marks_constants = "fold" in passes
-    savings.last_uses, savings.fused_requests = len(last), len(continued)
+    savings.fused_requests = len(continued)
     if found is not None:
         savings.path_tokens, savings.graph_tokens = found.longest, found.total
     nodes: list[Node] = []
@@ -135,7 +138,8 @@ def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savi
             is_urgent = urgent is None or node_id in urgent
             savings.behind_nodes += not is_urgent
             behind, total = (0, 0) if found is None else (found.behind[node_id], found.total)
-            marks = Marks(behind, total, node_id in last, False, is_urgent, node_id in continued)
+            lifetime = "unknown" if lives is None else lives.of[node_id]
+            marks = Marks(behind, total, lifetime, False, is_urgent, node_id in continued)
             if type(node) is Generate:
                 node = Generate(node_id, node.parent, node.name, node.params, node.constraint, marks)
             else:
@@ -147,8 +151,8 @@ def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savi
 
 
 def _marked_block(block: Block, passes: Collection[str]) -> Block:
-    """The block with marks. It may run several times and its end may be continued, so nothing in it is known to be a last use."""
-    graph = _marked(RequestGraph(block.nodes), passes, Context(is_open=True), Savings())
+    """The block with marks. Only its control node is continued from outside, which the engine knows when it runs the block."""
+    graph = _marked(RequestGraph(block.nodes), passes, Context(), Savings())
     return Block(graph.nodes, block.end, block.value)
 
 

@@ -54,6 +54,9 @@ class RuntimeConfig:
         "size of the KV pool in bytes; default: an eighth of memory, at most 2 GiB; on a GPU 85% of the memory left by the weights",
     )
     prefix_sharing: bool = _setting(True, "share the KV of common prefixes and retain it for later requests")
+    retention_share: float = _setting(
+        0.5, "maximum share of the KV pool kept for sequences that open programs continue later; 0 keeps none"
+    )
     policy: str = _setting("program", "order of waiting requests: program, fcfs, longest_prefix or priority")
     max_rows: int = _setting(64, "maximum number of requests in one step")
     max_step_tokens: int = _setting(1024, "maximum number of tokens in one step; longer prompts are computed in chunks")
@@ -91,6 +94,9 @@ class RuntimeConfig:
         )
         _at_least(self, 2, "num_pages", "max_model_len")
         _at_least(self, 1, "cache_bytes", "grammar_cache_bytes", "grammar_cache_dir_bytes")
+        share = self.retention_share
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise ConfigError("retention_share", share, "expected a number from 0 to 1")
         folder = self.grammar_cache_dir
         if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
             raise ConfigError("grammar_cache_dir", folder, "expected the path of a directory")

@@ -27,6 +27,7 @@ from rtlang.contract.graph_checks import (
 from rtlang.contract.graph_plain import list_from_plain, nodes_from_plain, nodes_to_plain
 from rtlang.contract.graph_running import Runs, run_graph
 from rtlang.contract.nodes import (
+    LIFETIMES,
     NO_MARKS,
     Apply,
     Arg,
@@ -36,6 +37,7 @@ from rtlang.contract.nodes import (
     Decide,
     Generate,
     How,
+    Lifetime,
     Marks,
     Node,
     Operand,
@@ -61,6 +63,7 @@ from rtlang.contract.nodes import (
 )
 
 __all__ = [
+    "LIFETIMES",
     "MAX_NAME_CHARS",
     "MAX_NODES",
     "MAX_SELECT_CHOICES",
@@ -75,6 +78,7 @@ __all__ = [
     "Decide",
     "Generate",
     "How",
+    "Lifetime",
     "Marks",
     "Node",
     "Operand",

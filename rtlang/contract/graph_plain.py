@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from rtlang.contract.errors import GraphError, ParameterError
 from rtlang.contract.nodes import (
+    LIFETIMES,
     NO_MARKS,
     Apply,
     Arg,
@@ -289,7 +290,9 @@ def _marks(item: dict[str, Any], node_id: int) -> Marks:
         if field.name in plain:
             value = plain[field.name]
             kind = type(getattr(NO_MARKS, field.name))
-            if type(value) is not kind or value < 0:
+            if kind is str and value not in LIFETIMES:
+                _fail(node_id, f"marks.{field.name}", f"expected one of {', '.join(LIFETIMES)}, not {value!r:.80}")
+            if kind is not str and (type(value) is not kind or value < 0):
                 _fail(node_id, f"marks.{field.name}", f"expected a non-negative {kind.__name__}, not {value!r:.80}")
             values[field.name] = value
     return Marks(**values)  # unknown hints of newer compilers are ignored

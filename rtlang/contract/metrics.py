@@ -28,9 +28,10 @@ class Metrics:
     """The counters, gauges and histograms of one runtime. Thread-safe.
 
     Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens looked up and found), prompt_tokens,
-    generation_tokens, num_preemptions, engine_steps, ws_slow_closed, and request_success(reason) for each finished request.
+    generation_tokens, num_preemptions, engine_steps, retention_refused, retention_revoked, ws_slow_closed, and
+    request_success(reason) for each finished request.
     Gauges (`.set(value)`, `.inc()`, `.dec()`): num_requests_running, num_requests_waiting, kv_cache_usage_perc (0 to 1),
-    kv_pages_free, kv_pages_total, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
+    kv_pages_free, kv_pages_held, kv_pages_total, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,
     engine_step_gap (from the end of one step to the launch of the next), grammar_compile, mask.
     """
@@ -51,6 +52,7 @@ class Metrics:
         self.num_requests_waiting = gauge("num_requests_waiting", "Requests waiting for their first step.")
         self.kv_cache_usage_perc = gauge("kv_cache_usage_perc", "Share of KV pages in use, 0 to 1.")
         self.kv_pages_free = gauge("kv_pages_free", "Free KV pages.")
+        self.kv_pages_held = gauge("kv_pages_held", "KV pages kept for sequences that open programs continue later.")
         self.kv_pages_total = gauge("kv_pages_total", "KV pages in the pool.")
         self.ws_connections = gauge("ws_connections", "Open WebSocket connections.")
         self.ws_streams_detached = gauge("ws_streams_detached", "Graphs without a connection that can be resumed.")
@@ -63,6 +65,12 @@ class Metrics:
         self.prompt_tokens = counter("prompt_tokens", "Prompt tokens, including cached tokens.")
         self.generation_tokens = counter("generation_tokens", "Generated tokens.")
         self.num_preemptions = counter("num_preemptions", "Preemptions of running requests for lack of KV pages.")
+        self.retention_refused = counter(
+            "retention_refused", "Sequences of open programs that were not kept, because older programs had the share."
+        )
+        self.retention_revoked = counter(
+            "retention_revoked", "Sequences of open programs that were no longer kept, because their pages were needed."
+        )
         self.engine_steps = counter("engine_steps", "Forward passes.")
         self.ws_slow_closed = counter(
             "ws_slow_closed", "WebSocket connections closed because they did not read their output."

@@ -64,6 +64,10 @@ class RoleEnd:
 Part = str | Ref | Arg | RoleStart | RoleEnd
 
 
+Lifetime = Literal["unknown", "part", "program"]
+LIFETIMES: tuple[Lifetime, ...] = ("unknown", "part", "program")
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
     """Hints of the compiler about a node. The result never depends on them.
@@ -71,7 +75,8 @@ class Marks:
     Attributes:
         remaining_tokens: estimated tokens on the longest path behind the node.
         graph_tokens: estimated tokens of the whole graph behind the node.
-        is_last_use: nothing continues or refers to the node's sequence.
+        lifetime: the nodes that may continue the node's sequence: only those that were submitted with it ("part"), or also nodes that are
+            added to the graph later ("program"). Its pages are kept so long. "unknown": nothing is kept.
         is_constant: the text depends on no input and no generated value.
         is_urgent: a caller waits for it.
         is_continued: exactly one generation of the graph continues the node's sequence, with nothing but text between.
@@ -79,7 +84,7 @@ class Marks:
 
     remaining_tokens: int = 0
     graph_tokens: int = 0
-    is_last_use: bool = False
+    lifetime: Lifetime = "unknown"
     is_constant: bool = False
     is_urgent: bool = True
     is_continued: bool = False

@@ -54,7 +54,12 @@ class Engine:
         *,
         check_every_step: bool = False,
     ) -> None:
-        self.cache = PrefixCache(runner.num_pages, config.page_size, sharing=config.prefix_sharing)
+        self.cache = PrefixCache(
+            runner.num_pages,
+            config.page_size,
+            sharing=config.prefix_sharing,
+            retention_share=config.retention_share,
+        )
         self.scheduler = Scheduler(
             self.cache,
             policy_name=config.policy,

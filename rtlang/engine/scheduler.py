@@ -6,8 +6,9 @@ prefill), then waiting ones in policy order. Three rules govern the cache:
 - Full pages enter the tree when they are scheduled, so requests of the same step already share them (a layer writes K and V before it
   attends). `commit` or `discard_pending` tells the cache whether the step succeeded.
 - A waiting request whose next page a running request is about to compute waits for it instead of computing it again.
-- When no page is free, unlocked cached pages are evicted first, then the policy's victim is preempted; its pages stay in the tree until
-  they are needed.
+- When no page is free, unlocked cached pages are evicted first, then those under holds of programs that arrived later, then the policy's
+  victim is preempted; its pages stay in the tree until they are needed. A request that has no other beside it may take the pages of all
+  holds, so it always goes on.
 
 The scheduler does not deal with tensors, clocks or text.
 """
@@ -163,7 +164,7 @@ class Scheduler:
         missing = -(-num_tokens // self._page_size) - len(request.page_ids)
         if missing <= 0:
             return True
-        while (pages := self.cache.allocate(missing)) is None:
+        while (pages := self.cache.allocate(missing, arrival=self._revokes_after(request, 1))) is None:
             candidates = [other for other in self.running if other not in self._scheduled]
             chosen = policy.victim(candidates, self._key)
             self._preempt(chosen)
@@ -179,6 +180,10 @@ class Scheduler:
         request.num_preemptions += 1
         self.num_preemptions += 1
         self.add(request)
+
+    def _revokes_after(self, request: Request, num_alone: int) -> float | None:
+        """Holds of programs that arrived after this may be revoked for a request; all (None) if only `num_alone` requests run."""
+        return None if len(self.running) <= num_alone else request.program_time
 
     # -- waiting requests
 
@@ -224,7 +229,10 @@ class Scheduler:
         self.cache.lock(match.node)
         needed = -(-request.num_target_tokens // self._page_size) - len(match.page_ids)
         spare = len(self.running)  # one page of growth per running request
-        pages = self.cache.allocate(needed) if needed + spare <= self.cache.num_available else None
+        arrival = self._revokes_after(request, 0)
+        pages = None
+        if needed + spare <= self.cache.num_available_to(arrival):
+            pages = self.cache.allocate(needed, arrival=arrival)
         if pages is None:
             self.cache.unlock(match.node)
             return False

@@ -258,6 +258,16 @@ class Recording(RecordedBlocks):
             self._pending = [] if is_last else waiting[::-1]
             return taken[::-1]
 
+    def ended_before_text(self) -> set[int]:
+        """`ended`, with the nodes behind which such a sequence has only text that was not submitted."""
+        found = self.ended
+        for node in reversed(self._pending):
+            if node.node_id in found and isinstance(node, Text) and node.parent is not None:
+                if found is self.ended:
+                    found = set(found)
+                found.add(node.parent)
+        return found
+
     def settle_order(self, node_id: int, parts: tuple[Part, ...]) -> None:
         """Give a text whose order was free its final parts."""
         self.free_texts.pop(node_id, None)

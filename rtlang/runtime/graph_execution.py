@@ -58,9 +58,11 @@ from rtlang.contract.graph import (
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.pure_functions import apply, text_of_plain
+from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.ballot import Ballot
+from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.losers import Slot, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.nodes.named_values import named_values
@@ -109,6 +111,7 @@ class GraphExecution:
         budget: what the nodes may spend together.
         outputs: ids of nodes that no decision cancels.
         on_expand: called with a control node's id and the nodes of a block before they start.
+        pages: keeps the pages of sequences that are continued later; None keeps nothing.
     """
 
     def __init__(
@@ -130,6 +133,7 @@ class GraphExecution:
         budget: Budget | None = None,
         outputs: Collection[int] | None = None,
         on_expand: Callable[[int, Sequence[Node]], None] = lambda control_id, nodes: None,
+        pages: ProgramPages | None = None,
     ) -> None:
         self.graph_id = graph_id
         self.is_open = is_open
@@ -156,6 +160,7 @@ class GraphExecution:
             on_end=self._end_model_call,
             on_fail=self._fail_node,
         )
+        self._retention = GraphRetention(pages, is_open)
         self._nodes: dict[int, Node] = {}
         self._ended: set[int] = set()
         self._sequences: dict[int, TokenSequence] = {}
@@ -181,6 +186,7 @@ class GraphExecution:
     def close(self) -> None:
         """End the graph once its nodes have ended: no more will be added."""
         self.is_open = False
+        self._retention.close()
         self._drain()
 
     def fail(self, error: RtlangError) -> None:
@@ -189,6 +195,7 @@ class GraphExecution:
             return
         self.is_ended = True
         self._calls.stop_all()
+        self._retention.end_graph()
         self._listener(GraphFailed(self.graph_id, error))
         self._on_end()
 
@@ -223,6 +230,7 @@ class GraphExecution:
     def _add(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             self._nodes[node.node_id] = node
+        self._retention.add(nodes)
         for node in nodes:
             known = self.known.get(node.node_id)
             if known is not None and isinstance(known.end, NodeFinished) and known.end.is_cancelled:
@@ -412,20 +420,27 @@ class GraphExecution:
         self._release((node_id, choice))
         self._drain()
 
-    def _end_node(self, node: Node, sequence: TokenSequence | None = None) -> None:
+    def _end_node(
+        self, node: Node, sequence: TokenSequence | None = None, computed: Sequence[Sequence[int]] = ()
+    ) -> None:
+        """A node has ended. `computed`: the tokens of its requests."""
         node_id = node.node_id
         self._ended.add(node_id)
         if sequence is not None:
             self._sequences[node_id] = sequence
+        before = parent_of(node)
+        self._retention.end(node, len(self._sequences.get(before, ())) if before is not None else 0, sequence, computed)
         self._controls.pop(node_id, None)
         self._release((node_id, None))
         for choice in range(node.params.n if isinstance(node, Generate) else 1):
             self._release((node_id, choice))
         self._drain()
 
-    def _end_model_call(self, node: Generate | Select, sequence: TokenSequence, texts: tuple[str, ...]) -> None:
+    def _end_model_call(
+        self, node: Generate | Select, sequence: TokenSequence, texts: tuple[str, ...], requests: Sequence[Request]
+    ) -> None:
         self._values.update(((node.node_id, choice), text) for choice, text in enumerate(texts))
-        self._end_node(node, sequence)
+        self._end_node(node, sequence, [request.token_ids for request in requests])
 
     def _end_value(self, node: Node, value: Any, started: float, sequence: TokenSequence | None = None) -> None:
         """End a node that has a value and no completions."""
@@ -441,15 +456,17 @@ class GraphExecution:
         )
 
     def _fail_node(self, node: Node, error: RtlangError) -> None:
+        computed = self._calls.tokens_of(node.node_id)
         self._calls.stop(node.node_id)
         if self._purse is not None:
             self._purse.spend(node.node_id, Usage())
         self._errors[node.node_id] = error
         self._listener(NodeFailed(self.graph_id, node.node_id, name_of(node), error))
-        self._end_node(node)
+        self._end_node(node, None, computed)
 
     def _finish(self) -> None:
         self.is_ended = True
+        self._retention.end_graph()
         failed = self._errors.keys() - self._cancelled
         values = named_values({key: node for key, node in self._nodes.items() if key not in failed}, self._values)
         self._listener(GraphFinished(self.graph_id, values, self._calls.usage, tuple(sorted(failed))))
@@ -482,6 +499,7 @@ class GraphExecution:
         if end is not None:
             slots.add((end, None))
         self._add(block.nodes)
+        self._retention.run_block(node.node_id, end)
         act = partial(self._end_block, node, block.value, end, until)
         self._wait(slots, partial(self._guarded, node, slots, act))
 
@@ -575,12 +593,13 @@ class GraphExecution:
             self._staging.end(node_id)
         for node_id in sorted(node_ids):
             node = running[node_id]
+            computed = self._calls.tokens_of(node_id)
             if isinstance(node, (Generate, Select)):
                 texts = self._calls.cancel(node)
                 self._values.update(((node_id, choice), text) for choice, text in enumerate(texts))
             elif not isinstance(node, (Text, Apply)):
                 self._report_value(node, self._clock(), None, (Completion("", (), FinishReason.CANCELLED),))
-            self._end_node(node)
+            self._end_node(node, None, computed)
         for node_id, choice in sorted(choices):
             self._lost_choices.add((node_id, choice))
             node = running[node_id]

@@ -16,6 +16,7 @@ from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
 from rtlang.contract.target import Listener, checked_answer
+from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.runtime.admission import Share
 from rtlang.runtime.graph_execution import Answer, GraphExecution
@@ -52,6 +53,7 @@ class GraphRun:
         share: the graph's share of admitted requests; released as nodes end.
         is_broken: whether the engine has stopped working.
         on_end: called once, after the final event.
+        pages_of: given the time of arrival, returns the access to the cache with which the graph keeps pages; None keeps none.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class GraphRun:
         checker: ValueChecker,
         is_broken: Callable[[], bool],
         on_end: Callable[[int], None],
+        pages_of: Callable[[float], ProgramPages | None] = lambda arrival: None,
     ) -> None:
         self.graph_id = graph_id
         self._listener, self._share, self._priority = listener, share, options.priority
@@ -88,6 +91,7 @@ class GraphRun:
             known=options.known,
             answer=options.answer,
             budget=options.budget,
+            pages=pages_of(self._arrival),
         )
         self._aborted: set[Request] = set()
         self._timer: Timer | None = None

@@ -31,6 +31,7 @@ from rtlang.contract.target import Listener
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.engine import Engine
+from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import RequestOutput
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
@@ -209,6 +210,7 @@ class Runtime:
                 checker=self._checker,
                 is_broken=lambda: self._is_broken,
                 on_end=self._forget,
+                pages_of=lambda arrival: ProgramPages(loop.engine.cache, arrival, lambda: self._is_broken),
             )
             graph_run.add_nodes(graph.nodes)
 

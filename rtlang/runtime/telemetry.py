@@ -28,10 +28,13 @@ class Telemetry:
         self._count("num_preemptions", scheduler.num_preemptions)
         self._count("prefix_cache_queries", cache.stats.num_queried_tokens)
         self._count("prefix_cache_hits", cache.stats.num_hit_tokens)
+        self._count("retention_refused", cache.retention.num_refused)
+        self._count("retention_revoked", cache.retention.num_revoked)
         metrics.num_requests_running.set(len(scheduler.running))
         metrics.num_requests_waiting.set(scheduler.num_waiting)
         metrics.kv_pages_total.set(cache.num_pages)
         metrics.kv_pages_free.set(cache.num_free)
+        metrics.kv_pages_held.set(cache.num_held)
         metrics.kv_cache_usage_perc.set(cache.num_in_use / cache.num_pages)
         if self._last_step_end is not None:
             metrics.engine_step_gap.observe(max(0.0, started - self._last_step_end))
@@ -78,6 +81,9 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         "num_pages_free": cache.num_free,
         "num_pages_cached": cache.num_cached,
         "num_pages_in_use": cache.num_in_use,
+        "num_pages_held": cache.num_held,
+        "num_holds_refused": cache.retention.num_refused,
+        "num_holds_revoked": cache.retention.num_revoked,
         "num_steps_replayed": runner.num_replayed,
         "num_steps_eager": runner.num_eager,
     }

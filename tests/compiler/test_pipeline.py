@@ -115,7 +115,8 @@ def test_every_pass_leaves_its_count() -> None:
     marks = {node.node_id: node.marks for node in graph.nodes}
     assert marks[1].is_constant
     assert not marks[5].is_constant
-    assert (marks[2].is_last_use, marks[6].is_last_use) == (False, True)
+    assert (marks[2].lifetime, marks[6].lifetime) == ("part", "part")
+    assert (savings.kept_sequences, savings.last_uses) == (1, 1)
     assert (marks[2].is_continued, marks[6].is_continued) == (True, False)
     assert marks[2].remaining_tokens > marks[6].remaining_tokens == 0
 

@@ -1,8 +1,8 @@
-"""Last uses: sequences that no later node continues."""
+"""Lifetimes: by whom a sequence may be continued, and which sequences nothing continues."""
 
 from __future__ import annotations
 
-from rtlang.compiler.retain import last_uses
+from rtlang.compiler.retain import lifetimes
 from rtlang.contract.graph import Block, Const, Generate, RequestGraph, Switch, Text
 from rtlang.contract.params import SamplingParams
 
@@ -16,15 +16,28 @@ NODES = (
 )
 
 
-def test_the_leaves_of_a_whole_graph_are_last_uses() -> None:
-    assert last_uses(RequestGraph(NODES)) == {2, 3, 4}
+def test_a_whole_graph_has_all_that_continues_its_nodes() -> None:
+    found = lifetimes(RequestGraph(NODES))
+    assert found.of == dict.fromkeys((1, 2, 3, 4), "part")
+    assert found.num_last_uses == 3
 
 
 def test_leaves_of_an_open_graph_may_be_continued() -> None:
-    assert last_uses(RequestGraph(NODES), is_open=True) == {2}
-    assert last_uses(RequestGraph(NODES), is_open=True, ended={4}) == {2, 4}
+    found = lifetimes(RequestGraph(NODES), is_open=True)
+    assert found.of == {1: "part", 2: "part", 3: "program", 4: "program"}
+    assert found.num_last_uses == 1
+    ended = lifetimes(RequestGraph(NODES), is_open=True, ended={4})
+    assert ended.of == {1: "part", 2: "part", 3: "program", 4: "part"}
+    assert ended.num_last_uses == 2
+
+
+def test_branch_points_of_an_open_graph_may_be_continued_again() -> None:
+    assert lifetimes(RequestGraph(NODES), is_open=True, keep={1}).of[1] == "program"
+    assert lifetimes(RequestGraph(NODES), keep={1}).of[1] == "part"
 
 
 def test_a_block_continues_what_it_begins_from() -> None:
     switch = Switch(1, None, Const(1), ((1, Block((Generate(2, 0, None, ONE),), 2)),))
-    assert last_uses(RequestGraph((Generate(0, None, "x", ONE), switch))) == set()
+    found = lifetimes(RequestGraph((Generate(0, None, "x", ONE), switch)), is_open=True)
+    assert found.of == {0: "part"}
+    assert found.num_last_uses == 0

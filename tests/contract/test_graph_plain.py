@@ -70,6 +70,10 @@ def _break_something(plain: Any, random: Random) -> None:
             {"id": 0, "kind": "text", "parts": [], "marks": {"remaining_tokens": -1}},
             "marks.remaining_tokens: expected a non-negative int",
         ),
+        (
+            {"id": 0, "kind": "text", "parts": [], "marks": {"lifetime": "long"}},
+            "marks.lifetime: expected one of unknown, part, program, not 'long'",
+        ),
     ],
 )
 def test_a_mistake_names_the_node_and_the_field(node: dict[str, Any], message: str) -> None:

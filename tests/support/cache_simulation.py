@@ -216,7 +216,9 @@ class CacheSimulation:
     def hold(self) -> None:
         """A program asks for a hold; it gets one if those of earlier programs leave enough of the share."""
         tokens, arrival = self._random_sequence(), self.random.randrange(6)
-        prefixes = [tuple(tokens[: end * self.page_size]) for end in range(1, 1 + len(self._expected(tokens, len(tokens))[0]))]
+        prefixes = [
+            tuple(tokens[: end * self.page_size]) for end in range(1, 1 + len(self._expected(tokens, len(tokens))[0]))
+        ]
         start = len(prefixes) * self.page_size
         tails = [tuple(tokens[:end]) for end in range(start + 1, start + self.page_size)]
         tails = [tail for tail in tails[: len(tokens) - start] if tail in self.stored]

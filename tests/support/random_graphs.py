@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from rtlang.contract.graph import (
+    LIFETIMES,
     Apply,
     Arg,
     Block,
@@ -120,7 +121,8 @@ class GraphMaker:
     def _marks(self) -> Marks:
         if self._random.random() < 0.5:
             return Marks()
-        return Marks(self._random.randrange(9), self._random.randrange(9), self._random.random() < 0.5, is_urgent=False)
+        tokens = self._random.randrange(9), self._random.randrange(9)
+        return Marks(*tokens, self._random.choice(LIFETIMES), is_urgent=False)
 
     def _decide(self) -> Node:
         of = self._operands(4, least=1)

@@ -62,7 +62,7 @@ class Compilation:
             needed = {node.node_id for node in nodes if name_of(node) in self._outputs}
         context = Context(
             keep=recording.branch_points,
-            ended=recording.ended,
+            ended=recording.ended if is_last else recording.ended_before_text(),
             is_open=not is_last,
             needed=needed,
             awaited=awaited,

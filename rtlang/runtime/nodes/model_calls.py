@@ -68,7 +68,7 @@ class ModelCalls:
         purse: accounts for what the nodes spend, if the run has a budget.
         ends_with_text: whether the last characters before a node are text that may be tokenized anew.
         on_choice: called with the text of a completion of a node that others of its completions keep running.
-        on_end: called with the sequence behind the node and the texts of its completions.
+        on_end: called with the sequence behind the node, the texts of its completions and its requests.
         on_fail: called with the error of a request.
 
     Attributes:
@@ -88,7 +88,7 @@ class ModelCalls:
         purse: Purse | None,
         ends_with_text: Callable[[Generate], bool],
         on_choice: Callable[[Generate, int, str], None],
-        on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...]], None],
+        on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...], Sequence[Request]], None],
         on_fail: Callable[[Generate | Select, RtlangError], None],
     ) -> None:
         self.usage = Usage()
@@ -129,6 +129,11 @@ class ModelCalls:
     def running(self) -> list[int]:
         """Ids of the nodes that have started and not ended."""
         return list(self._work)
+
+    def tokens_of(self, node_id: int) -> list[list[int]]:
+        """The tokens of the requests of a running node so far; none if it is not running."""
+        work = self._work.get(node_id)
+        return [] if work is None else [request.token_ids for request in work.requests]
 
     def stop(self, node_id: int) -> None:
         """Abort the requests of a node and forget it; does nothing if it is not running."""
@@ -289,7 +294,8 @@ class ModelCalls:
         after = self.after(node, before, completions[0].token_ids)
         scores = tuple(work.requests[0].scores) if node.params.prompt_logprobs is not None else None
         self._report(node, work, completions, prompt_logprobs=scores)
-        self._on_end(node, after if node.params.n == 1 else before, tuple(c.text for c in completions))
+        texts = tuple(completion.text for completion in completions)
+        self._on_end(node, after if node.params.n == 1 else before, texts, work.requests)
 
     def _report(
         self,
@@ -389,7 +395,7 @@ class ModelCalls:
         work.first_token_time = self._clock()
         self._listener(TextDelta(self._graph_id, node.node_id, 0, text, tokens))
         self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
-        self._on_end(node, self._begun(work.before).followed_by(tokens), (text,))
+        self._on_end(node, self._begun(work.before).followed_by(tokens), (text,), work.requests)
 
 
 def _usage_of(requests: Sequence[Request]) -> Usage:
