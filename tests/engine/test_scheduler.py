@@ -129,6 +129,58 @@ def test_preemption_takes_the_last_and_its_pages_stay_findable() -> None:
     assert world.scheduler.num_preemptions == second.num_preemptions
 
 
+def hold(world: World, tokens: list[int], arrival: float) -> None:
+    """A program that has computed `tokens` keeps them."""
+    done = world.add(tokens)
+    world.step()
+    world.scheduler.remove(done)
+    assert world.cache.hold(tokens, arrival) is not None
+    world.scheduler.check()
+
+
+def test_a_request_beside_others_takes_only_pages_that_later_programs_keep() -> None:
+    world = World(num_pages=16, max_step_tokens=100)
+    hold(world, [7] * 16, 5.0)
+    hold(world, [8] * 16, 2.0)
+    first = world.add([1] * 12, program_time=3.0)
+    world.step()
+    second = world.add([2] * 24, program_time=3.0)
+    step = world.step()
+    assert sizes(step) == {first.request_id: 1, second.request_id: 24}
+    assert world.cache.retention.num_revoked == 1
+    assert world.cache.peek([8] * 16) == 16
+    third = world.add([3] * 16, program_time=3.0)
+    assert set(sizes(world.step())) == {first.request_id, second.request_id}
+    assert third.status is RequestStatus.WAITING
+    assert world.cache.num_held == 4
+
+
+def test_a_request_that_is_alone_takes_all_it_needs() -> None:
+    world = World(num_pages=16, max_step_tokens=100)
+    hold(world, [7] * 16, 1.0)
+    hold(world, [8] * 16, 2.0)
+    only = world.add([1] * 40, program_time=9.0)
+    assert sizes(world.step()) == {only.request_id: 40}
+    assert (world.cache.num_held, world.cache.retention.num_revoked) == (4, 1)
+    while len(only.token_ids) < 60:
+        world.step()
+    assert only.num_preemptions == 0
+    assert (world.cache.num_held, world.cache.retention.num_revoked) == (0, 2)
+
+
+def test_a_request_is_preempted_before_an_older_program_loses_what_it_keeps() -> None:
+    world = World(num_pages=16, max_step_tokens=100)
+    hold(world, [7] * 32, 1.0)
+    first, second = (world.add([each] * 10, program_time=2.0) for each in (1, 2))
+    while second.num_preemptions == 0:
+        world.step()
+    assert world.cache.num_held == 8
+    world.scheduler.remove(first)
+    while len(second.token_ids) < 40:
+        world.step()
+    assert (second.num_preemptions, world.cache.num_held) == (1, 0)
+
+
 def test_removing_a_waiting_request_needs_no_pages() -> None:
     world = World(max_rows=1)
     world.add([1, 2])
