@@ -67,6 +67,7 @@ from rtlang.runtime.nodes.losers import Slot, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.nodes.named_values import named_values
 from rtlang.runtime.nodes.staging import Staging
+from rtlang.runtime.nodes.waiting import Waiting, WaitingActions
 from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_healing import ends_with_text
 from rtlang.runtime.token_sequence import TokenSequence, append_text
@@ -75,15 +76,6 @@ Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[Kno
 """Ends nodes instead of the engine; see `GraphExecution`."""
 
 __all__ = ["Answer", "GraphExecution", "Submit"]
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """Something to do once all slots it waits for are there."""
-
-    run: Callable[[], None]
-    node: Node | None = None
-    num_missing: int = 0
 
 
 @dataclass(slots=True)
@@ -174,8 +166,7 @@ class GraphExecution:
         self._begun: set[int] = set()
         self._host_calls: dict[int, float] = {}  # start by node
         self._decision_starts: dict[int, float] = {}
-        self._waiting: dict[Slot, list[_Waiting]] = {}
-        self._ready: list[_Waiting] = []
+        self._actions = WaitingActions()
         self._is_draining = False
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
@@ -243,46 +234,35 @@ class GraphExecution:
 
     def _wait(self, slots: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:
         """Run something once all slots are there: known, failed or cancelled. `node` is what it starts."""
-        missing = [slot for slot in slots if not self._is_there(slot)]
-        waiting = _Waiting(run, node, len(missing))
-        if not missing:
-            self._ready.append(waiting)
-        for slot in missing:
-            self._waiting.setdefault(slot, []).append(waiting)
+        self._actions.add((slot for slot in slots if not self._is_there(slot)), run, node)
 
     def _is_there(self, slot: Slot) -> bool:
         return slot[0] in self._ended or slot in self._values or slot in self._lost_choices
-
-    def _release(self, slot: Slot) -> None:
-        for waiting in self._waiting.pop(slot, ()):
-            waiting.num_missing -= 1
-            if waiting.num_missing == 0:
-                self._ready.append(waiting)
 
     def _drain(self) -> None:
         """Do all that is ready, then finish the graph if it is done."""
         if self._is_draining or self.is_ended:
             return
         self._is_draining = True
-        while self._ready and not self.is_ended:
+        while self._actions.ready and not self.is_ended:
             self._next_ready().run()
         self._is_draining = False
         if not self.is_open and not self.is_ended and len(self._nodes) == len(self._ended):
             self._finish()
 
-    def _next_ready(self) -> _Waiting:
+    def _next_ready(self) -> Waiting:
         """What to do next. With a budget generations come last, so that those that start together share what is left."""
         if self._purse is not None:
-            for index in range(len(self._ready) - 1, -1, -1):
-                if not isinstance(self._ready[index].node, Generate):
-                    return self._ready.pop(index)
-        return self._ready.pop()
+            for index in range(len(self._actions.ready) - 1, -1, -1):
+                if not isinstance(self._actions.ready[index].node, Generate):
+                    return self._actions.ready.pop(index)
+        return self._actions.ready.pop()
 
     def _affordable(self, node: Generate) -> Generate:
         """The node with the tokens that the budget has for it."""
         if self._purse is None:
             return node
-        others = sum(num_requests(each.node) for each in self._ready if isinstance(each.node, Generate))
+        others = sum(num_requests(each.node) for each in self._actions.ready if isinstance(each.node, Generate))
         return self._purse.lowered(node, num_requests(node) + others)
 
     def _conclude(
@@ -417,7 +397,7 @@ class GraphExecution:
 
     def _know(self, node_id: int, choice: int, value: Any) -> None:
         self._values[node_id, choice] = value
-        self._release((node_id, choice))
+        self._actions.release((node_id, choice))
         self._drain()
 
     def _end_node(
@@ -431,9 +411,9 @@ class GraphExecution:
         before = parent_of(node)
         self._retention.end(node, len(self._sequences.get(before, ())) if before is not None else 0, sequence, computed)
         self._controls.pop(node_id, None)
-        self._release((node_id, None))
+        self._actions.release((node_id, None))
         for choice in range(node.params.n if isinstance(node, Generate) else 1):
-            self._release((node_id, choice))
+            self._actions.release((node_id, choice))
         self._drain()
 
     def _end_model_call(
@@ -568,7 +548,7 @@ class GraphExecution:
                 self._staging.update(vote_id, ballot, running, parts, self._outputs, self._begun)
         for node_id in self._staging.released():
             node = self._nodes[node_id]
-            self._ready.append(_Waiting(partial(self._start, node), node))
+            self._actions.add((), partial(self._start, node), node)
         for node_id, choice in self._staging.released_choices():
             self._guarded(self._nodes[node_id], (), partial(self._calls.start_choice, node_id, choice))
 
@@ -605,7 +585,7 @@ class GraphExecution:
             node = running[node_id]
             assert isinstance(node, Generate)
             self._calls.cancel_choice(node, choice)
-            self._release((node_id, choice))
+            self._actions.release((node_id, choice))
 
 
 def _cancellation() -> AbortedError:

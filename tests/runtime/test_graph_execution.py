@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import (
     AbortedError,
     ApplyError,
@@ -19,11 +18,9 @@ from rtlang.contract.errors import (
     NumericsError,
     RequestError,
 )
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Apply, Arg, Const, Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Select, Text
+from rtlang.contract.events import GraphFailed, GraphFinished, NodeFailed, TextDelta
+from rtlang.contract.graph import Apply, Arg, Const, Generate, Node, Ref, RoleEnd, RoleStart, Select, Text
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod
-from rtlang.engine.engine import Engine
-from rtlang.runtime.graph_execution import GraphExecution
 from tests.support.fake_runner import logprob, naive_generate
 from tests.support.graph_world import TOKENIZER, World
 

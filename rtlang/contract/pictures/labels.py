@@ -242,8 +242,8 @@ def _of_marks(marks: Marks) -> tuple[str, ...]:
     notes = []
     if marks.is_constant:
         notes.append("constant")
-    if marks.is_last_use:
-        notes.append("last use")
+    if marks.lifetime == "program":
+        notes.append("kept while the program is open")
     if not marks.is_urgent:
         notes.append("not urgent")
     if marks.is_continued:

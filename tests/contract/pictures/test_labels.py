@@ -29,9 +29,9 @@ def test_text_shows_its_roles_and_the_names_that_it_refers_to() -> None:
 
 def test_a_generation_shows_what_differs_from_the_default() -> None:
     params = SamplingParams(max_tokens=7, n=3, temperature=0.5, seed=4, stop=("\n",))
-    node = Generate(0, None, "x", params, Constraint(ConstraintKind.REGEX, "a+"), Marks(is_last_use=True))
+    node = Generate(0, None, "x", params, Constraint(ConstraintKind.REGEX, "a+"), Marks(lifetime="program"))
     label = label_of(node, {})
-    assert (label.kind, label.title, label.marks) == ("gen", "x", ("last use",))
+    assert (label.kind, label.title, label.marks) == ("gen", "x", ("kept while the program is open",))
     assert label.notes == ("regex", "≤ 7 tokens", "n = 3", "temperature 0.5", "seed 4", 'stop "\\n"')
 
 

@@ -1,0 +1,46 @@
+"""Actions that wait until slots (values, or ends of nodes) are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from rtlang.contract.graph import Node
+from rtlang.runtime.nodes.losers import Slot
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Something to do once all slots that it waits for are there. `node` is what it starts."""
+
+    run: Callable[[], None]
+    node: Node | None = None
+    num_missing: int = 0
+
+
+class WaitingActions:
+    """The actions of one graph.
+
+    Attributes:
+        ready: those that wait for nothing any more.
+    """
+
+    def __init__(self) -> None:
+        self.ready: list[Waiting] = []
+        self._by_slot: dict[Slot, list[Waiting]] = {}
+
+    def add(self, missing: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:
+        """Add an action that waits for the slots `missing`, each given once."""
+        waiting = Waiting(run, node)
+        for slot in missing:
+            waiting.num_missing += 1
+            self._by_slot.setdefault(slot, []).append(waiting)
+        if not waiting.num_missing:
+            self.ready.append(waiting)
+
+    def release(self, slot: Slot) -> None:
+        """A slot is there."""
+        for waiting in self._by_slot.pop(slot, ()):
+            waiting.num_missing -= 1
+            if waiting.num_missing == 0:
+                self.ready.append(waiting)
