@@ -236,11 +236,13 @@ class ModelCalls:
         assert isinstance(node, Generate)
         if self._work.get(node.node_id) is not work or choice in work.completions:
             return
+        contest = work.contest
+        if (
+            contest is not None and choice in contest.lost
+        ):  # stopped here: its end is an abort, and no error of the node
+            return
         if output.error is not None:
             self._on_fail(node, output.error)
-            return
-        contest = work.contest
-        if contest is not None and choice in contest.lost:
             return
         if contest is None and (output.text or output.token_ids):
             if work.first_token_time is None:
