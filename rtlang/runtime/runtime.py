@@ -287,13 +287,14 @@ class Runtime:
         return trace
 
     def clear_cache(self) -> None:
-        """Drop every cached page that no running request uses."""
+        """Drop every cached page that no running request uses, and begin to count `most_pages_in_use` anew."""
         done = threading.Event()
         loop = self._running_loop()
 
         def clear() -> None:
             try:
                 loop.engine.cache.clear()
+                loop.engine.scheduler.most_pages_in_use = loop.engine.cache.num_in_use
             finally:
                 done.set()
 

@@ -78,6 +78,7 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         "num_pages_free": cache.num_free,
         "num_pages_cached": cache.num_cached,
         "num_pages_in_use": cache.num_in_use,
+        "most_pages_in_use": scheduler.most_pages_in_use,
         "num_steps_replayed": runner.num_replayed,
         "num_steps_eager": runner.num_eager,
     }
