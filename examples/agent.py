@@ -1,6 +1,6 @@
-"""An agent with two tools: typed calls in the format of the model, results as tool messages, an answer at the end.
+"""An agent with tools: typed calls in the format of the model, results as tool messages, an answer at the end.
 
-    python examples/agent.py [--model DIRECTORY] [QUESTION]
+    python examples/agent.py [--model DIRECTORY | --connect URL] [QUESTION]
 
 The model in the package is too small to choose tools well; it shows the shape of a run. A model trained for tools sees them as in its
 training, through its own chat template.
@@ -8,9 +8,12 @@ training, through its own chat template.
 
 from __future__ import annotations
 
-import argparse
+import asyncio
+import datetime
 import enum
 import json
+
+from options import open_runtime, parser_of
 
 import rtlang as rt
 
@@ -24,12 +27,13 @@ PRICES = {Item.LAMP: 40, Item.MUG: 8}
 STOCK = {Item.LAMP: 3, Item.MUG: 0}
 
 
-def look_up(item: Item) -> str:
+async def look_up(item: Item) -> str:
     """The price and the stock of an item.
 
     Args:
         item: the item to look up.
     """
+    await asyncio.sleep(0.1)  # a slow warehouse; other programs go on
     return json.dumps({"price": PRICES[item], "in stock": STOCK[item]})
 
 
@@ -45,7 +49,17 @@ def order(item: Item, quantity: int = 1) -> str:
     return json.dumps({"ordered": item.value, "total": PRICES[item] * quantity})
 
 
-TOOLS = [look_up, order]
+def delivery(item: Item, day: datetime.date) -> str:
+    """Whether an item can be delivered on a day.
+
+    Args:
+        item: the item to deliver.
+        day: the day of the delivery.
+    """
+    return json.dumps({"item": item.value, "weekday": f"{day:%A}", "possible": day.weekday() < 5})
+
+
+TOOLS = [look_up, order, delivery]
 
 
 @rt.program
@@ -74,12 +88,11 @@ def result_of(call: rt.ToolCall) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("question", nargs="?", default="I take the lamp.")
-    parser.add_argument("--model", default="rtlang:tiny", help="a directory with a model, or rtlang:tiny")
-    args = parser.parse_args()
-    with rt.Runtime(args.model) as runtime:
-        result = agent.run(args.question, runtime=runtime)
+    options = parser.parse_args()
+    with open_runtime(options) as runtime:
+        result = agent.run(options.question, runtime=runtime)
     for message in result.messages:
         print(f"{message['role']}: {message['content']}")
     print(f"=> {result.value}")

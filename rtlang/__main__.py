@@ -12,7 +12,7 @@ import logging
 import math
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +23,7 @@ from rich.console import Console
 
 import rtlang
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
-from rtlang.bench.workloads import MAKERS, USUAL
+from rtlang.bench.workloads import BEST_OF, MAKERS, PROGRAM_WORKLOADS, USUAL
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.loading import show_loading
 from rtlang.console.options import with_settings
@@ -325,14 +325,7 @@ def bench_throughput(
         )
         config = RuntimeConfig(**settings)
         command = shlex.join(["rtlang", *sys.argv[1:]])
-        with progress.status("starting") if progress.is_terminal else nullcontext() as status:
-
-            def tell(line: str) -> None:
-                if status is not None:
-                    status.update(line)
-                else:
-                    progress.print(line, soft_wrap=True)
-
+        with _told(progress) as tell:
             report = compare.run_benchmark(config, options, command=command, tell=tell)
         if markdown:
             typer.echo(report.to_markdown())
@@ -367,6 +360,72 @@ def bench_language(
             typer.echo(str(each))
         if not all(each.is_met for each in found):
             raise CommandError("the language exceeds a limit")
+
+
+@bench.command("programs")
+@with_settings(RuntimeConfig, "settings")
+def bench_programs(
+    settings: dict[str, Any],
+    workload: Annotated[
+        str,
+        typer.Option(
+            help=f"Comma-separated list of workloads to run, in order: {', '.join(PROGRAM_WORKLOADS)}; or {BEST_OF}.",
+            metavar="NAMES",
+        ),
+    ] = ",".join(PROGRAM_WORKLOADS),
+    quick: Annotated[bool, typer.Option(help="Small workloads, one turn: shows that all of it runs.")] = False,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Turns of each workload; default: 3, or 1 with --quick.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the generated texts.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
+    markdown: Annotated[bool, typer.Option(help="Print the tables as markdown.")] = False,
+) -> None:
+    """Measure what each pass of the compiler saves on programs: with all passes, without each in turn, and with none.
+
+    `best_of` measures the time of the best of 16 against that of one generation. Exits with code 1 if a mark is missed; not with --quick.
+    """
+    console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = PIPED_WIDTH
+    with _one_line_errors():
+        if json_file is not None and not json_file.absolute().parent.is_dir():
+            raise CommandError(f"--json {json_file}: the parent folder does not exist")
+        names = tuple(name.strip() for name in workload.split(",") if name.strip())
+        config, command = RuntimeConfig(**settings), shlex.join(["rtlang", *sys.argv[1:]])
+        with _told(progress) as tell:
+            if names == (BEST_OF,):
+                best_of = import_module("rtlang.bench.programs.best_of")
+                report = best_of.run_best_of(config, is_quick=quick, repeats=repeats, command=command, tell=tell)
+            else:
+                ablation = import_module("rtlang.bench.programs.ablation")
+                options = ablation.ProgramOptions(workloads=names, is_quick=quick, repeats=repeats, seed=seed)
+                report = ablation.run_ablation(config, options, command=command, tell=tell)
+        if markdown:
+            typer.echo(report.to_markdown())
+        else:
+            for table in report.to_tables():
+                console.print(table)
+            for line in report.facts():
+                console.print(f"- {line}", soft_wrap=True)
+        if json_file is not None:
+            json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
+        if not quick and not report.is_met:
+            raise CommandError("a mark is missed")
+
+
+@contextmanager
+def _told(progress: Console) -> Iterator[Callable[[str], None]]:
+    """A function that shows a line about what is going on."""
+    with progress.status("starting") if progress.is_terminal else nullcontext() as status:
+
+        def tell(line: str) -> None:
+            if status is not None:
+                status.update(line)
+            else:
+                progress.print(line, soft_wrap=True)
+
+        yield tell
 
 
 def _bench_device(

@@ -51,6 +51,13 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/formats/test_parsing.py",
         "arguments are read as parts of calls, in every format",
     ),
+    "rtlang/compat/sglang/execution.py": (
+        "tests/compat/sglang/test_program.py",
+        "how runs submit and wait is tested there",
+    ),
+    "rtlang/compat/sglang/pieces.py": ("tests/compat/sglang/test_state.py", "what states are made of is tested there"),
+    "rtlang/compat/sglang/text_reader.py": ("tests/compat/sglang/test_program.py", "streams are tested there"),
+    "rtlang/compat/sglang/recorder.py": ("tests/compat/sglang/test_state.py", "what is appended is tested there"),
     "rtlang/contract/graph_running.py": (
         "tests/lang/test_control.py",
         "graphs are recorded by programs, saved, loaded and run there",

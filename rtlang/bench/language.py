@@ -33,13 +33,13 @@ _TIMING, _USAGE = Timing(), Usage(8, 0, 2)
 _ANSWER = (Completion("no", (1, 2), FinishReason.STOP),)
 
 
-def _users_program(function: Callable[..., Any]) -> Program[..., Any]:
+def users_program(function: Callable[..., Any]) -> Program[..., Any]:
     """A program as a user's module holds it: recording looks for the first line outside of this package."""
     names = {**function.__globals__, "__name__": "programs"}
     return program(FunctionType(function.__code__, names, function.__name__))
 
 
-@_users_program
+@users_program
 def straight(s: Any, num_calls: int) -> None:
     """A chat whose answers Python never looks at: one graph."""
     for number in range(num_calls):
@@ -47,7 +47,7 @@ def straight(s: Any, num_calls: int) -> None:
         s += rt.assistant(rt.gen(f"answer {number}", max_tokens=16))
 
 
-@_users_program
+@users_program
 def breaking(s: Any, num_calls: int) -> None:
     """A chat that looks at every answer: a graph break per call."""
     for number in range(num_calls):
@@ -57,7 +57,7 @@ def breaking(s: Any, num_calls: int) -> None:
             return
 
 
-@_users_program
+@users_program
 async def waiting(s: Any, num_calls: int) -> None:
     """`breaking` as a coroutine, which holds no thread while it waits."""
     for number in range(num_calls):

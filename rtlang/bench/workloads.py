@@ -257,6 +257,10 @@ MAKERS: dict[str, Callable[..., Workload]] = {
 }
 USUAL = ("shared", "tree", "mixed", "json")
 """The workloads that are run by default."""
+PROGRAM_WORKLOADS = ("tree", "judge", "agents", "vote")
+"""The workloads of `rtlang bench programs`, in the order in which they run; `rtlang.bench.programs.workloads` makes them."""
+BEST_OF = "best_of"
+"""The workload of `rtlang.bench.programs.best_of`."""
 
 
 def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False) -> Workload:

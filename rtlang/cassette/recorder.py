@@ -209,13 +209,16 @@ class RecordedRun(ForwardedRun):
         self._has_budget = has_budget
         self._recorder, self._listener, self._keys = recorder, listener, keys
         self._key_of: dict[int, bytes] = {}
+        self._known_ids: set[int] = set()
         self._deltas: dict[int, list[TextDelta]] = {}
 
     def add(self, nodes: Sequence[Node]) -> Known:
         """Note the keys of nodes before they are submitted; returns the outcomes that are known."""
         keys = self._keys.add(nodes)
         self._key_of.update(keys)
-        return self._recorder.known(keys)
+        known = self._recorder.known(keys)
+        self._known_ids.update(known)
+        return known
 
     def extend(self, nodes: Sequence[Node]) -> None:
         run: Any = self.run
@@ -233,7 +236,8 @@ class RecordedRun(ForwardedRun):
         elif isinstance(event, (NodeFinished, NodeFailed)):
             deltas = self._deltas.pop(event.node_id, [])
             key, how = self._key_of.get(event.node_id), how_kept(event, has_budget=self._has_budget)
-            if isinstance(event, NodeFinished) and event.is_replayed:
+            is_known = isinstance(event, NodeFailed) and event.node_id in self._known_ids
+            if is_known or (isinstance(event, NodeFinished) and event.is_replayed):
                 self._recorder.num_replayed += 1
             elif how is Kept.REPLAY:
                 self._recorder.keep(self._keys.of_run(event.node_id), event, deltas)

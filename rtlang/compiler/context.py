@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import NamedTuple
 
 from rtlang.compiler.merge import Known
 from rtlang.contract.graph import Part
@@ -16,8 +17,21 @@ from rtlang.contract.graph import Part
 Pieces = tuple[tuple[Part, ...], ...]
 """The pieces of a text whose order is free, as written."""
 
-ShareOf = Callable[[tuple[Part, ...]], float]
-"""For a piece of such a text, the share of the instances of a batch that contain it, from 0 to 1."""
+
+class Sharing(NamedTuple):
+    """How the instances of a batch share a piece of such a text.
+
+    Attributes:
+        share: the share of the instances that contain it, from 0 to 1.
+        rank: its place among pieces with the same share, equal in all instances; None if it stays where it is written.
+    """
+
+    share: float
+    rank: int | None = None
+
+
+ShareOf = Callable[[tuple[Part, ...]], Sharing]
+"""The sharing of a piece in a batch."""
 
 
 @dataclass(slots=True)

@@ -73,6 +73,8 @@ class NodeFinished:
         is_replayed: whether the outcome was recorded in an earlier run, so that nothing was computed now.
         max_tokens: the limit of each completion, where the budget of the run lowered it.
         value: the value of a call, switch, repeat or decide node.
+        choice_logprobs: for a select, the log-probability of each token of each choice, in order.
+        unconditional_logprobs: the same without the prompt, if the method of the select compares with it.
     """
 
     graph_id: int
@@ -87,6 +89,8 @@ class NodeFinished:
     is_replayed: bool = False
     max_tokens: int | None = None
     value: Any = None
+    choice_logprobs: tuple[tuple[TokenLogprob, ...], ...] | None = None
+    unconditional_logprobs: tuple[tuple[TokenLogprob, ...], ...] | None = None
 
     @property
     def is_cancelled(self) -> bool:

@@ -46,6 +46,7 @@ class Scheduler:
         self.cache = cache
         self.running: list[Request] = []
         self.num_preemptions = 0
+        self.most_pages_in_use = 0
         self._key = policy.KEYS[policy_name]
         self._reorders = policy_name == "longest_prefix"
         self._max_rows, self._max_step_tokens = max_rows, max_step_tokens
@@ -89,6 +90,7 @@ class Scheduler:
         if not self._scheduled:
             return None
         self._step_id += 1
+        self.most_pages_in_use = max(self.most_pages_in_use, self.cache.num_in_use)
         layout = self._layout.lay_out(self.running, self._scheduled)
         self._step_requests = layout.requests
         return Step(self._step_id, layout.rows, tuple(self._copies), layout.num_mask_rows)

@@ -24,6 +24,8 @@ class Meta:
         prompt_logprobs: one entry per prompt token, if requested.
         scores: for a select, the score of each choice by its method.
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
+        choice_logprobs: for a select, the log-probability of each token of each choice.
+        unconditional_logprobs: the same without the text before the select, if its method compares with it.
         is_replayed: whether the outcome was read from a recording (`rt.record`), so that nothing was computed.
         distortion: the probability that the masks of the constraint removed, if requested and known.
         reasoning: the reasoning before the text without its marks, if the generation had `reasoning`.
@@ -43,17 +45,23 @@ class Meta:
     distortion: Distortion | None = None
     reasoning: str | None = None
     reasoning_tokens: int = 0
+    choice_logprobs: dict[str, tuple[TokenLogprob, ...]] | None = None
+    unconditional_logprobs: dict[str, tuple[TokenLogprob, ...]] | None = None
 
     @classmethod
     def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:
         """Create the metadata of one completion of a finished node."""
         completion = event.completions[choice]
-        scores = probabilities = None
+        scores = probabilities = of_choices = unconditional = None
         if isinstance(node, Select):
             if event.scores is not None:
                 scores = dict(zip(node.choices, event.scores, strict=True))
             if event.probabilities is not None:
                 probabilities = dict(zip(node.choices, event.probabilities, strict=True))
+            if event.choice_logprobs is not None:
+                of_choices = dict(zip(node.choices, event.choice_logprobs, strict=True))
+            if event.unconditional_logprobs is not None:
+                unconditional = dict(zip(node.choices, event.unconditional_logprobs, strict=True))
         return cls(
             completion.finish_reason,
             completion.stop_match,
@@ -66,4 +74,6 @@ class Meta:
             probabilities,
             event.is_replayed,
             distortion_of(node, completion),
+            choice_logprobs=of_choices,
+            unconditional_logprobs=unconditional,
         )

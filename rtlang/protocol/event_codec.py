@@ -119,6 +119,10 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
                 end["probabilities"] = [_float_to_wire(value) for value in event.probabilities]
             if event.prompt_logprobs is not None:
                 end["prompt_logprobs"] = _logprobs_to_wire(event.prompt_logprobs)
+            for name in ("choice_logprobs", "unconditional_logprobs"):
+                of_choices = getattr(event, name)
+                if of_choices is not None:
+                    end[name] = [_logprobs_to_wire(each) for each in of_choices]
             if event.is_replayed:
                 end["replayed"] = True
             if event.max_tokens is not None:
@@ -183,6 +187,8 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
                 message.get("replayed") is True,
                 optional(check_int, message, "max_tokens", 0, MAX_ID),
                 value_from_wire(message.get("value"), "value"),
+                optional(_choice_logprobs_from_wire, message, "choice_logprobs"),
+                optional(_choice_logprobs_from_wire, message, "unconditional_logprobs"),
             )
         case "event", "call":
             args = tuple(value_from_wire(arg, "args") for arg in check_list(message, "args"))
@@ -312,6 +318,10 @@ def _logprobs_to_wire(logprobs: Sequence[TokenLogprob]) -> list[list[Any]]:
 
 def _logprobs_from_wire(message: Mapping[str, Any], name: str) -> tuple[TokenLogprob, ...]:
     return tuple(_logprob_from_wire(item, name) for item in check_list(message, name))
+
+
+def _choice_logprobs_from_wire(message: Mapping[str, Any], name: str) -> tuple[tuple[TokenLogprob, ...], ...]:
+    return tuple(_logprobs_from_wire({name: item}, name) for item in check_list(message, name))
 
 
 def _logprob_from_wire(item: object, name: str) -> TokenLogprob:

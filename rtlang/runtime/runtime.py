@@ -15,6 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -36,6 +37,7 @@ from rtlang.engine.request import RequestOutput
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.identity import model_identity
+from rtlang.model.loading.loader import model_directory
 from rtlang.model.runner import Runner
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime import precompile
@@ -142,6 +144,11 @@ class Runtime:
     def tool_format(self) -> str | None:
         """See `Target.tool_format`."""
         return self.tokenizer.tool_format
+
+    @property
+    def model_directory(self) -> Path:
+        """The directory of the checkpoint. Downloads a model of a hub if needed."""
+        return model_directory(self.config.model)
 
     @property
     def model_identity(self) -> str:
@@ -282,13 +289,14 @@ class Runtime:
         return trace
 
     def clear_cache(self) -> None:
-        """Drop every cached page that no running request uses."""
+        """Drop every cached page that no running request uses, and begin to count `most_pages_in_use` anew."""
         done = threading.Event()
         loop = self._running_loop()
 
         def clear() -> None:
             try:
                 loop.engine.cache.clear()
+                loop.engine.scheduler.most_pages_in_use = loop.engine.cache.num_in_use
             finally:
                 done.set()
 

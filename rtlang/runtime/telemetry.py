@@ -84,6 +84,7 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         "num_pages_held": cache.num_held,
         "num_holds_refused": cache.retention.num_refused,
         "num_holds_revoked": cache.retention.num_revoked,
+        "most_pages_in_use": scheduler.most_pages_in_use,
         "num_steps_replayed": runner.num_replayed,
         "num_steps_eager": runner.num_eager,
     }

@@ -310,6 +310,8 @@ def _size_of(event: Event) -> int:
                 _size_of_value(event.value)
                 + _NUMBER_BYTES * len(event.scores or ())
                 + _size_of_logprobs(event.prompt_logprobs or ())
+                + sum(map(_size_of_logprobs, event.choice_logprobs or ()))
+                + sum(map(_size_of_logprobs, event.unconditional_logprobs or ()))
             )
             for completion in event.completions:
                 size += 2 * len(completion.text) + _NUMBER_BYTES * len(completion.token_ids)

@@ -126,6 +126,9 @@ def test_a_constraint_error_is_replayed_and_an_overload_is_not(path: str) -> Non
         with pytest.raises(rt.GraphError):
             many.run()
         assert recorder.num_recorded == 1
+    with rt.Runtime() as runtime, rt.record(path, runtime) as recorder:
+        assert isinstance(short.run(tokens=1, on_error="result").error, rt.BudgetError)
+        assert (recorder.num_replayed, recorder.num_recorded) == (1, 0)
     with rt.replay(path):
         again = short.run(tokens=1, on_error="result").error
         assert isinstance(again, rt.BudgetError)

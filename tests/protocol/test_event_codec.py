@@ -87,6 +87,8 @@ def events(graph_id: int = 9) -> st.SearchStrategy[Event]:
             st.none() | st.lists(scores, max_size=4).map(tuple),
             st.none() | st.lists(scores, max_size=4).map(tuple),
             st.none() | logprobs,
+            choice_logprobs=st.none() | st.lists(logprobs, max_size=3).map(tuple),
+            unconditional_logprobs=st.none() | st.lists(logprobs, max_size=3).map(tuple),
         ),
         st.builds(NodeFailed, graph, node_ids, names, errors),
         st.builds(GraphFinished, graph, values, usages, st.lists(node_ids, max_size=3).map(tuple)),
@@ -170,6 +172,7 @@ GOOD = event_to_wire(
         Usage(),
         Timing(),
         (1.0,),
+        choice_logprobs=((TokenLogprob(1, -1.0),),),
     ),
 )
 
@@ -203,6 +206,8 @@ def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
         (("usage", "prompt_tokens"), -1),
         (("timing", "total_s"), "1"),
         (("scores",), [None]),
+        (("choice_logprobs",), [[1, -1.0, []]]),
+        (("choice_logprobs", 0, 0), 7),
         (("name",), 3),
         (("t",), "unknown"),
     ],

@@ -111,6 +111,15 @@ def test_scores_are_those_of_the_stock_model(
         chosen = result["choice"]
         assert [each.logprob for each in meta.logprobs] == pytest.approx(scorer.logprobs(prompt, chosen), abs=1e-4)
         assert bytes(each.token_id for each in meta.logprobs).decode() == chosen
+        assert meta.choice_logprobs[chosen] == meta.logprobs
+        is_compared = method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED
+        assert (meta.unconditional_logprobs is not None) == is_compared
+        for choice in choices:
+            given = [each.logprob for each in meta.choice_logprobs[choice]]
+            assert given == pytest.approx(scorer.logprobs(prompt, choice), abs=1e-4)
+            if is_compared:
+                alone = [each.logprob for each in meta.unconditional_logprobs[choice]]
+                assert alone == pytest.approx(scorer.logprobs("", choice), abs=1e-4)
 
 
 def test_text_goes_on_after_a_choice_that_begins_the_sequence(world: tuple[rt.Runtime, Scorer]) -> None:

@@ -152,6 +152,8 @@ def copied(event: Event, node_id: int, name: str | None) -> Event:
                 event.is_replayed,
                 event.max_tokens,
                 event.value,
+                event.choice_logprobs,
+                event.unconditional_logprobs,
             )
         case NodeFailed():
             return NodeFailed(event.graph_id, node_id, name, event.error)

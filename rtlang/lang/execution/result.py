@@ -15,6 +15,7 @@ from rtlang.lang.forcing import deep_real
 from rtlang.lang.recording import Break
 from rtlang.lang.state import State
 from rtlang.lang.static_types import AnyValue, R_co
+from rtlang.lang.variables import Reading
 from rtlang.lang.views.run_records import ended
 
 
@@ -49,7 +50,7 @@ class StateResult:
             KeyError, IndexError: it does not exist.
             RtlangError: its generation failed.
         """
-        return self._source.read(key, "value")  # type: ignore[no-any-return]
+        return self._read(key, "value")  # type: ignore[no-any-return]
 
     def __iter__(self) -> Never:
         raise TypeError(f"a {type(self).__name__} cannot be iterated; its variables are in .names")
@@ -63,15 +64,18 @@ class StateResult:
         Without a key it is the text of the whole sequence, up to the first missing text: the contents of messages one after the other,
         without the marks of the chat template around them.
         """
-        return self._source.whole_text() if key is None else self._source.read(key, "text")
+        return self._source.whole_text() if key is None else self._read(key, "text")
 
     def meta(self, key: str | int) -> Any:
         """The `Meta` of a variable or generation, or a list of them. Raises as reading its value."""
-        return self._source.read(key, "meta")
+        return self._read(key, "meta")
 
     def tree(self, key: str | int) -> Any:
         """The parse tree of a text generated under a Lark grammar, a `lark.Tree`, or a list of them. Raises as reading its value."""
-        return self._source.read(key, "tree")
+        return self._read(key, "tree")
+
+    def _read(self, key: str | int, which: Reading) -> Any:
+        return self._source.read(key, which)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {list(self.names)}>"
@@ -105,11 +109,12 @@ class Result(StateResult, Generic[R_co]):
     def __init__(self, session: Session, state: State, returned: Any, error: BaseException | None) -> None:
         super().__init__(WholeRunReadings(session, state))
         self._value: Any = None
-        self._value_error: Exception | None = None
+        self._value_error: BaseException | None = None
         self.usage: Usage = session.usage
         self.cut: tuple[str, ...] = session.cut
         self.graph = RequestGraph(tuple(session.submitted), session.recording.inputs)
         self.breaks: tuple[Break, ...] = tuple(session.recording.breaks)
+        body_error = error
         if error is None and isinstance(session.final, RtlangError):
             error = session.recording.run_error(session.final)
         if error is None:
@@ -120,13 +125,27 @@ class Result(StateResult, Generic[R_co]):
             self._value_error = value_error
         error = error or self._value_error
         self.error: BaseException | None = error
+        if body_error is not None and returned is None:  # there is no return value, and None may be one
+            self._value_error = body_error
 
     @property
     def value(self) -> R_co:
-        """The return value of the body, with lazy values replaced by actual ones. Raises the error of a failed generation."""
+        """The return value of the body, with lazy values replaced by actual ones.
+
+        Raises:
+            Exception: the body raised it, so that there is no value, or it is the error of a failed generation in the value.
+        """
         if self._value_error is not None:
             raise self._value_error
         return self._value  # type: ignore[no-any-return]
+
+    def _read(self, key: str | int, which: Reading) -> Any:
+        try:
+            return super()._read(key, which)
+        except (KeyError, IndexError) as missing:
+            if self.error is None or (isinstance(key, str) and key in self.names):
+                raise
+            raise type(missing)(f"{missing.args[0]}; the run failed: {self.error}") from self.error
 
     def to_html(self, title: str = "run") -> str:
         """A self-contained HTML page of the run: its graph with texts, durations and tokens, timeline, graph breaks and texts."""

@@ -206,6 +206,14 @@ class Session:
         await self._flush_async(awaited=node_ids)
         await self._sleep(lambda: self._have(node_ids))
 
+    def submit(self, node_ids: Sequence[int]) -> None:
+        """Submit recorded nodes without waiting; `node_ids` are needed first."""
+        self._flush(awaited=node_ids)
+
+    def wait_submitted(self, node_ids: Sequence[int]) -> None:
+        """Block until these submitted nodes have outcomes, also after the end of the body."""
+        self._block(lambda: self._have(node_ids))
+
     # The end of a run
 
     def finish(self, needed: Collection[int] | None = None, asked: Collection[int] = ()) -> None:

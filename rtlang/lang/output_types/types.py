@@ -173,16 +173,18 @@ def _choices(by_text: dict[str, Any], count: int, given: Any, field: str) -> tup
     if len(by_text) != count:
         raise ParameterError(field, given, "expected choices whose strings are distinct")
     texts = tuple(by_text)
-    is_text = all(type(item) is str for item in by_text.values())
+    kinds = {type(item) for item in by_text.values()}
+    number = next(iter(kinds)) if len(kinds) == 1 and kinds <= {int, float, bool} else None
+    if number is float and not all(map(math.isfinite, by_text.values())):
+        number = None
 
     def parse(text: str) -> Any:
         if text not in by_text:
             raise ValueError(f"the text is not one of the {len(by_text)} choices")
         return by_text[text]
 
-    return texts, OutputType(
-        Constraint(ConstraintKind.CHOICE, json.dumps(list(texts), ensure_ascii=False)), parse, is_text
-    )
+    constraint = Constraint(ConstraintKind.CHOICE, json.dumps(list(texts), ensure_ascii=False))
+    return texts, OutputType(constraint, parse, is_text=kinds == {str}, python_type=number)
 
 
 def _choice_text(item: object, field: str) -> str:
@@ -213,7 +215,7 @@ def _type(given: Any, field: str) -> OutputType:
             TEXT if pattern is None else OutputType(Constraint(ConstraintKind.REGEX, pattern), parse, python_type=given)
         )
     if given is bool:
-        return replace(choice_type([True, False], field)[1], python_type=bool)
+        return choice_type([True, False], field)[1]
     if given is types.NoneType:
         return choice_type([None], field)[1]
     if typing.get_origin(given) is typing.Literal:

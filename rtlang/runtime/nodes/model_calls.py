@@ -241,11 +241,13 @@ class ModelCalls:
         assert isinstance(node, Generate)
         if self._work.get(node.node_id) is not work or choice in work.completions:
             return
+        contest = work.contest
+        if (
+            contest is not None and choice in contest.lost
+        ):  # stopped here: its end is an abort, and no error of the node
+            return
         if output.error is not None:
             self._on_fail(node, output.error)
-            return
-        contest = work.contest
-        if contest is not None and choice in contest.lost:
             return
         if contest is None and (output.text or output.token_ids):
             if work.first_token_time is None:
@@ -306,6 +308,8 @@ class ModelCalls:
         scores: tuple[float, ...] | None = None,
         probabilities: tuple[float, ...] | None = None,
         prompt_logprobs: tuple[TokenLogprob, ...] | None = None,
+        choice_logprobs: tuple[tuple[TokenLogprob, ...], ...] | None = None,
+        unconditional_logprobs: tuple[tuple[TokenLogprob, ...], ...] | None = None,
     ) -> None:
         requests = work.requests
         usage = _usage_of(requests)
@@ -333,6 +337,8 @@ class ModelCalls:
                 probabilities,
                 prompt_logprobs,
                 max_tokens=max_tokens,
+                choice_logprobs=choice_logprobs,
+                unconditional_logprobs=unconditional_logprobs,
             )
         )
 
@@ -394,7 +400,15 @@ class ModelCalls:
         probabilities = softmax([sum(values) for values in conditional])
         work.first_token_time = self._clock()
         self._listener(TextDelta(self._graph_id, node.node_id, 0, text, tokens))
-        self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
+        self._report(
+            node,
+            work,
+            (completion,),
+            scores=tuple(scores),
+            probabilities=probabilities,
+            choice_logprobs=tuple(scored[:num_choices]),
+            unconditional_logprobs=tuple(scored[num_choices:]) or None,
+        )
         self._on_end(node, self._begun(work.before).followed_by(tokens), (text,), work.requests)
 
 

@@ -36,6 +36,25 @@ def test_variables_texts_and_meta(target: FakeTarget) -> None:
     assert repr(result) == "<Result ['n', 'many', 'both'], ok>"
 
 
+def test_what_a_failed_body_did_not_reach_raises_or_names_its_error(target: FakeTarget) -> None:
+    def body(s: Any) -> Any:
+        s += rt.gen("early", max_tokens=3)
+        if str(s["early"]) != "no such text":
+            raise ValueError("no such city")
+        s += rt.gen("late", max_tokens=3)
+        return s["late"]
+
+    result = run(body, on_error="result")
+    assert str(result.error) == "no such city"
+    with pytest.raises(ValueError, match="no such city"):
+        _ = result.value
+    with pytest.raises(KeyError, match=r"'late' does not exist.*early; the run failed: no such city"):
+        _ = result["late"]
+    with pytest.raises(IndexError, match=r"does not exist.*the run failed: no such city"):
+        _ = result.text(5)
+    assert isinstance(result["early"], str)  # what it reached stays readable
+
+
 def test_an_unknown_name_is_a_key_error_that_names_the_known_ones(target: FakeTarget) -> None:
     def body(s: Any) -> None:
         s += rt.gen("x")

@@ -34,7 +34,7 @@ from rtlang.lang.output_types.kinds import (
     Reading,
     Record,
 )
-from rtlang.lang.output_types.types import OutputType, output_type
+from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.output_types.value_kinds import reading_of_type
 
 
@@ -136,6 +136,8 @@ def kind(given: Any) -> Any:
         (float, "parse_float", FLOAT),
         (bool, "parse_bool", BOOL),
         (Annotated[int, Field(ge=0)], "parse_json", INT),
+        (Literal[1, 2], "parse_int", INT),
+        (Literal[True], "parse_bool", BOOL),
     ],
 )
 def test_simple_types_are_read_by_their_function(given: Any, function: str, expected: Any) -> None:
@@ -148,8 +150,9 @@ def test_simple_types_are_read_by_their_function(given: Any, function: str, expe
         datetime.date,
         Color,
         Decimal,
-        Literal["a", "b"],
-        Literal[1, 2],
+        Literal["a", "b"],  # is text
+        Literal[1, "b"],
+        Literal[1, True],
         None,
         tuple[int, int],
         int | str,
@@ -164,6 +167,12 @@ def test_simple_types_are_read_by_their_function(given: Any, function: str, expe
 )
 def test_other_types_have_no_kind(given: Any) -> None:
     assert kind(given) is None
+
+
+def test_choices_of_numbers_have_a_kind() -> None:
+    assert reading(choice_type([0.5, 2.0])[1]) == Reading("parse_float", FLOAT)
+    assert reading(choice_type([float("inf"), 2.0])[1]) is None
+    assert reading(choice_type([1, 2.0])[1]) is None
 
 
 def test_forms_and_functions_have_no_kind() -> None:

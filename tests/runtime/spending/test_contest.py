@@ -64,6 +64,19 @@ def test_it_is_the_best_of_n_texts_and_the_sequence_goes_on_with_it(runtime: rt.
     assert saved > 0
 
 
+def test_a_candidate_stopped_long_before_the_others_end_is_no_error(runtime: rt.Runtime) -> None:
+    @rt.program
+    def tips(s: Any, best: bool) -> None:
+        gen = rt.gen("tips", max_tokens=200, temperature=0.8, logprobs=0, seed=1, n=None if best else 8)
+        s += rt.user("Give me 3 tips for sleeping.")
+        s += rt.assistant(rt.best_of(8, gen) if best else gen)
+
+    every, result = tips.run(False, runtime=runtime), tips.run(True, runtime=runtime)
+    metas = every.meta("tips")
+    assert result["tips"] == every["tips"][max(range(8), key=lambda index: total(metas[index]))]
+    assert result.usage.completion_tokens < every.usage.completion_tokens
+
+
 def test_it_streams_the_winner_once(runtime: rt.Runtime) -> None:
     stream = ask.stream(1, 6, True, runtime=runtime)
     texts = [event.text for event in stream if isinstance(event, rt.TextEvent) and event.name == "word"]

@@ -1,0 +1,1 @@
+"""Vocabularies of other frameworks over this language, one package each."""

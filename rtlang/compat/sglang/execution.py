@@ -1,0 +1,180 @@
+"""The run behind a state: submits what is recorded, waits, and collects streamed text.
+
+There is no thread that executes statements. What is appended is recorded, and submitted as one graph when a value is read or the body
+ends. A streamed run submits every generation at once, so that text appears while the body goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from rtlang.contract.errors import OverloadError
+from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.target import Target
+from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
+from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, Session
+from rtlang.lang.recording import Recording
+from rtlang.lang.values import Value, needs_of
+
+
+class Texts(Protocol):
+    """What a backend knows about texts of its model."""
+
+    @property
+    def has_vocabulary(self) -> bool:
+        """Whether the texts of tokens are known."""
+
+    def token_text(self, token_id: int) -> str | None:
+        """The text of a token; None if it is not known."""
+
+    def mark_text(self, roles: tuple[str, ...], role: str, is_begin: bool) -> str:
+        """The text around the content of a message; empty if it is not known."""
+
+
+class Arrivals:
+    """The text of a streamed run, by node and choice, as it arrives on the runtime's thread.
+
+    Attributes:
+        condition: notified of each arrival.
+        count: the number of notifications so far.
+    """
+
+    def __init__(self) -> None:
+        self.condition = InterruptibleCondition()
+        self.count = 0
+        self._texts: dict[tuple[int, int], str] = {}
+        self._num_tokens: dict[tuple[int, int], int] = {}
+
+    def listen(self, event: Event) -> None:
+        """Take an event of the graph."""
+        with self.condition.lock:
+            if isinstance(event, TextDelta):
+                key = (event.node_id, event.choice)
+                self._texts[key] = self._texts.get(key, "") + event.text
+                self._num_tokens[key] = self._num_tokens.get(key, 0) + len(event.token_ids)
+            if isinstance(event, (TextDelta, NodeFinished, NodeFailed)):
+                self.notify()
+
+    def notify(self) -> None:
+        """Wake those who wait for news."""
+        with self.condition.lock:
+            self.count += 1
+            self.condition.notify_all()
+
+    def text(self, node_id: int, choice: int) -> str:
+        """The text so far."""
+        return self._texts.get((node_id, choice), "")
+
+    def num_tokens(self, node_id: int, choice: int) -> int:
+        """The number of its tokens."""
+        return self._num_tokens.get((node_id, choice), 0)
+
+
+class Execution:
+    """One run, shared by its state and all forks.
+
+    Args:
+        defaults: options of generations that do not have their own.
+        arrivals: receives the events of a streamed run; None for others.
+
+    Attributes:
+        is_over: whether the body has ended.
+        ret_value: what it returned.
+        error: the exception that ended the body of a streamed run.
+    """
+
+    def __init__(
+        self, recording: Recording, texts: Texts, defaults: dict[str, Any], arrivals: Arrivals | None = None
+    ) -> None:
+        self.recording, self.defaults, self.arrivals = recording, defaults, arrivals
+        self.is_over = False
+        self.ret_value: Any = None
+        self.error: BaseException | None = None
+        self._texts = texts
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether text is read while the body runs."""
+        return self.arrivals is not None
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether nothing runs."""
+        return not isinstance(self.recording.driver, Session)
+
+    @property
+    def has_vocabulary(self) -> bool:
+        """See `Texts`."""
+        return self._texts.has_vocabulary
+
+    @property
+    def token_text(self) -> Callable[[int], str | None]:
+        """See `Texts`."""
+        return self._texts.token_text
+
+    def mark_text(self, roles: tuple[str, ...], role: str, is_begin: bool) -> str:
+        """See `Texts`."""
+        return self._texts.mark_text(roles, role, is_begin)
+
+    def appended(self, node_ids: Sequence[int]) -> None:
+        """Take note that something was appended: a streamed run submits it, and readers look at it."""
+        if self.arrivals is None:
+            return
+        driver = self.recording.driver
+        if node_ids and isinstance(driver, Session):
+            driver.submit(node_ids)
+        self.arrivals.notify()
+
+    def has(self, node_ids: Sequence[int]) -> bool:
+        """Whether these nodes have ended."""
+        return self.recording.has(node_ids)
+
+    def wait(self, node_ids: Sequence[int], reason: str, what: str) -> None:
+        """Wait until these nodes have ended; while the body runs, submit what is recorded first.
+
+        Raises:
+            TraceError: the program is traced, and nothing runs.
+        """
+        driver = self.recording.driver
+        if isinstance(driver, Session) and (self.is_streamed or self.recording.is_closed):
+            driver.wait_submitted(node_ids)
+        else:
+            self.recording.require(node_ids, reason, what)
+
+    def real(self, value: Value) -> Any:
+        """The actual value of a lazy one. Raises the error of what it depends on."""
+        self.wait(needs_of(value), "reading", value._rt_what)
+        return value._rt_real("reading")
+
+    def streamed(self, node_id: int, choice: int) -> str:
+        """The text of a running generation."""
+        return "" if self.arrivals is None else self.arrivals.text(node_id, choice)
+
+    def num_streamed_tokens(self, node_id: int, choice: int) -> int:
+        """The number of tokens of a running generation."""
+        return 0 if self.arrivals is None else self.arrivals.num_tokens(node_id, choice)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Take note that the body has ended."""
+        self.is_over, self.error = True, error
+        if self.arrivals is not None:
+            self.arrivals.notify()
+
+
+def new_session(target: Target, arrivals: Arrivals | None, params: SamplingParams | None = None) -> Session:
+    """A session that waits while the queue of the target is full."""
+
+    def wait(error: OverloadError) -> bool:
+        time.sleep(min(error.retry_after_s, MAX_OVERLOAD_WAIT_S))
+        return True
+
+    return Session(
+        target,
+        params=params,
+        on_event=None if arrivals is None else arrivals.listen,
+        on_end=None if arrivals is None else arrivals.notify,
+        on_overload=wait,
+    )
