@@ -83,7 +83,7 @@ class Generated:
         if self._execution.has([self.node_id]):
             return self.read(), True
         text = self._execution.streamed(*self._place)
-        return _without_cut(text, self._cuts), False
+        return without_cut(text, self._cuts), False
 
     def meta_so_far(self) -> MetaInfo:
         """The meta information that is known now."""
@@ -92,7 +92,7 @@ class Generated:
         return {"finish_reason": None, "completion_tokens": self._execution.num_streamed_tokens(*self._place)}
 
 
-def _without_cut(text: str, cuts: Iterable[str]) -> str:
+def without_cut(text: str, cuts: Iterable[str]) -> str:
     """The text without what may be the beginning of a string at which it will be cut."""
     end = len(text)
     for cut in cuts:

@@ -91,7 +91,11 @@ class ProgramState:
     @contextmanager
     def _role_scope(self, role: str) -> Iterator[None]:
         self._recorder.append(RoleBegin(role))
-        yield
+        try:
+            yield
+        except BaseException:
+            self._recorder.drop_role()
+            raise
         self._recorder.append(RoleEnd(role))
 
     @contextmanager

@@ -158,7 +158,7 @@ def test_a_batch_of_the_generator_style_runs_in_groups() -> None:
 
 
 def test_a_progress_bar_may_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(list(qa.run_batch([("a",), ("b",)], backend=scripted(), progress_bar=True))) == 2
+    assert len(qa.run_batch([("a",), ("b",)], backend=scripted(), progress_bar=True)) == 2
     assert "qa" in capsys.readouterr().err
 
 
@@ -184,7 +184,6 @@ def test_a_failed_generation_of_a_batch_stays_with_its_state() -> None:
         return "fine"
 
     states = qa.run_batch([("a",), ("b",)], backend=ScriptedRuntime({"answer": answer}, checks=False))
-    states = list(states)
     assert states[0]["answer"] == "fine"
     assert isinstance(states[1].error(), rt.RequestError)
 
