@@ -203,6 +203,18 @@ def needs(item: Piece | Variable) -> list[int]:
             return []
 
 
+def check(item: Piece | Variable) -> None:
+    """Raise the error of a piece or a variable that has ended, if there is one."""
+    match item:
+        case Generated() | Lazy():
+            item.read()
+        case Known():
+            item.meta_info()
+        case Many():
+            for each in item.items:
+                check(each)
+
+
 def text_of(pieces: Iterable[Piece], execution: Execution) -> str:
     """The text of pieces, with the marks of messages where the backend knows them."""
     return "".join(_text(piece, execution) for piece in pieces)

@@ -287,6 +287,22 @@ def test_the_error_of_a_generation_is_raised_by_reading_it_and_kept() -> None:
     state.sync()  # raises nothing
 
 
+def test_the_error_of_a_joined_fork_is_that_of_the_state() -> None:
+    def body(s: sgl.ProgramState) -> None:
+        s += "x"
+        forks = s.fork(3)
+        forks += lambda i: f"{i}" + sgl.gen("y")
+        forks.join()
+
+    def answer(prompt: str) -> str:
+        if prompt.endswith("1"):
+            raise rt.RequestError("no")
+        return "fine"
+
+    state = run(body, {"y": answer})
+    assert isinstance(state.error(), rt.RequestError)
+
+
 def test_a_state_without_errors_has_none() -> None:
     def body(s: sgl.ProgramState) -> None:
         s += "a" + sgl.gen("x")
