@@ -10,6 +10,7 @@ import pytest
 
 import rtlang as rt
 import rtlang.compat.sglang as sgl
+from rtlang.compat.sglang import execution
 from rtlang.testing import ScriptedRuntime
 
 
@@ -41,7 +42,32 @@ def test_a_run_returns_when_the_body_has_ended_and_reading_waits() -> None:
     assert state["answer"] == "late"
 
 
-def test_statements_are_submitted_together_until_a_value_is_read() -> None:
+@pytest.mark.parametrize("how", ["run", "stream", "batch"])
+def test_generations_run_while_the_body_does_something_else(how: str) -> None:
+    has_run = threading.Event()
+
+    def answer(prompt: str) -> str:
+        has_run.set()
+        return "there"
+
+    @sgl.function
+    def body(s: sgl.ProgramState) -> None:
+        s += "a" + sgl.gen("x") + "b"
+        assert has_run.wait(30)  # a slow tool, say; nothing is read
+        s += "c"
+
+    runtime = ScriptedRuntime({"x": answer}, checks=False)
+    if how == "batch":
+        state = body.run_batch([{}], backend=runtime)[0]
+    else:
+        state = body.run(backend=runtime, stream=how == "stream")
+    assert state.text() == "atherebc"
+
+
+def test_statements_are_submitted_together_until_a_value_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "EARLY_S", 30.0)
+    monkeypatch.setattr(execution, "_early", execution.EarlySubmission())
+
     class Counting(ScriptedRuntime):
         count_submits = 0
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import rtlang.compat.sglang as sgl
+from rtlang.compat.sglang import execution
 from rtlang.contract.graph import Select
 from rtlang.testing import ScriptedRuntime, SeenRequest
 
@@ -219,8 +220,10 @@ def join(s: Plain, forks: list[Plain], mode: str) -> None:
             {"text": s.add, "begin": s.begin, "end": s.end}[kind](item)
 
 
-@pytest.mark.parametrize("how", ["run", "stream", "batch"])
-def test_random_programs_give_what_a_plain_interpreter_gives(how: str) -> None:
+@pytest.mark.parametrize("how", ["run", "stream", "batch", "early"])
+def test_random_programs_give_what_a_plain_interpreter_gives(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if how == "early":  # another thread submits after every generation
+        monkeypatch.setattr(execution, "EARLY_S", 0.0)
     for seed in range(NUM_PROGRAMS):
         program = [("text", "Begin. "), *statements(random.Random(seed), 2)]
         expected = Plain()
