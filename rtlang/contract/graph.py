@@ -227,6 +227,10 @@ class RequestGraph:
 
         return graph_page(self.nodes, title)
 
+    def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
+        """One line for IPython, instead of all nodes."""
+        printer.text(f"<RequestGraph {len(self.nodes)} nodes, inputs {list(self.inputs)}>")
+
     def _repr_html_(self) -> str:
         """The picture of the graph for a notebook."""
         from rtlang.contract.pictures.page import graph_fragment

@@ -256,7 +256,7 @@ class Runtime:
             return table_fragment(title, (), (), f"on {self.config.device}, {self._state}")
         stats = self.stats()
         num_asked, num_cached = stats["num_prompt_tokens"], stats["num_cached_tokens"]
-        share = f" ({num_cached / (num_asked + num_cached):.0%} of all)" if num_cached else ""
+        share = f" ({num_cached / num_asked:.0%})" if num_asked else ""
         rows = (
             (
                 "pages",
@@ -264,7 +264,7 @@ class Runtime:
             ),
             ("requests", f"{stats['num_requests_running']} running, {stats['num_requests_waiting']} waiting"),
             ("graphs", f"{stats['num_graphs']} open"),
-            ("prompt tokens", f"{num_asked} computed, {num_cached} from the cache{share}"),
+            ("prompt tokens", f"{num_asked}, of them {num_cached} from the cache{share}"),
             ("generated tokens", str(stats["num_generated_tokens"])),
         )
         return table_fragment(title, (), rows, f"on {self.config.device}, {self._state}")

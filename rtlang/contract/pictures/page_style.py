@@ -15,7 +15,7 @@ TRANSCRIPT_CSS = (
 .rt .rt-texts > .rt-seq + .rt-seq { margin-top:14px; padding-top:12px; border-top:1px solid rgba(127,140,160,.35) }
 .rt .rt-message { display:flex; gap:10px; margin:5px 0 }
 .rt .rt-role { flex:0 0 68px; text-align:right; font-size:12px; line-height:21px; opacity:.65 }
-.rt .rt-body { flex:1 1 0; min-width:0; white-space:pre-wrap; overflow-wrap:anywhere; unicode-bidi:isolate }
+.rt .rt-body { flex:1 1 0; padding-right:4px; min-width:0; white-space:pre-wrap; overflow-wrap:anywhere; unicode-bidi:isolate }
 .rt .rt-forks { display:grid; grid-template-columns:repeat(auto-fit,minmax(min(150px,100%),1fr)); gap:10px;
   margin:8px 0 8px 78px }
 .rt .rt-forks > .rt-seq { border-left:3px solid rgba(127,140,160,.45); padding:1px 0 1px 10px; min-width:0 }
@@ -28,12 +28,12 @@ TRANSCRIPT_CSS = (
   margin:8px 0; white-space:pre-wrap; overflow-wrap:anywhere }
 .rt .rt-facts { opacity:.65; font-size:12px; margin-top:8px }
 .rt .rt-returned { margin-top:8px; white-space:pre-wrap; overflow-wrap:anywhere; font-size:13px }
-.rt .rt-scroll { overflow:auto; max-height:640px }
+.rt .rt-scroll { overflow:auto; max-height:860px }
 .rt .rt-table { border-collapse:collapse; font-size:13px; color:inherit; margin:6px 0 }
 .rt .rt-table th, .rt .rt-table td { border:0; border-bottom:1px solid rgba(127,140,160,.35);
   padding:4px 14px 4px 0; text-align:left; vertical-align:top; background:none; color:inherit;
   white-space:pre-wrap; overflow-wrap:anywhere }
-.rt .rt-lines { white-space:pre-wrap; overflow-wrap:anywhere; margin:2px 0 8px;
+.rt .rt-lines { white-space:pre; overflow-x:auto; margin:2px 0 8px;
   font:12.5px/1.55 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace }
 .rt .rt-table th { opacity:.65; font-weight:600 } .rt .rt-head { font-weight:600 }
 .rt .rt-head .rt-soft { font-weight:400 }

@@ -24,6 +24,7 @@ from rtlang.lang.execution.run import default_runtime
 from rtlang.lang.program import Program
 from rtlang.lang.recording import Break, Recording
 from rtlang.lang.values import user_location
+from rtlang.lang.views.notebook import with_cell_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,13 @@ class Explanation:
         """A self-contained HTML page with a picture of the graph."""
         return graph_page(self.graph.nodes, self.program)
 
+    def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
+        """The summary for IPython."""
+        printer.text(with_cell_names(str(self)))
+
     def _repr_html_(self) -> str:
         """The summary and the picture of the graph for a notebook."""
-        first, *lines = str(self).split("\n")
+        first, *lines = with_cell_names(str(self)).split("\n")
         rows = "".join(f"<div>{escape(printable(line))}</div>" for line in lines)
         words = f'<div class="rt-head">{escape(printable(first))}</div><div class="rt-lines">{rows}</div>'
         return fragment(words) + graph_fragment(self.graph.nodes)

@@ -16,6 +16,7 @@ from rtlang.lang.recording import Break
 from rtlang.lang.state import State
 from rtlang.lang.static_types import AnyValue, R_co
 from rtlang.lang.variables import Reading
+from rtlang.lang.views.notebook import with_cell_names
 from rtlang.lang.views.run_records import ended
 
 
@@ -153,6 +154,10 @@ class Result(StateResult, Generic[R_co]):
 
     def _record(self) -> RunRecord:
         return ended(self._source.record(), self.error, self._value)
+
+    def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
+        """The representation for IPython, with the names of cells."""
+        printer.text(with_cell_names(repr(self)))
 
     def _repr_html_(self) -> str:
         """The texts of the run for a notebook, generated ones marked by variable."""

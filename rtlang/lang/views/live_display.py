@@ -13,6 +13,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.graph import Text, choices_of
 from rtlang.contract.pictures.page import run_fragment
 from rtlang.lang.execution.session import Session
+from rtlang.lang.views.notebook import shell
 from rtlang.lang.views.run_records import ended, record_of
 
 INTERVAL_S = 0.1
@@ -49,9 +50,7 @@ def live_display(session: Session) -> LiveDisplay:
 
 def _notebook() -> Any:
     """The module `IPython.display`, if code runs in a notebook; a plain IPython terminal has no kernel."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return import_module("IPython.display") if hasattr(shell, "kernel") else None
+    return import_module("IPython.display") if hasattr(shell(), "kernel") else None
 
 
 class NotebookDisplay:

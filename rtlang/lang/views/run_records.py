@@ -12,6 +12,7 @@ from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.lang.execution.session import Session
 from rtlang.lang.recording import Recording
+from rtlang.lang.views.notebook import with_cell_names
 
 
 def record_of(session: Session, partial: Mapping[tuple[int, int], str] | None = None) -> RunRecord:
@@ -49,7 +50,7 @@ def record_of(session: Session, partial: Mapping[tuple[int, int], str] | None = 
         names,
         _paths(recorded, recording),
         dict(partial or {}),
-        tuple(str(each) for each in recording.breaks),
+        tuple(with_cell_names(str(each)) for each in recording.breaks),
         session.usage,
         session.seconds,
     )
@@ -57,7 +58,7 @@ def record_of(session: Session, partial: Mapping[tuple[int, int], str] | None = 
 
 def ended(record: RunRecord, error: BaseException | None, value: Any) -> RunRecord:
     """The record with the end of its run."""
-    words = None if error is None else f"{type(error).__name__}: {error}"
+    words = None if error is None else with_cell_names(f"{type(error).__name__}: {error}")
     return replace(record, error=words, returned=None if value is None else repr(value))
 
 

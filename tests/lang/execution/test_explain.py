@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -109,3 +110,7 @@ def test_an_explanation_has_a_page_and_a_view_with_its_graph_and_every_line() ->
     assert "<b>Ada</b>" in view.words
     assert len(view.all("svg")) == 1
     assert "<title>straight</title>" in found.to_html()
+    shown: list[str] = []
+    found._repr_pretty_(SimpleNamespace(text=shown.append), False)
+    found.graph._repr_pretty_(SimpleNamespace(text=shown.append), False)
+    assert shown == [str(found), "<RequestGraph 2 nodes, inputs []>"]
