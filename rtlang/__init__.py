@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rtlang.contract.params import SelectMethod as SelectMethod
     from rtlang.contract.params import Usage as Usage
     from rtlang.contract.target import Target as Target
+    from rtlang.lang.best_of import best_of as best_of
     from rtlang.lang.composing import format as format
     from rtlang.lang.composing import join as join
     from rtlang.lang.composing import length as length
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.stream import ValueEvent as ValueEvent
     from rtlang.lang.expr import Sampling as Sampling
     from rtlang.lang.expr import assistant as assistant
-    from rtlang.lang.expr import best_of as best_of
     from rtlang.lang.expr import gen as gen
     from rtlang.lang.expr import select as select
     from rtlang.lang.expr import system as system
@@ -121,7 +121,8 @@ _MODULES = {
     ),
     "rtlang.lang.control": "best call first repeat switch vote",
     "rtlang.lang.execution.explain": "Explanation explain",
-    "rtlang.lang.expr": "Sampling assistant best_of gen select system text tool user",
+    "rtlang.lang.best_of": "best_of",
+    "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
     "rtlang.lang.output_types.form_values": "Tag",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",

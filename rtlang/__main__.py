@@ -116,10 +116,15 @@ def run(
     url: Annotated[str | None, typer.Option(help="Run on the server at this ws:// URL.")] = None,
     api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
     only_values: Annotated[bool, typer.Option("--json", help="Print only the values, as JSON.")] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="OUT", help="Write a page about the run to this file: graph, timeline, texts."),
+    ] = None,
 ) -> None:
     """Run a program: stream its generated text, then print its values and token usage."""
     console = Console(highlight=False, markup=False, emoji=False)
     with _one_line_errors():
+        _check_folder(html)
         loaded = load_program(program)
         arguments = read_arguments(loaded, arg or [])
         if url is not None and settings:
@@ -136,6 +141,8 @@ def run(
             result, seconds = _stream(loaded, arguments, target, None if only_values else console)
         finally:
             target.close()
+        if html is not None:
+            _write(html, result.to_html(loaded.name))
         values, problems = values_of(result)
         if only_values:
             typer.echo(to_json(values))
@@ -225,8 +232,7 @@ def graph(
     with _one_line_errors():
         if html is not None and is_mermaid:
             raise CommandError("--html and --mermaid exclude each other")
-        if html is not None and not html.absolute().parent.is_dir():
-            raise CommandError(f"--html {html}: the parent folder does not exist")
+        _check_folder(html)
         loaded = load_program(program)
         values = read_arguments(loaded, arg or [], is_complete=False)
         values |= {name: rtlang.arg(name) for name in missing_arguments(loaded, values)}
@@ -236,11 +242,8 @@ def graph(
             _raise(error, loaded)
         if html is None:
             typer.echo(found.to_mermaid(), nl=False)
-            return
-        try:
-            html.write_text(found.to_html(loaded.name), encoding="utf-8")
-        except OSError as error:
-            raise CommandError(f"--html {html}: {error.strerror}") from None
+        else:
+            _write(html, found.to_html(loaded.name))
 
 
 @app.command()
@@ -538,6 +541,18 @@ def _stream(
     with program.bind(**arguments).stream(runtime=labels, on_error="result") as stream:
         labels.follow(lambda: stream.recorded_nodes)
         return run_and_show(stream, console, labels)
+
+
+def _check_folder(html: Path | None) -> None:
+    if html is not None and not html.absolute().parent.is_dir():
+        raise CommandError(f"--html {html}: the parent folder does not exist")
+
+
+def _write(html: Path, page: str) -> None:
+    try:
+        html.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"--html {html}: {error.strerror}") from None
 
 
 def _passes(names: str | None) -> bool | list[str]:

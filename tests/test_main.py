@@ -167,6 +167,21 @@ def test_what_was_made_before_a_failure_is_still_shown(folder: Path) -> None:
     assert '"start":' in output
 
 
+def test_run_writes_a_page_even_if_the_run_fails(folder: Path) -> None:
+    code, _, _ = invoke(
+        folder, "run", f"{folder}/programs.py:portrait", "-a", "name=Ada", "--html", f"{folder}/run.html"
+    )
+    assert code == 0
+    page = (folder / "run.html").read_text(encoding="utf-8")
+    assert "<title>portrait</title>" in page
+    assert "Timeline" in page
+    code, _, _ = invoke(folder, "run", f"{folder}/programs.py:too_long", "--html", f"{folder}/failed.html")
+    assert code == 1
+    assert "rt-error" in (folder / "failed.html").read_text(encoding="utf-8").partition("<body")[2]
+    code, _, errors = invoke(folder, "run", f"{folder}/programs.py:portrait", "--html", f"{folder}/none/x.html")
+    assert (code, errors.count("\n"), "parent folder" in errors) == (1, 1, True)
+
+
 def test_a_program_runs_on_a_server(folder: Path) -> None:
     texts = {"trait": "brave", "sheet": '{"age": 36}', "best": "first"}
     with FakeTarget(by_name(texts)) as target, running_server(target) as url:

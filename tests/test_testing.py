@@ -197,3 +197,17 @@ def test_a_budget_of_the_run_cuts_answers_and_ends_slow_ones() -> None:
         result = drafts.run(runtime=runtime, budget=rt.Budget(seconds=0.2), on_error="result")
     assert isinstance(result.error, rt.SpentError)
     assert result["draft"] == ["x" * 40] * 2
+
+
+def test_a_list_of_answers_is_used_in_the_order_of_forks() -> None:
+    @rt.program
+    def tips(s: rt.State) -> Any:
+        s += "Tips:"
+        forks = s.fork(4)
+        forks += rt.gen("tip", 5)
+        forks.join()
+        return s["tip"]
+
+    for passes in (False, "-merge"):
+        with ScriptedRuntime({"tip": list("abcd")}) as runtime:
+            assert tips.run(runtime=runtime, passes=passes).value == list("abcd")

@@ -142,7 +142,7 @@ class Savings:
                     f"those of {self.last_uses} last uses freed first"
                 )
             case "path":
-                return f"longest path about {self.path_tokens} tokens of {self.graph_tokens} in all"
+                return f"longest path about {self.path_tokens} tokens of {self.graph_tokens} in all, run before shorter ones"
             case "fuse":
                 return f"{self.fused_requests} requests can keep the sequence of the one before"
             case _:

@@ -7,6 +7,7 @@ same with any of them; they differ in what is computed for it, and when.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import partial
 
 from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.fold_text import fold_text, is_constant
@@ -105,8 +106,10 @@ def _merged(graph: RequestGraph, context: Context, savings: Savings) -> RequestG
     return merged.graph
 
 
-def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savings: Savings) -> RequestGraph:
-    """The graph with the marks of all passes that mark."""
+def _marked(
+    graph: RequestGraph, passes: Collection[str], context: Context, savings: Savings, after: int = 0
+) -> RequestGraph:
+    """The graph with the marks of all passes that mark. `after`: tokens of the longest path behind all of it."""
     awaited = context.awaited
     others = [node.node_id for node in graph.nodes if type(node) is not Text]
     is_one = len(others) == 1 and is_generation(graph.nodes[-1])
@@ -137,22 +140,27 @@ def _marked(graph: RequestGraph, passes: Collection[str], context: Context, savi
         elif is_generation(node):
             is_urgent = urgent is None or node_id in urgent
             savings.behind_nodes += not is_urgent
-            behind, total = (0, 0) if found is None else (found.behind[node_id], found.total)
+            behind = 0 if found is None else found.behind[node_id] + after
             lifetime = "unknown" if lives is None else lives.of[node_id]
-            marks = Marks(behind, total, lifetime, False, is_urgent, node_id in continued)
+            marks = Marks(behind, lifetime, False, is_urgent, node_id in continued)
             if type(node) is Generate:
                 node = Generate(node_id, node.parent, node.name, node.params, node.constraint, marks)
             else:
                 node = changed(node, marks=marks)
         elif isinstance(node, (Switch, Repeat)):
-            node = with_blocks(node, lambda block: _marked_block(block, passes))
+            change = partial(_marked_block, passes, 0 if found is None else found.behind[node_id] + after)
+            node = with_blocks(node, change)
         nodes.append(node)
     return RequestGraph(tuple(nodes), graph.inputs, graph.outputs)
 
 
-def _marked_block(block: Block, passes: Collection[str]) -> Block:
-    """The block with marks. Only its control node is continued from outside, which the engine knows when it runs the block."""
-    graph = _marked(RequestGraph(block.nodes), passes, Context(), Savings())
+def _marked_block(passes: Collection[str], after: int, block: Block) -> Block:
+    """The block with marks. Only its control node is continued from outside, which the engine knows when it runs the block.
+
+    Args:
+        after: estimated tokens of the longest path behind the control node.
+    """
+    graph = _marked(RequestGraph(block.nodes), passes, Context(), Savings(), after)
     return Block(graph.nodes, block.end, block.value)
 
 

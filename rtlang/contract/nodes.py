@@ -74,7 +74,6 @@ class Marks:
 
     Attributes:
         remaining_tokens: estimated tokens on the longest path behind the node.
-        graph_tokens: estimated tokens of the whole graph behind the node.
         lifetime: the nodes that may continue the node's sequence: only those that were submitted with it ("part"), or also nodes that are
             added to the graph later ("program"). Its pages are kept so long. "unknown": nothing is kept.
         is_constant: the text depends on no input and no generated value.
@@ -83,7 +82,6 @@ class Marks:
     """
 
     remaining_tokens: int = 0
-    graph_tokens: int = 0
     lifetime: Lifetime = "unknown"
     is_constant: bool = False
     is_urgent: bool = True

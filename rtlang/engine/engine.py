@@ -106,6 +106,8 @@ class Engine:
         choice: int = 0,
         priority: int = 0,
         program_time: float | None = None,
+        remaining_tokens: int = 0,
+        is_urgent: bool = True,
         score_from: int | None = None,
         score_only: bool = False,
         begins_with: str = "",
@@ -116,6 +118,7 @@ class Engine:
         Args:
             token_ids: the prompt.
             seed, choice: key of the sampling noise, together with the index of each output token.
+            program_time, remaining_tokens, is_urgent: the place among other requests; see `Request`.
             score_from: report log-probabilities of prompt tokens from this index on.
             score_only: score the prompt and generate nothing.
             begins_with: text with which the generated tokens begin, before the text that is asked for and constrained.
@@ -155,6 +158,8 @@ class Engine:
             choice=choice,
             priority=priority,
             program_time=now if program_time is None else program_time,
+            remaining_tokens=remaining_tokens,
+            is_urgent=is_urgent,
             arrival_time=now,
             score_from=score_from,
             score_only=score_only,

@@ -16,22 +16,32 @@ AGEING_S = 10.0
 REORDER_WINDOW = 64
 """Number of requests at the head of the queue that `longest_prefix` considers per step."""
 
-Key = tuple[float, float, int]
+Key = tuple[float, bool, int, float, int]
 
 
 def fcfs(request: Request) -> Key:
     """First come, first served, by arrival of the request."""
-    return (request.arrival_time, 0.0, request.request_id)
+    return (request.arrival_time, False, 0, 0.0, request.request_id)
 
 
 def program(request: Request) -> Key:
-    """First come, first served, by arrival of the program: later calls of an older program precede the first call of a newer one."""
-    return (request.program_time, request.arrival_time, request.request_id)
+    """First come, first served, by arrival of the program: later calls of an older program precede the first call of a newer one.
+
+    Within a program, calls that its code waits for precede those behind them, and calls with the longest path of others behind them
+    precede shorter ones. A program makes a bounded number of calls, so none of them starves.
+    """
+    return (
+        request.program_time,
+        not request.is_urgent,
+        -request.remaining_tokens,
+        request.arrival_time,
+        request.request_id,
+    )
 
 
 def priority(request: Request) -> Key:
-    """Lower priority numbers first; AGEING_S seconds of waiting outweigh one level, so no request starves."""
-    return (request.program_time + AGEING_S * request.priority, request.arrival_time, request.request_id)
+    """Lower priority numbers first; AGEING_S seconds of waiting outweigh one level, so no request starves. Else as `program`."""
+    return (request.program_time + AGEING_S * request.priority, *program(request)[1:])
 
 
 KEYS: dict[str, Callable[[Request], Key]] = {

@@ -51,6 +51,8 @@ class Request:
     Attributes:
         token_ids: prompt followed by output; grows by sampled tokens.
         program_time, arrival_time: arrival of its program and of itself, in seconds of the engine's clock.
+        remaining_tokens: estimated tokens on the longest path of its program behind it.
+        is_urgent: whether the code of its program waits for it.
         listener: receives every RequestOutput, including the last; called on the engine thread.
         score_from: index of the first prompt token to score; None for no scores.
         first_banned_ids: tokens that must not be the first output token; all end tokens are among them, unless there are none.
@@ -73,6 +75,8 @@ class Request:
     choice: int = 0
     priority: int = 0
     program_time: float = 0.0
+    remaining_tokens: int = 0
+    is_urgent: bool = True
     arrival_time: float = 0.0
     score_from: int | None = None
     score_only: bool = False

@@ -7,11 +7,12 @@ line.
 
 from __future__ import annotations
 
+import enum
 import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, TraceError
@@ -66,6 +67,13 @@ class Gen(Expr):
     params: SamplingParams | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     reasoning: bool | int = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Expr):
+    """What a function records on a state."""
+
+    record: Callable[[Any], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,8 @@ def as_expr(item: object, where: str) -> Expr:
         hint = "a coroutine; write await in front of it"
     elif callable(item):
         hint = f"the function {getattr(item, '__name__', item)!r}; call it"
+    elif isinstance(item, enum.Enum):
+        hint = f"{type(item).__name__}.{item.name}; write its .value"
     else:
         hint = f"a {type(item).__name__}; use str() on it"
     raise TraceError(
@@ -335,26 +345,6 @@ def gen(
         # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
         sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
     return Gen(_name(name, "gen"), kind, params, given, reasoning)
-
-
-def best_of(n: int, expr: Expr, by: Literal["logprob"] = "logprob") -> Expr:
-    """A generation with the best of `n` candidates, which share what is before it; the sequence goes on with the best.
-
-    Args:
-        expr: `rt.gen(...)` with a temperature above 0.
-        by: "logprob": the largest sum of log-probabilities. Candidates that cannot win any more are stopped.
-    Raises:
-        ParameterError: an argument is invalid.
-    """
-    if not isinstance(expr, Gen) or expr.reasoning:
-        raise ParameterError("expr", expr, "expected rt.gen(...) without reasoning=")
-    if by != "logprob":
-        raise ParameterError("by", by, 'expected "logprob"; for other measures use n=, and read the values')
-    with OptionsOf(expr.name):
-        options = {**expr.options, "best_of": normalized_option("best_of", n)}
-        if expr.params is not None or "temperature" in options:
-            sampling_params({"max_tokens": MAX_MAX_TOKENS, **options}, expr.params)
-    return replace(expr, options=options)
 
 
 def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any, *, has_reasoned: bool) -> OutputType:

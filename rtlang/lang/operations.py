@@ -105,7 +105,7 @@ def shown(value: Lazy) -> Term:
     return _present(value).term
 
 
-def parsed(reading: Reading, text: Operand) -> Lazy:
+def parsed(reading: Reading, text: Term) -> Lazy:
     """The value that a text spells."""
     term: Term = Operation(reading.function, (text, *map(Const, reading.args)))
     for step in reading.path:

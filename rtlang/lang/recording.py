@@ -52,6 +52,7 @@ from rtlang.contract.pure_functions import text_of_plain
 from rtlang.lang.error_places import OptionsOf, at_generation, rebuilt
 from rtlang.lang.meta import Meta
 from rtlang.lang.operations import Lazy, Operation, Term, parsed
+from rtlang.lang.output_types.kinds import Reading
 from rtlang.lang.output_types.tools import thoughts
 from rtlang.lang.output_types.types import OutputType
 from rtlang.lang.output_types.value_kinds import reading_of_type
@@ -366,11 +367,15 @@ class Recording(RecordedBlocks):
 
     def lazy_of(self, ref: Ref) -> Lazy | None:
         """A generation with a type other than text, as a lazy value; None if its type has no kind."""
-        kind = self._types.get(ref.node_id)
-        found = None
-        if kind is not None:
-            found = reading_of_type(kind.python_type) if kind.reading is None else kind.reading()
+        found = self.reading_of(ref)
         return None if found is None else parsed(found, ref)
+
+    def reading_of(self, ref: Ref) -> Reading | None:
+        """How a graph reads the text of a generation; None if its type has no kind."""
+        kind = self._types.get(ref.node_id)
+        if kind is None:
+            return None
+        return reading_of_type(kind.python_type) if kind.reading is None else kind.reading()
 
     def operand(self, term: Term, needs: tuple[int, ...], read: Callable[[], Any], what: str) -> Ref:
         """The node that computes a term; recorded once for equal terms.

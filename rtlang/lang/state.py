@@ -224,6 +224,8 @@ class State:
                     self._record(each)
             case exprs.Select():
                 self._record_select(expr)
+            case exprs.Recorded():
+                expr.record(self)
             case exprs.FreeText():
                 pieces = self._free_pieces(expr)
                 self._sequence.append((part for piece in pieces for part in piece), pieces)

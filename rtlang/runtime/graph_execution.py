@@ -253,10 +253,11 @@ class GraphExecution:
     def _next_ready(self) -> Waiting:
         """What to do next. With a budget generations come last, so that those that start together share what is left."""
         if self._purse is not None:
-            for index in range(len(self._actions.ready) - 1, -1, -1):
-                if not isinstance(self._actions.ready[index].node, Generate):
-                    return self._actions.ready.pop(index)
-        return self._actions.ready.pop()
+            for index, waiting in enumerate(self._actions.ready):
+                if not isinstance(waiting.node, Generate):
+                    del self._actions.ready[index]
+                    return waiting
+        return self._actions.ready.popleft()
 
     def _affordable(self, node: Generate) -> Generate:
         """The node with the tokens that the budget has for it."""

@@ -11,7 +11,7 @@ from tests.support.random_graphs import random_graph
 
 
 def test_a_copy_is_that_of_replace() -> None:
-    marks = Marks(graph_tokens=3)
+    marks = Marks(remaining_tokens=3)
     for seed in range(50):
         for node in random_graph(seed).nodes:
             assert changed(node) == node

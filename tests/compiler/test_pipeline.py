@@ -12,7 +12,7 @@ import rtlang as rt
 from rtlang.compiler.context import Context
 from rtlang.compiler.pipeline import PASSES, chosen_passes, compile_graph
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Generate, Ref, RequestGraph, Select, Text
+from rtlang.contract.graph import Block, Const, Generate, Ref, RequestGraph, Select, Switch, Text
 from rtlang.contract.params import SamplingParams
 from tests.support.fake_target import Call, FakeTarget
 from tests.support.program_oracle import programs, record
@@ -126,7 +126,6 @@ def test_without_passes_a_graph_keeps_its_nodes() -> None:
     graph, savings = compile_graph(RequestGraph(nodes, ("input",)), ())
     assert graph == RequestGraph(nodes, ("input",))
     assert savings.aliases == {}
-    assert all(node.marks.graph_tokens == 0 for node in graph.nodes)
 
 
 def test_a_graph_ahead_of_time_keeps_every_name() -> None:
@@ -140,3 +139,18 @@ def test_a_graph_ahead_of_time_keeps_every_name() -> None:
 
     names = [node.name for node in twice.graph().nodes if isinstance(node, Generate)]
     assert names == ["x", "y"]
+
+
+def test_paths_in_a_block_include_what_follows_the_control_node() -> None:
+    params = SamplingParams(max_tokens=10)
+    block = Block((Generate(2, 1, "a", params), Generate(3, 2, "b", params)), 3)
+    nodes = (
+        Text(0, None, ("x",)),
+        Switch(1, 0, Const(1), ((1, block),)),
+        Generate(4, 1, "c", SamplingParams(max_tokens=7)),
+    )
+    graph, _ = compile_graph(RequestGraph(nodes), ("path",))
+    control = graph.nodes[1]
+    assert isinstance(control, Switch)
+    (inner,) = (case for _, case in control.cases)
+    assert [node.marks.remaining_tokens for node in inner.nodes if isinstance(node, Generate)] == [17, 7]

@@ -52,3 +52,24 @@ def test_longest_prefix_keeps_the_oldest_in_front() -> None:
 def test_the_victim_is_who_would_be_served_last() -> None:
     requests = [request(1, program=3), request(2, program=9), request(3, program=5)]
     assert policy.victim(requests, policy.program).request_id == 2
+
+
+def test_within_a_program_what_is_waited_for_and_what_others_wait_for_goes_first() -> None:
+    def call(request_id: int, remaining_tokens: int, *, is_urgent: bool = True, program: float = 0.0) -> Request:
+        made = request(request_id, arrival=request_id, program=program)
+        made.remaining_tokens, made.is_urgent = remaining_tokens, is_urgent
+        return made
+
+    calls = [call(1, 0), call(2, 50), call(3, 90, is_urgent=False), call(4, 90), call(5, 50), call(6, 999, program=1.0)]
+    assert order("program", calls) == order("priority", calls) == [4, 2, 5, 1, 3, 6]
+    assert order("fcfs", calls) == [1, 2, 3, 4, 5, 6]
+    assert policy.victim(calls[:5], policy.program).request_id == 3
+
+
+def test_calls_of_newer_programs_do_not_overtake_however_long_their_paths() -> None:
+    oldest = request(0, program=0.0)
+    oldest.is_urgent = False
+    newer = [request(number, program=number) for number in range(1, 50)]
+    for each in newer:
+        each.remaining_tokens = 10_000
+    assert order("program", [*newer, oldest])[0] == 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rtlang.compiler.pipeline import compile_graph
 from rtlang.contract.errors import (
     AbortedError,
     ApplyError,
@@ -19,7 +20,7 @@ from rtlang.contract.errors import (
     RequestError,
 )
 from rtlang.contract.events import GraphFailed, GraphFinished, NodeFailed, TextDelta
-from rtlang.contract.graph import Apply, Arg, Const, Generate, Node, Ref, RoleEnd, RoleStart, Select, Text
+from rtlang.contract.graph import Apply, Arg, Const, Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Select, Text
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod
 from tests.support.fake_runner import logprob, naive_generate
 from tests.support.graph_world import TOKENIZER, World
@@ -334,3 +335,16 @@ def test_a_failed_computation_fails_what_needs_it() -> None:
     assert isinstance(failed[3], DependencyError)
     assert (failed[3].node_id, failed[3].cause_code) == (1, "apply")
     assert set(world.finished(0)) == {0}
+
+
+@pytest.mark.parametrize("passes", [("path",), ()], ids=["path", "plain"])
+def test_a_program_ends_earlier_if_its_longest_path_goes_first(passes: tuple[str, ...]) -> None:
+    text = Text(0, None, ("ab",))
+    chain = [gen(node_id, node_id - 1, max_tokens=8, ignore_eos=True) for node_id in (1, 2, 3)]
+    single = [gen(node_id, 0, max_tokens=8, ignore_eos=True) for node_id in (4, 5, 6)]
+    graph, _ = compile_graph(RequestGraph((text, *chain, *single)), passes)
+    world = World(max_rows=2)
+    world.submit(list(graph.nodes))
+    world.run()
+    num_steps = world.engine.num_steps
+    assert num_steps <= 26 if passes else num_steps >= 32

@@ -121,8 +121,7 @@ class GraphMaker:
     def _marks(self) -> Marks:
         if self._random.random() < 0.5:
             return Marks()
-        tokens = self._random.randrange(9), self._random.randrange(9)
-        return Marks(*tokens, self._random.choice(LIFETIMES), is_urgent=False)
+        return Marks(self._random.randrange(9), self._random.choice(LIFETIMES), is_urgent=False)
 
     def _decide(self) -> Node:
         of = self._operands(4, least=1)

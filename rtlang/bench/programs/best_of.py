@@ -28,6 +28,7 @@ from rtlang.bench.programs.report import Mark, Spread
 from rtlang.bench.workloads import TextMaker
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.lang import expr as rt
+from rtlang.lang.best_of import best_of
 from rtlang.model.loading.loader import model_directory, pick_dtype
 from rtlang.model.system_resources import num_cores
 from rtlang.runtime.runtime import Runtime
@@ -61,7 +62,7 @@ def one(s: Any, text: str, num_tokens: int) -> None:
 def many(s: Any, text: str, num_tokens: int) -> None:
     """The likeliest of several."""
     s += rt.text(text)
-    s += rt.best_of(
+    s += best_of(
         NUM_CANDIDATES,
         rt.gen("out", max_tokens=num_tokens, min_tokens=num_tokens, ignore_eos=True, temperature=1.0, seed=1),
     )

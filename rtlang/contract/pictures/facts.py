@@ -18,6 +18,8 @@ def seconds(value: float) -> str:
     if value >= 1:
         return f"{value:.3g} s"
     milliseconds = value * 1000
+    if milliseconds < 0.1 and value > 0:
+        return f"{value * 1e6:.0f} µs"
     return f"{milliseconds:.0f} ms" if milliseconds >= 99.5 else f"{milliseconds:.3g} ms"
 
 
@@ -34,7 +36,11 @@ def labels_of_run(nodes: tuple[Node, ...], record: RunRecord) -> Callable[[Node]
         notes = [] if len(runs) == 1 else [f"{len(runs)} times"]
         if last.error is not None:
             return Label(planned.kind, planned.title, last.error, tuple(notes))
+        if last.finish and set(last.finish) == {"cancelled"}:
+            return Label(planned.kind, planned.title, "", (*notes, "cancelled"))
         text = " | ".join(last.texts) if last.texts else last.value or ""
+        if isinstance(node, (Switch, Repeat)):
+            text = planned.text if text == "None" else f"{planned.text} → {text}"
         if last.timing.total_s:
             notes.append(seconds(sum(each.timing.total_s for each in runs)))
         if last.usage.prompt_tokens:

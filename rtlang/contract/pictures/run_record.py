@@ -106,6 +106,12 @@ class RunRecord:
     error: str | None = None
     returned: str | None = None
 
+    def titles(self) -> dict[int, str]:
+        """The names of nodes by the ids under which they ran; of a value without a name, that of its function."""
+        names = names_of(self.graph)
+        ran = {run_id: names[node_id] for node_id, ids in self.copies.items() if node_id in names for run_id in ids}
+        return {**names, **ran, **self.names}
+
     def text_of(self, node_id: int, choice: int = 0) -> str | None:
         """The text or value of a node, as far as it is known; None if nothing is."""
         record = self.nodes.get(node_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
+from rtlang.contract.nodes import Decide, Repeat, Switch, blocks_of
 from rtlang.contract.pictures.facts import seconds, usage_words
 from rtlang.contract.pictures.labels import fitted, printable
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
@@ -15,6 +16,7 @@ PHASES = {
     "reading the prompt": "#f59e0b",
     "generating": "#3b82f6",
     "outside of the model": "#14b8a6",
+    "branches, loops and decisions": "#eab308",
 }
 MAX_ROWS = 200
 _NAMES, _WIDTH, _ROW, _BAR = 150.0, 780.0, 22.0, 14.0
@@ -38,7 +40,7 @@ def timeline_svg(record: RunRecord) -> str:
         f'<svg class="rt-timeline" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" role="img" aria-label="timeline" font-family="{FONT}" font-size="12" fill="currentColor">'
     ]
-    scale = _WIDTH / end
+    scale, titles, spanning = _WIDTH / end, record.titles(), _spanning(record)
     for tick in _ticks(end):
         x = _NAMES + tick * scale
         lines.append(
@@ -47,7 +49,8 @@ def timeline_svg(record: RunRecord) -> str:
         words = "0" if tick == 0 else _tick_words(tick)
         lines.append(f'<text x="{x:.1f}" y="{body + 20:.0f}" text-anchor="middle" fill-opacity="0.65">{words}</text>')
     for number, (start, node_id, ended) in enumerate(shown):
-        lines.append(_bar(start, node_id, ended, record, number * _ROW, scale))
+        name = titles.get(node_id, f"#{node_id}")
+        lines.append(_bar(start, node_id, ended, name, node_id in spanning, number * _ROW, scale))
     if len(rows) > MAX_ROWS:
         lines.append(
             f'<text x="0" y="{height - 4:.0f}" fill-opacity="0.65">{len(rows) - MAX_ROWS} more nodes are not shown</text>'
@@ -57,14 +60,34 @@ def timeline_svg(record: RunRecord) -> str:
 
 def phases_of(record: RunRecord) -> list[str]:
     """The phases that the timeline of a run shows, for its legend."""
-    ended = [each for each in record.nodes.values() if each.ended_s is not None and each.timing.total_s]
-    found = list(PHASES)[:3] if any(each.texts for each in ended) else []
-    return [*found, "outside of the model"] if any(not each.texts for each in ended) else found
+    spanning = _spanning(record)
+    found = {
+        "generating" if each.texts else "spanning" if node_id in spanning else "outside"
+        for node_id, each in record.nodes.items()
+        if each.ended_s is not None and each.timing.total_s
+    }
+    reading, outside, others = list(PHASES)[:3], list(PHASES)[3], list(PHASES)[4]
+    return [
+        *(reading if "generating" in found else []),
+        *([outside] if "outside" in found else []),
+        *([others] if "spanning" in found else []),
+    ]
 
 
-def _bar(start: float, node_id: int, ended: NodeRecord, record: RunRecord, y: float, scale: float) -> str:
+def _spanning(record: RunRecord) -> set[int]:
+    """Ids under which branches, loops and decisions ran, whose time is that of other nodes."""
+    found: set[int] = set()
+    todo = list(record.graph)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (Switch, Repeat, Decide)):
+            found.update((node.node_id, *record.copies.get(node.node_id, ())))
+        todo.extend(inner for block in blocks_of(node) for inner in block.nodes)
+    return found
+
+
+def _bar(start: float, node_id: int, ended: NodeRecord, name: str, is_spanning: bool, y: float, scale: float) -> str:
     assert ended.ended_s is not None
-    name = record.names.get(node_id, f"#{node_id}")
     timing = ended.timing
     words = ended.error if ended.error is not None else f"{usage_words(ended)}"
     parts = [
@@ -79,12 +102,13 @@ def _bar(start: float, node_id: int, ended: NodeRecord, record: RunRecord, y: fl
             ("generating", first_token, ended.ended_s),
         ]
     else:
-        pieces = [("outside of the model", start, ended.ended_s)]
+        pieces = [(list(PHASES)[4 if is_spanning else 3], start, ended.ended_s)]
+    opacity = ' fill-opacity="0.35"' if is_spanning else ""
     for phase, left, right in pieces:
         if ended.error is None and right > left:
             parts.append(
                 f'<rect x="{_NAMES + left * scale:.1f}" y="{y + 3:.1f}" width="{max(1.0, (right - left) * scale):.1f}" height="{_BAR:g}" '
-                f'rx="2" fill="{PHASES[phase]}"/>'
+                f'rx="2" fill="{PHASES[phase]}"{opacity}/>'
             )
     x = _NAMES + ended.ended_s * scale
     if ended.error is not None:

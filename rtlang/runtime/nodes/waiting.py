@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -22,11 +23,11 @@ class WaitingActions:
     """The actions of one graph.
 
     Attributes:
-        ready: those that wait for nothing any more.
+        ready: those that wait for nothing any more, in the order of nodes where they waited for the same one.
     """
 
     def __init__(self) -> None:
-        self.ready: list[Waiting] = []
+        self.ready: deque[Waiting] = deque()
         self._by_slot: dict[Slot, list[Waiting]] = {}
 
     def add(self, missing: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtlang.contract.events import Timing
-from rtlang.contract.graph import Generate, Node, Select, Text
+from rtlang.contract.graph import Block, Const, Generate, Node, Repeat, Select, Text
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.facts import facts_of, labels_of_run, seconds
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
@@ -30,6 +30,7 @@ RECORD = RunRecord(
     [
         (0.0, "0 ms"),
         (0.0001234, "0.123 ms"),
+        (0.0000258, "26 µs"),
         (0.0419, "41.9 ms"),
         (0.3222, "322 ms"),
         (1.2345, "1.23 s"),
@@ -72,3 +73,12 @@ def test_a_failed_box_shows_its_error() -> None:
     record = RunRecord(NODES, NODES, {1: NodeRecord(error="RequestError: no room")})
     assert labels_of_run(NODES, record)(NODES[1]).text == "RequestError: no room"
     assert "no room" in facts_of(NODES, record)(1)
+
+
+def test_what_a_decision_did_without_is_cancelled_and_a_loop_keeps_its_condition() -> None:
+    nodes: tuple[Node, ...] = (*NODES, Repeat(3, 2, Block(()), Const(True), 2, 1))
+    record = RunRecord(nodes, nodes, {1: NodeRecord(("",), ("cancelled",)), 3: NodeRecord(value="None")})
+    label = labels_of_run(nodes, record)
+    assert (label(nodes[1]).text, label(nodes[1]).notes) == ("", ("cancelled",))
+    assert label(nodes[3]).text == "until True"
+    assert labels_of_run(nodes, RunRecord(nodes, nodes, {3: NodeRecord(value="7")}))(nodes[3]).text == "until True → 7"

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from rtlang.contract.events import Timing
 from rtlang.contract.graph import Generate, Node, RequestGraph, Text, all_nodes
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.page import (
@@ -95,7 +96,10 @@ def test_a_large_graph_is_cut_says_so_and_is_quick() -> None:
     record = RunRecord(
         tuple(nodes),
         tuple(nodes),
-        {node.node_id: NodeRecord(("text",), ("stop",), num_tokens=(1,), logprobs=(None,)) for node in nodes[1:]},
+        {
+            node.node_id: NodeRecord(("text",), ("stop",), None, Usage(9, 4, 2), Timing(0, 1, 2), 2.0, (1,), (None,))
+            for node in nodes[1:]
+        },
     )
     run = run_page(record, "large")
     assert time.process_time() - started < 10

@@ -5,7 +5,8 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from rtlang.contract.events import Timing
-from rtlang.contract.params import Usage
+from rtlang.contract.graph import Block, Const, Decide, Generate, Ref, Repeat, Text
+from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 from rtlang.contract.pictures.timeline import MAX_ROWS, PHASES, phases_of, timeline_svg
 
@@ -76,3 +77,20 @@ def test_ticks_are_round_and_labels_stay_inside() -> None:
         assert 4 <= len(ticks) <= 12
         width = float((root.get("viewBox") or "").split()[2])
         assert all(float(each.get("x") or 0) + 25 <= width for each in ticks)
+
+
+def test_branches_loops_and_decisions_are_shown_as_spans_of_others_under_their_names() -> None:
+    body = Block((Generate(2, 1, "x", SamplingParams()),), 2)
+    graph = (Text(0, None, ("a",)), Repeat(1, 0, body, Const(False), 2, 1), Decide(5, "vote", (Ref(1),)))
+    spans = NodeRecord(value="v", timing=Timing(0, 0, 1.0), ended_s=1.0)
+    record = RunRecord(
+        graph,
+        nodes={1: spans, 2: ended(0.5, Timing(0, 0.1, 0.5)), 3: ended(1.0, Timing(0, 0.1, 0.5)), 5: spans},
+        copies={2: (2, 3)},
+    )
+    svg = timeline_svg(record)
+    found = bars(svg)
+    assert {found["1"][0][0], found["5"][0][0]} == {PHASES["branches, loops and decisions"]}
+    assert phases_of(record) == [*list(PHASES)[:3], "branches, loops and decisions"]
+    words = [each.text for each in ElementTree.fromstring(svg).iter(f"{SPACE}text") if each.get("text-anchor") == "end"]
+    assert sorted(word or "" for word in words) == ["repeat", "vote", "x", "x"]

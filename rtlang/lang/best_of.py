@@ -1,0 +1,94 @@
+"""The best of several candidates of a generation, by log-probability or by a score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.graph import Block, Const, Ref, Switch
+from rtlang.contract.params import MAX_MAX_TOKENS, MAX_SEED, normalized_option, sampling_params
+from rtlang.lang.control import best, call
+from rtlang.lang.error_places import OptionsOf
+from rtlang.lang.expr import Expr, Gen, Recorded
+from rtlang.lang.operations import Lazy, Operation, parsed
+from rtlang.lang.output_types.kinds import STR
+from rtlang.lang.state import State
+from rtlang.lang.values import Value, user_location
+from rtlang.lang.variables import Entry, generated
+
+
+def best_of(n: int, expr: Expr, by: Literal["logprob"] | Callable[[Any], Any] = "logprob") -> Expr:
+    """A generation with the best of `n` candidates, which share what is before it; the sequence goes on with the best.
+
+    Args:
+        expr: `rt.gen(...)` with a temperature above 0.
+        by: "logprob": the largest sum of log-probabilities. Candidates that cannot win any more are stopped. A program or a function of the
+            value: the largest number that it returns; a function runs as with `rt.call`.
+    Raises:
+        ParameterError: an argument is invalid.
+    """
+    if not isinstance(expr, Gen) or expr.reasoning:
+        raise ParameterError("expr", expr, "expected rt.gen(...) without reasoning=")
+    if by != "logprob" and (not callable(by) or isinstance(by, Value)):
+        raise ParameterError("by", by, 'expected "logprob", or a function or program that gives a number for a value')
+    with OptionsOf(expr.name):
+        options = {**expr.options, "best_of": normalized_option("best_of", n)}
+        if expr.params is not None or "temperature" in options:
+            sampling_params({"max_tokens": MAX_MAX_TOKENS, **options}, expr.params)
+    chosen = replace(expr, options=options)
+    if not callable(by) or options["best_of"] == 1:
+        return chosen
+    return Recorded(lambda state: _record(state, chosen, by))
+
+
+def _record(state: State, gen: Gen, by: Callable[[Any], Any]) -> None:
+    """Record the candidates as generations side by side, their scores, the decision, and a switch that goes on with the winner."""
+    key = state._new_key(gen.name)
+    recording, sequence = state._recording, state._sequence
+    if recording.is_in_block:
+        raise TraceError(
+            "rt.best_of(by=...) with a function or program cannot stand in a branch or loop of the graph; use n= and rt.best",
+            user_location(),
+        )
+    params = recording.effective(gen.name, gen.params, gen.options)
+    what = "the best candidate" if gen.name is None else repr(gen.name)
+    node_ids, candidates = list[int](), list[Any]()
+    for number in range(params.best_of):
+        seed = None if params.seed is None else (params.seed + number) % (MAX_SEED + 1)
+        node_id = recording.add_generate(sequence.head, None, replace(params, best_of=1, seed=seed), gen.kind)
+        node_ids.append(node_id)
+        named = f"candidate {number + 1} of {what}"
+        candidates.append(generated(recording, node_id, 0, named, gen.kind.constraint, is_text=gen.kind.is_text))
+    is_program = hasattr(type(by), "_rt_call")
+    scores = [by(each.value) if is_program else call(by, each.value) for each in candidates]
+    decision = best([each.text for each in candidates], by=scores)
+    assert isinstance(decision, Value)
+    (decide_id,) = decision._rt_needs
+    index = recording._apply("item", (Ref(decide_id), Const(0)))
+    with recording.control(sequence.head, user_location()) as control:
+        blocks = []
+        for number, node_id in enumerate(node_ids):
+            with recording.in_block() as nodes:
+                end = recording.add_text(node_id, ("",))
+            blocks.append((number, Block(tuple(nodes), end)))
+        control.node = Switch(control.node_id, sequence.head, index, tuple(blocks))
+    sequence.head = control.node_id
+
+    def winner() -> int:
+        index: int = recording.plain_value(decide_id)[0]
+        return node_ids[index]
+
+    text_term = Operation("item", (Ref(decide_id), Const(1)))
+    needs = (decide_id, *node_ids)
+    text = Value(
+        recording, needs, None, lambda: recording.text_of(winner(), 0), what, is_text=True, lazy=Lazy(STR, text_term)
+    )
+    value = text
+    if not gen.kind.is_text:
+        reading = recording.reading_of(Ref(node_ids[0]))
+        lazy = None if reading is None else parsed(reading, text_term)
+        value = Value(recording, needs, None, lambda: recording.value_of(winner(), 0), what, lazy=lazy)
+    meta = Value(recording, needs, None, lambda: recording.meta_of(winner(), 0), f"the meta of {what}")
+    state._add_generation(key, Entry(value, text, meta))
