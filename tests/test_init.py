@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,15 @@ def test_type_checkers_see_the_same_names() -> None:
     assert set(declared) == set(rtlang.__all__) - {"__version__"}
     for name, (module, original) in declared.items():
         assert rtlang._HOMES[name] == (module, original)
+
+
+def test_other_vocabularies_are_loaded_when_they_are_used() -> None:
+    program = (
+        "import sys, rtlang as rt; assert not any(name.startswith('rtlang.compat') for name in sys.modules);"
+        "print(rt.compat.sglang.gen('x').name)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "x\n", done.stderr
 
 
 def test_names_are_listed_and_others_refused() -> None:

@@ -7,6 +7,7 @@ line.
 
 from __future__ import annotations
 
+import enum
 import inspect
 import json
 import re
@@ -145,6 +146,8 @@ def as_expr(item: object, where: str) -> Expr:
         hint = "a coroutine; write await in front of it"
     elif callable(item):
         hint = f"the function {getattr(item, '__name__', item)!r}; call it"
+    elif isinstance(item, enum.Enum):
+        hint = f"{type(item).__name__}.{item.name}; write its .value"
     else:
         hint = f"a {type(item).__name__}; use str() on it"
     raise TraceError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from typing import Any
 
@@ -54,6 +55,10 @@ class Foreign:
     pass
 
 
+class Shade(enum.Enum):
+    DARK = "dark"
+
+
 @pytest.mark.parametrize(
     ("piece", "word"),
     [
@@ -64,6 +69,7 @@ class Foreign:
         (b"a", "a bytes"),
         (print, "function 'print'"),
         ({"a": 1}, "a dict"),
+        (Shade.DARK, "Shade.DARK; write its .value"),
     ],
 )
 @pytest.mark.parametrize("function", [rt.text, rt.system, rt.user, rt.assistant, rt.tool])

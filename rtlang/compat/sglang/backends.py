@@ -30,6 +30,15 @@ class Backend:
         return self
 
     @property
+    def chat_template(self) -> None:
+        """None: it is that of the model's tokenizer. Setting another raises ConfigError."""
+        return None
+
+    @chat_template.setter
+    def chat_template(self, template: object) -> None:
+        check_template(template)
+
+    @property
     def _tokenizer(self) -> Any:
         """The tokenizer of a local model; None on a server."""
         return getattr(self.target, "tokenizer", None)

@@ -152,9 +152,14 @@ _BY_ENGINE = {
 }
 
 
-def engine_method(method: ChoicesSamplingMethod) -> SelectMethod | None:
-    """The engine's name of a method that it applies itself; None for another class."""
-    return _BY_ENGINE.get(type(method))
+def engine_method(method: ChoicesSamplingMethod, choices: Sequence[str] = ()) -> SelectMethod | None:
+    """The engine's name of a method that it applies itself, in the same way to these choices; None for another class."""
+    found = _BY_ENGINE.get(type(method))
+    if found is SelectMethod.GREEDY_TOKEN_SELECTION:
+        for one in choices:  # a choice that ends within another is compared differently
+            if any(other != one and other.startswith(one) for other in choices):
+                return None
+    return found
 
 
 def checked_method(method: object) -> ChoicesSamplingMethod:

@@ -29,7 +29,7 @@ class SglFunction:
     """A program: a function whose first parameter is the state `s`.
 
     Keywords of a run that are sampling options (`max_new_tokens`, `temperature`, `stop`, ...) hold for generations that do not have their
-    own; all others are arguments of the function.
+    own; all others, and those that the function has itself, are arguments of the function.
     """
 
     def __init__(
@@ -213,8 +213,9 @@ class SglFunction:
 
     def _divided(self, kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The options of a run, defaults included, and its arguments."""
-        options = {name: value for name, value in kwargs.items() if name in OPTION_NAMES}
-        arguments = {name: value for name, value in kwargs.items() if name not in OPTION_NAMES}
+        names = OPTION_NAMES.difference(self.arg_names)
+        options = {name: value for name, value in kwargs.items() if name in names}
+        arguments = {name: value for name, value in kwargs.items() if name not in names}
         return run_options(options), {**arguments, **self.bind_arguments}
 
     def _arguments(self, number: int, item: object) -> dict[str, Any]:

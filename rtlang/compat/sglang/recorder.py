@@ -182,7 +182,7 @@ class Recorder:
             self.define(name, Known("", info))
 
     def _select(self, select: Select) -> None:
-        name, engine_name = self._graph_name(select.name, "select"), engine_method(select.method)
+        name, engine_name = self._graph_name(select.name, "select"), engine_method(select.method, select.choices)
         choices, method, token_text = select.choices, select.method, self.execution.token_text
 
         def describe(meta: Meta) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """JSON schemas of pydantic types that are as strict as the validators of pydantic.
 
-The schemas of pydantic are looser than its validators for some types: any string is a Decimal, any URI a URL, and a datetime without
-offset has a format that requires one. Text that matches such a schema may fail to validate.
+The schemas of pydantic are looser than its validators for some types: any string is a Decimal, any URI a URL, a duration has any number
+of digits, and a datetime without offset has a format that requires one. Text that matches such a schema may fail to validate. Fractions
+of a second have at most the six digits that a value keeps.
 
 Objects are closed: pydantic ignores undeclared keys by default, so that writing them only costs tokens. With `extra="allow"` they are open.
 """
@@ -29,7 +30,12 @@ _PLACE = rf"{_USER}({_NAME}|{_BYTE}(\.{_BYTE}){{3}}){_PORT}([/?#][!-~]*)?"
 _FILE = f"file://({_NAME})?/[!-~]*"
 _SPECIAL = "https?|wss?|ftp"  # schemes that require a host
 ANY_URL = f"^(({_SPECIAL})://{_PLACE}|{_FILE}|(?!({_SPECIAL}|file):)[a-z][a-z0-9+.-]*:(//{_PLACE}|[A-Za-z0-9+][!-~]*))$"
-NAIVE_DATETIME = rf"^{DATE}T{TIME}(\.[0-9]{{1,6}})?$"
+_MICROS = r"(\.[0-9]{1,6})?"
+_OFFSET = "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+_OFFSETS = {"naive": "", "aware": _OFFSET, None: f"{_OFFSET}?"}  # by the constraint of the type
+_SECONDS = f"[0-9]{{1,6}}{_MICROS}S"
+_CLOCK = f"T({_SECONDS}|[0-9]{{1,5}}M({_SECONDS})?|[0-9]{{1,4}}H([0-9]{{1,5}}M)?({_SECONDS})?)"
+DURATION = f"^P([0-9]{{1,6}}D({_CLOCK})?|{_CLOCK})$"
 DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"
 
 _MAX_PLACES = 4
@@ -65,9 +71,16 @@ def generator() -> type[GenerateJsonSchema]:
             return super().multi_host_url_schema(schema) | {"pattern": _url_pattern(schema.get("allowed_schemes"))}
 
         def datetime_schema(self, schema: Any) -> dict[str, Any]:
-            if schema.get("tz_constraint") == "naive":
-                return {"type": "string", "pattern": NAIVE_DATETIME}
-            return super().datetime_schema(schema)
+            offset = _OFFSETS.get(schema.get("tz_constraint"), _OFFSET)
+            return {"type": "string", "pattern": f"^{DATE}T{TIME}{_MICROS}{offset}$"}
+
+        def time_schema(self, schema: Any) -> dict[str, Any]:
+            offset = _OFFSETS.get(schema.get("tz_constraint"), _OFFSET)
+            return {"type": "string", "pattern": f"^{TIME}{_MICROS}{offset}$"}
+
+        def timedelta_schema(self, schema: Any) -> dict[str, Any]:
+            found = super().timedelta_schema(schema)
+            return found if found.get("type") != "string" else {"type": "string", "pattern": DURATION}
 
     return Generator
 

@@ -107,6 +107,12 @@ def test_options_of_a_connection_without_a_counterpart_are_refused(options: Any)
         sgl.RuntimeEndpoint("http://127.0.0.1:1", **options)
 
 
+def test_the_chat_template_of_a_backend_cannot_be_set(backend: sgl.Runtime) -> None:
+    assert backend.endpoint.chat_template is None
+    with pytest.raises(rt.ConfigError, match="the chat template is that of the model"):
+        backend.endpoint.chat_template = "llama-2-chat"  # type: ignore[assignment]
+
+
 def test_a_missing_server_is_an_error() -> None:
     with pytest.raises(rt.ConnectionLostError):
         sgl.RuntimeEndpoint("http://127.0.0.1:9")

@@ -73,6 +73,9 @@ def test_the_engine_knows_the_three_methods_and_no_subclass() -> None:
     assert engine_method(sgl.greedy_token_selection) is SelectMethod.GREEDY_TOKEN_SELECTION
     assert engine_method(sgl.unconditional_likelihood_normalized) is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED
     assert engine_method(Own()) is None
+    assert engine_method(sgl.greedy_token_selection, ["a", "b"]) is SelectMethod.GREEDY_TOKEN_SELECTION
+    assert engine_method(sgl.greedy_token_selection, ["a", "b", "ab"]) is None  # the engine compares these otherwise
+    assert engine_method(sgl.token_length_normalized, ["a", "ab"]) is SelectMethod.TOKEN_LENGTH_NORMALIZED
     assert sgl.unconditional_likelihood_normalized.requires_unconditional_logprobs
     assert not sgl.token_length_normalized.requires_unconditional_logprobs
 
@@ -89,7 +92,7 @@ def test_only_instances_are_methods() -> None:
     ids=lambda method: type(method).__name__,
 )
 def test_the_numbers_of_a_choice_are_in_its_meta_information(method: Any, backend: sgl.Runtime) -> None:
-    choices = ["red", "a dark green", "blue"]
+    choices = ["red", "a dark green", "blue", "blue or red"]
 
     @sgl.function
     def color(s: sgl.ProgramState) -> None:

@@ -69,6 +69,16 @@ def test_arguments_are_given_by_position_or_name_and_options_of_a_run_are_told_a
     assert params.stop == ("\n",)  # an option of the generation replaces that of the run
 
 
+def test_a_parameter_of_the_function_goes_before_an_option_of_that_name() -> None:
+    @sgl.function
+    def body(s: sgl.ProgramState, n: int, temperature: float) -> None:
+        s += f"{n} at {temperature}:" + sgl.gen("x")
+
+    runtime = ScriptedRuntime({"x": "y"}, checks=False)
+    assert body.run(n=3, temperature=20.5, backend=runtime).text() == "3 at 20.5:y"
+    assert runtime.requests[0].node.params.temperature == 1.0
+
+
 @pytest.mark.parametrize("call", [lambda: qa.run(), lambda: qa.run("a", wrong=1), lambda: qa.run("a", "b", "c")])
 def test_wrong_arguments_are_refused(call: Any) -> None:
     with pytest.raises(TypeError, match=r"qa\(\): "):

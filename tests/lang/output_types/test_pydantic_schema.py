@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from decimal import Decimal
 from typing import Annotated, Any
@@ -34,7 +35,8 @@ def schema_of(kind: Any) -> dict[str, Any]:
     return TypeAdapter(kind).json_schema(schema_generator=generator())
 
 
-READ = [AnyUrl, FileUrl, HttpUrl, MongoDsn, PostgresDsn, RedisDsn, NaiveDatetime]
+TIMES = [datetime.datetime, AwareDatetime, NaiveDatetime, datetime.time, datetime.timedelta]
+READ = [AnyUrl, FileUrl, HttpUrl, MongoDsn, PostgresDsn, RedisDsn, *TIMES]
 
 
 @pytest.mark.parametrize("kind", READ, ids=str)
@@ -64,6 +66,14 @@ def test_every_text_of_a_pattern_is_read(kind: Any, data: st.DataObject) -> None
         (NaiveDatetime, "2024-05-17T09:30:00"),
         (NaiveDatetime, "2024-05-31T09:30:00.250"),
         (NaiveDatetime, "2024-02-29T23:59:59"),
+        (datetime.datetime, "2024-05-17T09:30:00"),
+        (datetime.datetime, "2024-05-17T09:30:00.250000+02:00"),
+        (AwareDatetime, "2024-05-17T09:30:00Z"),
+        (datetime.time, "09:30:00"),
+        (datetime.time, "09:30:00.5-03:30"),
+        (datetime.timedelta, "P3DT12H30M5S"),
+        (datetime.timedelta, "PT90M"),
+        (datetime.timedelta, "PT0.5S"),
     ],
 )
 def test_what_people_write_meets_the_schema(kind: Any, text: str) -> None:
@@ -101,8 +111,21 @@ def test_no_url_without_a_host_where_one_is_needed() -> None:
         assert not validator.is_valid(text), text
 
 
+def test_times_have_no_more_digits_than_a_value_keeps() -> None:
+    for kind, text in (
+        (datetime.datetime, "2024-05-17T09:30:00.1234567Z"),
+        (AwareDatetime, "2024-05-17T09:30:00"),
+        (NaiveDatetime, "2024-05-17T09:30:00Z"),
+        (datetime.time, "09:30:00.1234567"),
+        (datetime.timedelta, "P12345678D"),
+        (datetime.timedelta, "P"),
+        (datetime.timedelta, "P1DT"),
+    ):
+        assert not jsonschema.Draft202012Validator(schema_of(kind)).is_valid(text), text
+
+
 def test_types_that_say_all_keep_their_schema() -> None:
-    for kind in (int, str, AwareDatetime, list[float]):
+    for kind in (int, str, datetime.date, list[float]):
         assert schema_of(kind) == TypeAdapter(kind).json_schema()
 
 
