@@ -7,7 +7,7 @@ information. A log-probability of a token is a tuple (log-probability, token id,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -162,17 +162,33 @@ def engine_method(method: ChoicesSamplingMethod, choices: Sequence[str] = ()) ->
     return found
 
 
+class _Plain(ChoicesSamplingMethod):
+    """A function as a method."""
+
+    def __init__(self, function: Callable[..., ChoicesDecision]) -> None:
+        self._function = function
+
+    @property
+    def requires_unconditional_logprobs(self) -> bool:
+        return bool(getattr(self._function, "requires_unconditional_logprobs", False))
+
+    def __call__(self, **facts: Any) -> ChoicesDecision:
+        return self._function(**facts)
+
+
 def checked_method(method: object) -> ChoicesSamplingMethod:
-    """The method, if it is one.
+    """The method, if it is one; a function that takes the same keywords becomes one.
 
     Raises:
-        ParameterError: it is not a `ChoicesSamplingMethod`.
+        ParameterError: it is neither.
     """
+    if callable(method) and not isinstance(method, (type, ChoicesSamplingMethod)):
+        return _Plain(method)
     if not isinstance(method, ChoicesSamplingMethod):
         raise ParameterError(
             "choices_method",
             method,
             "expected token_length_normalized, greedy_token_selection, "
-            "unconditional_likelihood_normalized, or an instance of a subclass of ChoicesSamplingMethod",
+            "unconditional_likelihood_normalized, an instance of a subclass of ChoicesSamplingMethod, or a function",
         )
     return method

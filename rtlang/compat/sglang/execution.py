@@ -1,12 +1,15 @@
 """The run behind a state: submits what is recorded, waits, and collects streamed text.
 
-There is no thread that executes statements. What is appended is recorded, and submitted as one graph when a value is read or the body
-ends. A streamed run submits every generation at once, so that text appears while the body goes on.
+There is no thread that executes statements. What is appended is recorded, and submitted as one graph when a value is read, when the body
+ends, or when the body does something else for 10 ms, so that generations run beside it. A streamed run submits every generation at once.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -18,6 +21,44 @@ from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
 from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, Session
 from rtlang.lang.recording import Recording
 from rtlang.lang.values import Value, needs_of
+
+logger = logging.getLogger(__name__)
+
+EARLY_S = 0.01
+"""A body that has not submitted a generation for so long does something else, such as calling a tool."""
+
+
+class EarlySubmission:
+    """A thread that submits what bodies have recorded but not submitted for `EARLY_S`. It starts when it is first needed."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._due: deque[tuple[float, Execution]] = deque()
+        self._thread: threading.Thread | None = None
+
+    def add(self, execution: Execution) -> None:
+        """Submit what is recorded in `EARLY_S` from now, if it is not submitted by then."""
+        with self._condition:
+            self._due.append((time.monotonic() + EARLY_S, execution))
+            if self._thread is None or not self._thread.is_alive():  # threads do not survive a fork of the process
+                self._thread = threading.Thread(target=self._work, name="rtlang-sglang-early", daemon=True)
+                self._thread.start()
+            self._condition.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: bool(self._due))
+                due, execution = self._due.popleft()
+            time.sleep(max(0.0, due - time.monotonic()))
+            try:
+                execution.submit_early()
+            except Exception:
+                logger.exception("a program was not submitted early")
+            del execution  # which keeps its run and runtime alive
+
+
+_early = EarlySubmission()
 
 
 class Texts(Protocol):
@@ -94,6 +135,7 @@ class Execution:
         self.ret_value: Any = None
         self.error: BaseException | None = None
         self._texts = texts
+        self._is_early = False  # whether what is recorded will be submitted soon
 
     @property
     def is_streamed(self) -> bool:
@@ -120,13 +162,22 @@ class Execution:
         return self._texts.mark_text(roles, role, is_begin)
 
     def appended(self, node_ids: Sequence[int]) -> None:
-        """Take note that something was appended: a streamed run submits it, and readers look at it."""
-        if self.arrivals is None:
-            return
+        """Take note that something was appended, with these generations: a streamed run submits it, and readers look at it."""
         driver = self.recording.driver
-        if node_ids and isinstance(driver, Session):
-            driver.submit(node_ids)
-        self.arrivals.notify()
+        if self.arrivals is not None:
+            if node_ids and isinstance(driver, Session):
+                driver.submit(node_ids)
+            self.arrivals.notify()
+        elif node_ids and not self._is_early and isinstance(driver, Session):
+            self._is_early = True
+            _early.add(self)
+
+    def submit_early(self) -> None:
+        """Submit what is recorded, on another thread than that of the body."""
+        self._is_early = False
+        driver = self.recording.driver
+        if isinstance(driver, Session) and not self.recording.is_closed:
+            driver.submit_early()
 
     def has(self, node_ids: Sequence[int]) -> bool:
         """Whether these nodes have ended."""

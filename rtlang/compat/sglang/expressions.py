@@ -236,7 +236,7 @@ def select(
         ParameterError: there are no choices, the temperature is not 0, or the method is none.
     """
     texts = () if choices is None else tuple(choices)
-    if not texts:
+    if not texts or isinstance(choices, str) or not all(isinstance(each, str) for each in texts):
         raise ParameterError("choices", choices, "expected a list of texts")
     if temperature > 1e-5:
         raise ParameterError(

@@ -83,7 +83,7 @@ class Generated:
         if self._execution.has([self.node_id]):
             return self.read(), True
         text = self._execution.streamed(*self._place)
-        return _without_cut(text, self._cuts), False
+        return without_cut(text, self._cuts), False
 
     def meta_so_far(self) -> MetaInfo:
         """The meta information that is known now."""
@@ -92,7 +92,7 @@ class Generated:
         return {"finish_reason": None, "completion_tokens": self._execution.num_streamed_tokens(*self._place)}
 
 
-def _without_cut(text: str, cuts: Iterable[str]) -> str:
+def without_cut(text: str, cuts: Iterable[str]) -> str:
     """The text without what may be the beginning of a string at which it will be cut."""
     end = len(text)
     for cut in cuts:
@@ -201,6 +201,18 @@ def needs(item: Piece | Variable) -> list[int]:
             return [node_id for each in item.pieces for node_id in needs(each)]
         case _:
             return []
+
+
+def check(item: Piece | Variable) -> None:
+    """Raise the error of a piece or a variable that has ended, if there is one."""
+    match item:
+        case Generated() | Lazy():
+            item.read()
+        case Known():
+            item.meta_info()
+        case Many():
+            for each in item.items:
+                check(each)
 
 
 def text_of(pieces: Iterable[Piece], execution: Execution) -> str:

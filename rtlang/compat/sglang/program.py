@@ -6,7 +6,7 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from rtlang.compat.sglang.backends import Backend, resolve_backend, running_on
 from rtlang.compat.sglang.execution import Arrivals, Execution, new_session
@@ -108,6 +108,28 @@ class SglFunction:
         threading.Thread(target=work, name="rtlang-sglang", daemon=True).start()
         return state.outside()
 
+    @overload
+    def run_batch(
+        self,
+        batch_kwargs: Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]],
+        *,
+        backend: Backend | Target | None = None,
+        num_threads: int | str = "auto",
+        progress_bar: bool = False,
+        generator_style: Literal[False] = False,
+        **options: Any,
+    ) -> list[ProgramState]: ...
+    @overload
+    def run_batch(
+        self,
+        batch_kwargs: Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]],
+        *,
+        backend: Backend | Target | None = None,
+        num_threads: int | str = "auto",
+        progress_bar: bool = False,
+        generator_style: Literal[True],
+        **options: Any,
+    ) -> Iterator[ProgramState]: ...
     def run_batch(
         self,
         batch_kwargs: Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]],

@@ -137,6 +137,14 @@ class Recorder:
         self._note(Mark(self._roles, role, is_begin=False))
         self._roles, self._open_role = (*self._roles, role), None
 
+    def drop_role(self) -> None:
+        """Give up the open message: the sequence goes on from before it."""
+        if self._open_role is not None:
+            self.inner._sequence.drop_role(self._role_start)
+            start = max(index for index, piece in enumerate(self.pieces) if isinstance(piece, Mark))
+            del self.pieces[start:]
+            self._open_role = None
+
     def _generate(self, gen: Gen) -> None:
         request = request_of({**self.execution.defaults, **gen.options})
         if request.logprobs is not None and request.logprobs.has_text and not self.execution.has_vocabulary:

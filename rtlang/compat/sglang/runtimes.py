@@ -179,7 +179,7 @@ def complete(backend: Backend, prompt: Any, sampling_params: Any, logprobs: dict
     if len(options) != len(prompts):
         raise ParameterError("sampling_params", len(options), f"expected one map for each of {len(prompts)} prompts")
     runs = [_arguments(backend, *pair, logprobs) for pair in zip(prompts, options, strict=True)]
-    states = list(_completion.run_batch(runs, backend=backend))
+    states = _completion.run_batch(runs, backend=backend)
     results = [result for state in states for result in _results(state)]
     return results if _is_batch(prompt) or len(results) > 1 else results[0]
 

@@ -21,12 +21,12 @@ from rtlang.compat.sglang.expressions import (
 )
 from rtlang.compat.sglang.pieces import (
     Generated,
-    Lazy,
     Many,
     Own,
     Piece,
     Span,
     Variable,
+    check,
     messages_of,
     meta_info_of,
     needs,
@@ -91,7 +91,11 @@ class ProgramState:
     @contextmanager
     def _role_scope(self, role: str) -> Iterator[None]:
         self._recorder.append(RoleBegin(role))
-        yield
+        try:
+            yield
+        except BaseException:
+            self._recorder.drop_role()
+            raise
         self._recorder.append(RoleEnd(role))
 
     @contextmanager
@@ -182,11 +186,10 @@ class ProgramState:
         if self._execution.error is not None:
             return self._execution.error
         for item in (*self._pieces, *self._variables.values()):
-            if isinstance(item, (Generated, Lazy)):
-                try:
-                    item.read()
-                except RtlangError as error:
-                    return error
+            try:
+                check(item)
+            except RtlangError as error:
+                return error
         return None
 
     def text_iter(self, var_name: str | None = None) -> Iterator[str]:

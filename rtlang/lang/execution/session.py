@@ -11,7 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rtlang.compiler.context import Savings, ShareOf
@@ -209,6 +209,11 @@ class Session:
     def submit(self, node_ids: Sequence[int]) -> None:
         """Submit recorded nodes without waiting; `node_ids` are needed first."""
         self._flush(awaited=node_ids)
+
+    def submit_early(self) -> None:
+        """Submit recorded nodes from another thread than the body's, unless the queue is full; then the body does it later."""
+        with suppress(OverloadError):
+            self._send()
 
     def wait_submitted(self, node_ids: Sequence[int]) -> None:
         """Block until these submitted nodes have outcomes, also after the end of the body."""

@@ -145,6 +145,18 @@ def test_an_own_method_decides_with_the_numbers_of_the_model(backend: sgl.Runtim
     assert len(state["info"]["means"]) == 2
 
 
+def test_a_function_is_a_method(backend: sgl.Runtime) -> None:
+    def last(*, choices: list[str], **facts: Any) -> sgl.ChoicesDecision:
+        return sgl.ChoicesDecision(choices[-1], {"means": facts["normalized_prompt_logprobs"]})
+
+    @sgl.function
+    def body(s: sgl.ProgramState) -> None:
+        s += "x" + sgl.select("y", ["a", "b"], choices_method=last)  # type: ignore[arg-type]
+
+    state = body.run()
+    assert (state["y"], len(state.get_meta_info("y")["means"])) == ("b", 2)
+
+
 def test_an_own_method_must_choose_a_choice(backend: sgl.Runtime) -> None:
     class Wrong(sgl.ChoicesSamplingMethod):
         def __call__(self, **facts: Any) -> sgl.ChoicesDecision:

@@ -53,6 +53,8 @@ def test_kinds_of_values_have_functions_of_their_own() -> None:
         (lambda: sgl.gen("x", choices_method=sgl.token_length_normalized), "expected choices beside it"),
         (lambda: sgl.select("x"), "choices = None: expected a list of texts"),
         (lambda: sgl.select("x", []), "choices = \\[\\]"),
+        (lambda: sgl.select("x", ["a", 1]), "choices = \\['a', 1\\]: expected a list of texts"),  # type: ignore[list-item]
+        (lambda: sgl.select("x", "ab"), "choices = 'ab'"),
         (lambda: sgl.select("x", ["a"], temperature=0.7), "temperature = 0.7: a select takes the best choice"),
         (lambda: sgl.image("cat.png"), "image = 'cat.png': models with images are not supported"),
         (lambda: sgl.video("cat.mp4", 8), "video = 'cat.mp4': models with videos are not supported"),

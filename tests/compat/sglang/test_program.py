@@ -10,6 +10,7 @@ import pytest
 
 import rtlang as rt
 import rtlang.compat.sglang as sgl
+from rtlang.compat.sglang import execution
 from rtlang.testing import ScriptedRuntime
 
 
@@ -41,7 +42,32 @@ def test_a_run_returns_when_the_body_has_ended_and_reading_waits() -> None:
     assert state["answer"] == "late"
 
 
-def test_statements_are_submitted_together_until_a_value_is_read() -> None:
+@pytest.mark.parametrize("how", ["run", "stream", "batch"])
+def test_generations_run_while_the_body_does_something_else(how: str) -> None:
+    has_run = threading.Event()
+
+    def answer(prompt: str) -> str:
+        has_run.set()
+        return "there"
+
+    @sgl.function
+    def body(s: sgl.ProgramState) -> None:
+        s += "a" + sgl.gen("x") + "b"
+        assert has_run.wait(30)  # a slow tool, say; nothing is read
+        s += "c"
+
+    runtime = ScriptedRuntime({"x": answer}, checks=False)
+    if how == "batch":
+        state = body.run_batch([{}], backend=runtime)[0]
+    else:
+        state = body.run(backend=runtime, stream=how == "stream")
+    assert state.text() == "atherebc"
+
+
+def test_statements_are_submitted_together_until_a_value_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "EARLY_S", 30.0)
+    monkeypatch.setattr(execution, "_early", execution.EarlySubmission())
+
     class Counting(ScriptedRuntime):
         count_submits = 0
 
@@ -158,7 +184,7 @@ def test_a_batch_of_the_generator_style_runs_in_groups() -> None:
 
 
 def test_a_progress_bar_may_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(list(qa.run_batch([("a",), ("b",)], backend=scripted(), progress_bar=True))) == 2
+    assert len(qa.run_batch([("a",), ("b",)], backend=scripted(), progress_bar=True)) == 2
     assert "qa" in capsys.readouterr().err
 
 
@@ -184,7 +210,6 @@ def test_a_failed_generation_of_a_batch_stays_with_its_state() -> None:
         return "fine"
 
     states = qa.run_batch([("a",), ("b",)], backend=ScriptedRuntime({"answer": answer}, checks=False))
-    states = list(states)
     assert states[0]["answer"] == "fine"
     assert isinstance(states[1].error(), rt.RequestError)
 

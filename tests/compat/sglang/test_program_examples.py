@@ -290,7 +290,7 @@ def test_a_tree_of_thoughts(backend: sgl.Runtime) -> None:
         s += assistant("The best: " + best["solution"])
         return [each["score"] for each in solutions]
 
-    states = list(tree.run_batch([{"question": q, "branches": 2} for q in QUESTIONS], num_threads=3))
+    states = tree.run_batch([{"question": q, "branches": 2} for q in QUESTIONS], num_threads=3)
     for state in states:
         assert len(state.ret_value) == 4
         assert all(len(score) == 1 and score.isdigit() for score in state.ret_value)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 import rtlang as rt
 import rtlang.compat.sglang as sgl
+from rtlang.compat.sglang.pieces import without_cut
 from rtlang.testing import ScriptedRuntime
 
 
@@ -197,6 +199,56 @@ def test_a_message_cannot_be_nested_or_end_as_another() -> None:
         run(crossed)
 
 
+def test_a_caught_exception_in_a_message_leaves_no_open_message() -> None:
+    def body(s: sgl.ProgramState) -> None:
+        s += sgl.system("Be brief.")
+        try:
+            with s.user():
+                s += "lost" + sgl.gen("lost")
+                raise LookupError
+        except LookupError:
+            s += sgl.user("kept")
+        s += sgl.assistant(sgl.gen("a"))
+
+    scripted = ScriptedRuntime({"lost": "x", "a": "b"}, checks=False)
+    state = sgl.function(body).run(backend=scripted)
+    assert [message["content"] for message in state.messages()] == ["Be brief.", "kept", "b"]
+    assert "lost" not in scripted.prompts("a")[0]
+    assert state["lost"] == "x"
+
+
+def test_threads_of_the_body_may_each_have_a_fork() -> None:
+    def body(s: sgl.ProgramState) -> None:
+        s += "Count:"
+        forks = s.fork(12)
+
+        def work(number: int) -> str:
+            fork = forks[number]
+            for _ in range(5):
+                fork += f" {number}" + sgl.gen("x")
+                fork["last"] = fork["x"]
+            return str(fork["last"])
+
+        with ThreadPoolExecutor(6) as pool:
+            s["found"] = list(pool.map(work, range(12)))
+        forks.join()
+
+    for stream in (False, True):
+        state = run(body, {"x": lambda prompt: f"<{prompt.count(' ')}>"}, stream=stream)
+        assert state["found"] == ["<5>"] * 12
+        assert state["last"] == ["<5>"] * 12
+
+
+@pytest.mark.parametrize("text", ["ab", "ab\n", "abc--d", "a-b--", "--", "-", "x\n--y"])
+def test_a_growing_text_never_shows_what_is_cut_off_later(text: str) -> None:
+    cuts = ("\n", "--")
+    final = text.split("\n")[0].split("--")[0]
+    for end in range(len(text) + 1):
+        assert final.startswith(without_cut(text[:end], cuts))
+    shown = without_cut(text + "z", cuts)
+    assert shown == final or shown == final + "z"
+
+
 def test_n_texts_are_a_list_and_the_sequence_goes_on_with_the_first() -> None:
     def body(s: sgl.ProgramState) -> None:
         s += "Q:" + sgl.gen("answers", n=3) + "."
@@ -233,6 +285,22 @@ def test_the_error_of_a_generation_is_raised_by_reading_it_and_kept() -> None:
         state["behind"]
     assert isinstance(state.error(), rt.RequestError)
     state.sync()  # raises nothing
+
+
+def test_the_error_of_a_joined_fork_is_that_of_the_state() -> None:
+    def body(s: sgl.ProgramState) -> None:
+        s += "x"
+        forks = s.fork(3)
+        forks += lambda i: f"{i}" + sgl.gen("y")
+        forks.join()
+
+    def answer(prompt: str) -> str:
+        if prompt.endswith("1"):
+            raise rt.RequestError("no")
+        return "fine"
+
+    state = run(body, {"y": answer})
+    assert isinstance(state.error(), rt.RequestError)
 
 
 def test_a_state_without_errors_has_none() -> None:
