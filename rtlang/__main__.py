@@ -240,6 +240,8 @@ def graph(
         values |= {name: rtlang.arg(name) for name in missing_arguments(loaded, values)}
         try:
             found = loaded.bind(**values).graph(passes=_passes(passes))
+        except rtlang.TraceError as error:
+            raise CommandError(f"{error}; `rtlang run {program} --html OUT` draws a run of it") from error
         except Exception as error:
             _raise(error, loaded)
         if html is None:
