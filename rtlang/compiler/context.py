@@ -76,7 +76,6 @@ class Savings:
         last_uses: generations and selects whose sequence nothing continues.
         kept_sequences: generations and selects whose sequence other nodes continue, or later parts may continue.
         path_tokens: estimated tokens of the longest path of a part; graph_tokens: estimated tokens of all nodes.
-        fused_requests: generations that continue the sequence of another and can keep its engine sequence.
         left_out: ids of the nodes that were pruned from this part; a part that is open may need them later.
         aliases: the nodes that were merged, each with the node that it equals.
         orders: the parts of texts that were reordered, by node id.
@@ -97,7 +96,6 @@ class Savings:
     kept_sequences: int = 0
     path_tokens: int = 0
     graph_tokens: int = 0
-    fused_requests: int = 0
     left_out: frozenset[int] = frozenset()
     aliases: dict[int, int] = field(default_factory=dict)
     orders: dict[int, tuple[Part, ...]] = field(default_factory=dict)
@@ -143,8 +141,6 @@ class Savings:
                 )
             case "path":
                 return f"longest path about {self.path_tokens} tokens of {self.graph_tokens} in all, run before shorter ones"
-            case "fuse":
-                return f"{self.fused_requests} requests can keep the sequence of the one before"
             case _:
                 raise AssertionError(f"{name} is no pass")
 
@@ -153,6 +149,6 @@ _COUNTS = (
     *("folded_nodes", "constant_texts", "constant_chars", "pruned_nodes", "pruned_generations", "pruned_tokens"),
     *("behind_nodes", "merged_nodes", "merged_generations", "merged_tokens", "reordered_texts", "last_uses"),
     "kept_sequences",
-    *("path_tokens", "graph_tokens", "fused_requests"),
+    *("path_tokens", "graph_tokens"),
 )
 _counts = attrgetter(*_COUNTS)

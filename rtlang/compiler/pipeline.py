@@ -11,7 +11,6 @@ from functools import partial
 
 from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.fold_text import fold_text, is_constant
-from rtlang.compiler.fuse import chains
 from rtlang.compiler.merge import merge
 from rtlang.compiler.nodes import changed, estimated_tokens, generated_tokens, is_generation
 from rtlang.compiler.path import Paths, paths
@@ -22,7 +21,7 @@ from rtlang.compiler.rewriting import with_blocks
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Block, Generate, Marks, Node, Repeat, RequestGraph, Switch, Text, all_nodes
 
-PASSES = ("prune", "reorder", "fold", "merge", "retain", "path", "fuse")
+PASSES = ("prune", "reorder", "fold", "merge", "retain", "path")
 """The names of the passes, in the order in which they run."""
 
 Passes = bool | str | Iterable[str]
@@ -124,9 +123,7 @@ def _marked(
     found = None
     if "path" in passes:
         found = _path_of_one(graph, others[0]) if is_one else paths(graph)
-    continued = chains(graph) if "fuse" in passes and not is_one else ()
     marks_constants = "fold" in passes
-    savings.fused_requests = len(continued)
     if found is not None:
         savings.path_tokens, savings.graph_tokens = found.longest, found.total
     nodes: list[Node] = []
@@ -142,7 +139,7 @@ def _marked(
             savings.behind_nodes += not is_urgent
             behind = 0 if found is None else found.behind[node_id] + after
             lifetime = "unknown" if lives is None else lives.of[node_id]
-            marks = Marks(behind, lifetime, False, is_urgent, node_id in continued)
+            marks = Marks(behind, lifetime, False, is_urgent)
             if type(node) is Generate:
                 node = Generate(node_id, node.parent, node.name, node.params, node.constraint, marks)
             else:

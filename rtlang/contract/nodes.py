@@ -78,14 +78,12 @@ class Marks:
             added to the graph later ("program"). Its pages are kept so long. "unknown": nothing is kept.
         is_constant: the text depends on no input and no generated value.
         is_urgent: a caller waits for it.
-        is_continued: exactly one generation of the graph continues the node's sequence, with nothing but text between.
     """
 
     remaining_tokens: int = 0
     lifetime: Lifetime = "unknown"
     is_constant: bool = False
     is_urgent: bool = True
-    is_continued: bool = False
 
 
 NO_MARKS = Marks()

@@ -32,7 +32,12 @@ from rtlang.lang.values import Value, lazy_form, operand_of, parts_of, source_of
 Branch = Callable[[Any], Any] | str | Expr
 
 
-def call(function: Any, /, *args: Any, on_error: Literal["raise", "text"] = "raise") -> Any:
+def call(
+    function: Callable[..., Any] | ToolCall | ToolReply | list[Any],
+    /,
+    *args: Any,
+    on_error: Literal["raise", "text"] = "raise",
+) -> Any:
     """Call a function of this process as a part of the graph, and return its value, lazily.
 
     The function runs in a thread of the run, once the values of `args` are there, while the rest of the graph goes on; only what uses its
@@ -86,6 +91,11 @@ def _call_tools(calls: Value | ToolCall | ToolReply, recording: Recording, catch
     if ref is None or output_type is None or output_type.calls is None:
         raise TraceError(
             f"rt.call(): {calls!r} is no call of a tool; expected a function, or the value of rt.gen(tools=...)",
+            user_location(),
+        )
+    if not output_type.calls.can_run:
+        raise TraceError(
+            f"rt.call(): the tools {', '.join(output_type.calls.names)} were given as schemas, without functions to run",
             user_location(),
         )
     names, name = output_type.calls.names, recording.name_of(ref.node_id)

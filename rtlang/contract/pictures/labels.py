@@ -246,8 +246,6 @@ def _of_marks(marks: Marks) -> tuple[str, ...]:
         notes.append("kept while the program is open")
     if not marks.is_urgent:
         notes.append("not urgent")
-    if marks.is_continued:
-        notes.append("continued")
     return tuple(notes)
 
 

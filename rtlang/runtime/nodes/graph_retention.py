@@ -181,7 +181,8 @@ class GraphRetention:
                 start = max(start, len(at.sequence))
                 break
             at = at.origin
-        self._pages.give_up(token_ids, start)
+        if start < len(token_ids) - 1:  # the last token is not computed
+            self._pages.give_up(token_ids, start)
 
     def _release(self, hold: Hold) -> None:
         assert self._pages is not None

@@ -42,7 +42,6 @@ def test_a_program_without_breaks_is_said_to_be_one_graph() -> None:
         "  merge:   0 nodes merged (0 generations, up to 0 tokens)",
         "  retain:  pages of 0 sequences kept until they are continued; those of 1 last uses freed first",
         "  path:    longest path about 145 tokens of 145 in all, run before shorter ones",
-        "  fuse:    0 requests can keep the sequence of the one before",
         "estimated: about 17 prompt tokens, at most 128 generated",
     ]
 
