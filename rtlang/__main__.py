@@ -34,7 +34,6 @@ from rtlang.console.source import (
     load_program,
     missing_arguments,
     read_arguments,
-    read_json_arguments,
 )
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
@@ -113,6 +112,9 @@ def run(
             "--arg", "-a", metavar="NAME=VALUE", help="Argument of the program; @FILE reads the value from a file."
         ),
     ] = None,
+    args: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Arguments of the program, as a JSON object.")
+    ] = None,
     url: Annotated[str | None, typer.Option(help="Run on the server at this ws:// URL.")] = None,
     api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
     only_values: Annotated[bool, typer.Option("--json", help="Print only the values, as JSON.")] = False,
@@ -126,7 +128,7 @@ def run(
     with _one_line_errors():
         _check_folder(html)
         loaded = load_program(program)
-        arguments = read_arguments(loaded, arg or [])
+        arguments = read_arguments(loaded, arg or [], as_json=args)
         if url is not None and settings:
             given = ", ".join("--" + name.replace("_", "-") for name in settings)
             raise CommandError(
@@ -170,8 +172,8 @@ def explain(
         list[str] | None,
         typer.Option("--arg", "-a", metavar="NAME=VALUE", help="Argument of the program, as for `rtlang run`."),
     ] = None,
-    arguments: Annotated[
-        str | None, typer.Option("--args", metavar="JSON", help="Arguments of the program, as a JSON object.")
+    args: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Arguments of the program, as a JSON object.")
     ] = None,
     passes: Annotated[
         str | None,
@@ -188,7 +190,7 @@ def explain(
     """
     with _one_line_errors():
         loaded = load_program(program)
-        values = {**read_json_arguments(arguments), **read_arguments(loaded, arg or [], is_complete=arguments is None)}
+        values = read_arguments(loaded, arg or [], as_json=args)
         if url is not None and settings:
             raise CommandError(f"runtime options cannot be combined with --url; the server at {url} has its own")
         # A runtime loads its model when the first break needs it.
@@ -238,6 +240,8 @@ def graph(
         values |= {name: rtlang.arg(name) for name in missing_arguments(loaded, values)}
         try:
             found = loaded.bind(**values).graph(passes=_passes(passes))
+        except rtlang.TraceError as error:
+            raise CommandError(f"{error}; `rtlang run {program} --html OUT` draws a run of it") from error
         except Exception as error:
             _raise(error, loaded)
         if html is None:

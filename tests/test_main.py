@@ -289,6 +289,7 @@ def test_graph_draws_a_program_without_a_model(folder: Path) -> None:
     assert "Hello Hello &lt;b&gt;" in page
     for arguments, wrong in (
         ([f"{program}:breaks"], "drawn.py:12"),
+        ([f"{program}:breaks"], "--html OUT` draws a run"),
         ([f"{program}:one", "--html", f"{folder}/none/x.html"], "parent folder"),
         ([f"{program}:one", "--html", str(folder)], "--html"),
         ([f"{program}:one", "--html", "x", "--mermaid"], "exclude each other"),

@@ -85,7 +85,7 @@ def cpu_backend() -> Backend:
         layer_ops.add_rms_norm,
         layer_ops.silu_and_mul,
         sampling.sample,
-        reference_sampling.logprobs,
+        sampling.logprobs,
         reference_sampling.apply_token_mask,
         reference_sampling.apply_penalties,
         fused_step.CpuFusedStep,

@@ -104,7 +104,7 @@ class Keys:
 def _depends_on_run(node: Node) -> bool:
     if isinstance(node, Generate):
         return draws(node)
-    return isinstance(node, Call) or (isinstance(node, Decide) and node.how == "first")
+    return isinstance(node, Call) or (isinstance(node, Decide) and (node.how == "first" or node.need is not None))
 
 
 def draws(node: Generate) -> bool:

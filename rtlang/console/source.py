@@ -51,27 +51,13 @@ def load_program(spec: str) -> Program:
     return next(iter(programs.values()))
 
 
-def read_json_arguments(text: str | None) -> dict[str, Any]:
-    """Arguments as a JSON object; none for None.
-
-    Raises:
-        CommandError: the text is not a JSON object.
-    """
-    if text is None:
-        return {}
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise CommandError(f"--args {text[:80]}: not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise CommandError(f"--args {text[:80]}: expected a JSON object of names and values")
-    return found
-
-
-def read_arguments(program: Program, given: Sequence[str], *, is_complete: bool = True) -> dict[str, Any]:
+def read_arguments(
+    program: Program, given: Sequence[str], *, as_json: str | None = None, is_complete: bool = True
+) -> dict[str, Any]:
     """Parse `name=value` strings into arguments of `program`. The value `@FILE` reads a file; `@@` escapes a leading `@`.
 
     Args:
+        as_json: arguments as one JSON object, which those of `given` override.
         is_complete: whether no other arguments are given.
     Raises:
         CommandError: an argument is malformed, unknown, duplicate, missing, or does not convert to its annotated type.
@@ -82,17 +68,23 @@ def read_arguments(program: Program, given: Sequence[str], *, is_complete: bool 
         name: item for name, item in parameters.items() if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
     }
     usage = f"{program.name} takes {', '.join(named) or 'no arguments'}"
-    values: dict[str, Any] = {}
+
+    def converted(option: str, name: str, value: Any) -> Any:
+        if name not in named and not is_open:
+            raise CommandError(f"{option} {name}: unknown argument; {usage}")
+        annotation = named[name].annotation if name in named else inspect.Parameter.empty
+        return _convert(f"{option} {name}", value, annotation)
+
+    values = {name: converted("--args", name, value) for name, value in _json_object(as_json).items()}
+    seen = set()
     for text in given:
         name, sign, value = text.partition("=")
         if not sign or not name:
             raise CommandError(f"--arg {text!r}: expected name=value; {usage}")
-        if name in values:
+        if name in seen:
             raise CommandError(f"--arg {name}: given twice")
-        if name not in named and not is_open:
-            raise CommandError(f"--arg {name}: unknown argument; {usage}")
-        annotation = named[name].annotation if name in named else inspect.Parameter.empty
-        values[name] = _convert(name, _text(name, value), annotation)
+        seen.add(name)
+        values[name] = converted("--arg", name, _text(name, value))
     missing = [name for name, item in named.items() if item.default is item.empty and name not in values]
     if missing and is_complete:
         wanted = " ".join(f"--arg {name}=..." for name in missing)
@@ -187,16 +179,29 @@ def _text(name: str, value: str) -> str:
         raise CommandError(f"--arg {name}: cannot read {value[1:]}: {reason}") from None
 
 
-def _convert(name: str, text: str, annotation: Any) -> Any:
-    """Convert `text` to the type of `annotation`; unchanged if pydantic cannot validate the annotation."""
+def _json_object(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise CommandError(f"--args {text[:80]}: not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise CommandError(f"--args {text[:80]}: expected a JSON object of names and values")
+    return found
+
+
+def _convert(place: str, value: Any, annotation: Any) -> Any:
+    """Convert text, or plain JSON data, to the type of `annotation`; unchanged if pydantic cannot validate the annotation."""
     import pydantic
 
     if annotation in (inspect.Parameter.empty, str, Any) or isinstance(annotation, str):
-        return text
+        return value
+    text = value if isinstance(value, str) else json.dumps(value)
     try:
         adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(annotation)
     except pydantic.errors.PydanticUserError:
-        return text
+        return value
     attempts: list[Callable[[], Any]] = [
         lambda: adapter.validate_strings(text),  # "7" to an int, "yes" to a bool, a date
         lambda: adapter.validate_json(text),
@@ -210,7 +215,7 @@ def _convert(name: str, text: str, annotation: Any) -> Any:
         except pydantic.ValidationError as error:
             reason = reason or error.errors()[0]["msg"]
     what = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else str(annotation)
-    raise CommandError(f"--arg {name}={text[:80]}: expected {what}: {reason}")
+    raise CommandError(f"{place}={text[:80]}: expected {what}: {reason}")
 
 
 def _is_list(annotation: Any) -> bool:

@@ -22,6 +22,7 @@ MAX_SIZE = 1_000_000
 """Characters and items of one value, nested ones included."""
 
 MAX_DIGITS = 4_000
+MAX_TOOL_CHARS = 200_000  # takes up to 0.2 s
 MAX_DEPTH = 64
 _BOOLEANS = {"true": True, "false": False}
 
@@ -132,6 +133,8 @@ def _parse_json(text: object) -> Any:
 
 def _parse_tools(text: object, tool_format: object, tools: object, has_begun: object = False) -> dict[str, Any]:
     """What a model wrote that may call tools, in a format by its name; `tools` is a text of `tool_list`."""
+    if len(_text(text)) > MAX_TOOL_CHARS:
+        raise ValueError(f"expected at most {MAX_TOOL_CHARS} characters")
     try:
         found = parse_output(_text(tool_format), _text(text), tools_from_text(tools), is_reasoning=bool(has_begun))
     except GrammarError as error:

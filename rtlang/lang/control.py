@@ -32,7 +32,12 @@ from rtlang.lang.values import Value, lazy_form, operand_of, parts_of, source_of
 Branch = Callable[[Any], Any] | str | Expr
 
 
-def call(function: Any, /, *args: Any, on_error: Literal["raise", "text"] = "raise") -> Any:
+def call(
+    function: Callable[..., Any] | ToolCall | ToolReply | list[Any],
+    /,
+    *args: Any,
+    on_error: Literal["raise", "text"] = "raise",
+) -> Any:
     """Call a function of this process as a part of the graph, and return its value, lazily.
 
     The function runs in a thread of the run, once the values of `args` are there, while the rest of the graph goes on; only what uses its

@@ -75,6 +75,8 @@ from rtlang.runtime.token_sequence import TokenSequence, append_text
 Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[KnownOutcome], None]], bool]
 """Ends nodes instead of the engine; see `GraphExecution`."""
 
+_CANCELLED = "it was cancelled, because a decision was made without it"
+
 __all__ = ["Answer", "GraphExecution", "Submit"]
 
 
@@ -97,7 +99,7 @@ class GraphExecution:
         max_model_len: maximum sequence length in tokens.
         clock: returns seconds.
         seed: determines, with the id of the node, the seed of a generation without one.
-        known: outcomes of nodes, which end with them once they start. That of a decision fixes the winner of `rt.first`.
+        known: outcomes of nodes, which end with them once they start. That of a decision fixes its winner.
         answer: called with each text, generate, select and call node that starts, its prompt and a function that ends it; returns
             whether it ends the node, now or later, instead of the engine.
         budget: what the nodes may spend together.
@@ -318,7 +320,9 @@ class GraphExecution:
             return
         cause = self._cause(slots)
         if cause is not None:
-            self._fail_node(node, cause)
+            self._fail_node(
+                node, cause, is_silent=isinstance(node, (Text, Apply)) and cause.cause_message == _CANCELLED
+            )
             return
         try:
             act()
@@ -436,13 +440,16 @@ class GraphExecution:
             NodeFinished(self.graph_id, node.node_id, name_of(node), completions, Usage(), timing, value=value)
         )
 
-    def _fail_node(self, node: Node, error: RtlangError) -> None:
+    def _fail_node(self, node: Node, error: RtlangError, *, is_silent: bool = False) -> None:
         computed = self._calls.tokens_of(node.node_id)
         self._calls.stop(node.node_id)
         if self._purse is not None:
             self._purse.spend(node.node_id, Usage())
         self._errors[node.node_id] = error
-        self._listener(NodeFailed(self.graph_id, node.node_id, name_of(node), error))
+        if is_silent:
+            self._cancelled.add(node.node_id)
+        else:
+            self._listener(NodeFailed(self.graph_id, node.node_id, name_of(node), error))
         self._end_node(node, None, computed)
 
     def _finish(self) -> None:
@@ -546,7 +553,7 @@ class GraphExecution:
             if ballot is None or vote_id in self._ended:
                 self._staging.end(vote_id)
             else:
-                self._staging.update(vote_id, ballot, running, parts, self._outputs, self._begun)
+                self._staging.update(vote_id, ballot, running, parts, self._outputs | self.known.keys(), self._begun)
         for node_id in self._staging.released():
             node = self._nodes[node_id]
             self._actions.add((), partial(self._start, node), node)
@@ -564,7 +571,7 @@ class GraphExecution:
         if not lost:
             return
         running, parts = self._running()
-        node_ids, choices = needless(lost, running, parts, self._outputs)
+        node_ids, choices = needless(lost, running, parts, self._outputs | self.known.keys())
         for node_id in sorted(node_ids):
             self._cancelled.add(node_id)
             self._errors[node_id] = _cancellation()
@@ -590,4 +597,4 @@ class GraphExecution:
 
 
 def _cancellation() -> AbortedError:
-    return AbortedError("it was cancelled, because a decision was made without it")
+    return AbortedError(_CANCELLED)

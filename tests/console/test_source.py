@@ -173,6 +173,22 @@ def test_a_value_can_come_from_a_file(tmp_path: Path) -> None:
     assert values == {"name": "long, with ümlauts\n", "age": 41, "untyped": "@home"}
 
 
+def test_json_arguments_are_converted_and_overridden() -> None:
+    given = '{"name": "Ada", "untyped": [1], "age": 41, "colour": "red", "day": "2024-02-29", "numbers": [1, 2]}'
+    values = read_arguments(typed, ["colour=blue"], as_json=given)
+    assert values == {
+        "name": "Ada",
+        "untyped": [1],
+        "age": 41,
+        "colour": Colour.BLUE,
+        "day": datetime.date(2024, 2, 29),
+        "numbers": [1, 2],
+    }
+    for wrong, told in (('{"nome": 1}', "--args nome: unknown"), ('{"age": "old"}', "--args age=old: expected int")):
+        with pytest.raises(CommandError, match=told):
+            read_arguments(typed, ["name=a", "untyped="], as_json=wrong)
+
+
 def test_a_program_may_take_any_names() -> None:
     assert read_arguments(open_ended, ["a=1", "b=2"]) == {"a": "1", "b": "2"}
 

@@ -135,3 +135,42 @@ def test_every_result_is_plain_data() -> None:
 
 def test_the_text_of_a_value_is_what_str_gives() -> None:
     assert [text_of_plain(value) for value in ("a", 1, True, None, [1, "a"])] == ["a", "1", "True", "None", "[1, 'a']"]
+
+
+TOOLS = '[{"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}]'
+
+
+def test_calls_of_tools_are_read_in_their_format() -> None:
+    call = {"name": "f", "arguments": {"x": 3}, "id": None}
+    plain = '{"name": "f", "arguments": {"x": 3}}'
+    assert apply("parse_tools", [plain, "json", TOOLS]) == {"content": "", "reasoning": "", "calls": [call]}
+    hermes = f"Hm.<tool_call>\n{plain}\n</tool_call>"
+    assert apply("parse_tools", [hermes, "hermes", TOOLS]) == {"content": "Hm.", "reasoning": "", "calls": [call]}
+    opened = apply("parse_tools", ["Because.</think>Yes.", "hermes", TOOLS, True])
+    assert (opened["reasoning"], opened["content"]) == ("Because.", "Yes.")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["<tool_call>{", "hermes", TOOLS],
+        ["x", "unknown", TOOLS],
+        ["x", "json", "[3]"],
+        ["x", "json", 3],
+        [3, "json", TOOLS],
+        ["x" * 200_001, "json", TOOLS],
+        ["x", "json"],
+    ],
+)
+def test_calls_that_cannot_be_read_are_typed_errors(args: list[Any]) -> None:
+    with pytest.raises(ApplyError, match="parse_tools"):
+        apply("parse_tools", args)
+
+
+def test_fields_defaults_and_present_values() -> None:
+    assert apply("field", [{"a": None}, "a", 3]) is None
+    assert apply("field", [{}, "a", 3]) == 3
+    assert apply("present", [0]) == 0
+    with pytest.raises(ApplyError, match="not None"):
+        apply("present", [None])
+    assert [apply("json_or_text", [each]) for each in ("a", 3, True, {"é": [1]})] == ["a", "3", "True", '{"é": [1]}']

@@ -198,6 +198,20 @@ def test_logprobs_are_the_log_softmax(name: str) -> None:
     assert torch.equal(top_ids[:, 0], logits.argmax(-1))
 
 
+@pytest.mark.parametrize("num_top", [0, 1, 5, 300, 1000])
+def test_the_likeliest_tokens_are_those_of_a_stable_sort(num_top: int) -> None:
+    logits = torch.randn(4, 1000, generator=torch.Generator().manual_seed(6)).round(decimals=1)  # many are equal
+    logits[1, ::3] = -math.inf
+    logits[2] = 0.0
+    token_ids = torch.tensor([3, 0, 999, 20])
+    found = ops.logprobs(logits.bfloat16(), token_ids, num_top)
+    values = torch.log_softmax(logits.bfloat16().float(), dim=-1)
+    order = np.argsort(-values.numpy(), axis=1, kind="stable")[:, :num_top]
+    assert torch.equal(found[0], values[torch.arange(4), token_ids])
+    assert found[1].tolist() == order.tolist()
+    assert found[2].tolist() == np.take_along_axis(values.numpy(), order, 1).tolist()
+
+
 def test_token_masks_and_penalties() -> None:
     logits = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     ops.apply_token_mask(logits, packed(np.array([[True, False, True]])), [-1, 0])

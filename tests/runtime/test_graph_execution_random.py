@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 import pytest
 
-from rtlang.contract.errors import RequestError
+from rtlang.contract.errors import DependencyError, RequestError
 from rtlang.contract.events import (
     CallRequested,
     Completion,
@@ -77,11 +77,13 @@ class Play:
         self.random, self.is_late = Random(seed), is_late
         self.events: list[Event] = []
         self.ended = threading.Event()
+        self.num_asked = 0
 
     def answer(self, asked: AskedNode) -> bool:
         node = asked.node
         if not isinstance(node, (Generate, Select)):
             return False
+        self.num_asked += 1
         try:
             texts = texts_of(node, asked.prompt)
         except Failed:
@@ -132,52 +134,120 @@ def check_form(events: list[Event]) -> None:
             assert event.node_id not in {other.node_id for other in before}
 
 
+@dataclass
+class Counts:
+    values: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+
+def check_values(seed: int, graph: RequestGraph, events: list[Event], counts: Counts) -> None:
+    """Compare what a run gave with the oracle, which is told the winners of decisions."""
+    check_form(events)
+    assert isinstance(events[-1], GraphFinished)
+    finished = {event.node_id: event for event in events if isinstance(event, NodeFinished)}
+    cancelled = {node_id for node_id, event in finished.items() if event.is_cancelled}
+    winners = {
+        node_id: event.value[0]
+        for node_id, event in finished.items()
+        if node_id not in cancelled and isinstance(_node_at(graph.nodes, node_id), Decide)
+    }
+    oracle = GraphOracle(graph, {"question": "red"}, texts_of, call_value, winners)
+    failed = {event.node_id for event in events if isinstance(event, NodeFailed)}
+    for node_id, event in finished.items():
+        if node_id in cancelled:
+            counts.cancelled += 1
+            continue
+        expected = oracle.values[node_id]
+        assert expected is not None, (seed, node_id)
+        if event.completions:
+            for text, completion in zip(expected, event.completions, strict=True):
+                if completion.finish_reason is not FinishReason.CANCELLED:
+                    assert completion.text == text, (seed, node_id)
+        else:
+            assert [event.value] == expected, (seed, node_id)
+        counts.values += 1
+    for node_id in failed:
+        assert oracle.values[node_id] is None, (seed, node_id)
+    counts.failed += len(failed)
+    missing = {
+        node_id for node_id, value in oracle.values.items() if value is None and node_id not in failed | cancelled
+    }
+    missing = {node_id for node_id in missing if not any(_holds(graph, each, node_id) for each in cancelled)}
+    if missing:  # text and applied functions end silently if a decision was made without them
+        assert winners or cancelled, (seed, missing)
+        kinds = {type(_node_at(graph.nodes, node_id)) for node_id in missing}
+        assert kinds <= {Text, Apply}, (seed, missing)
+    assert set(events[-1].failed_node_ids) == failed
+
+
 @pytest.mark.parametrize("is_late", [False, True])
 def test_random_graphs_give_what_plain_text_gives(is_late: bool) -> None:
-    num_values = num_failed = num_cancelled = 0
+    counts = Counts()
     for seed in SEEDS:
-        graph = random_graph(seed)
-        graph = _plain(graph)
-        events = Play(seed, is_late=is_late).run(graph)
-        check_form(events)
-        assert isinstance(events[-1], GraphFinished)
-        finished = {event.node_id: event for event in events if isinstance(event, NodeFinished)}
-        cancelled = {node_id for node_id, event in finished.items() if event.is_cancelled}
-        winners = {
-            node_id: event.value[0]
-            for node_id, event in finished.items()
-            if node_id not in cancelled and isinstance(_node_at(graph.nodes, node_id), Decide)
+        graph = _plain(random_graph(seed))
+        check_values(seed, graph, Play(seed, is_late=is_late).run(graph), counts)
+    assert counts.values > 500
+    assert counts.failed > 100
+    assert counts.cancelled > 10 or not is_late
+
+
+def outcomes_of(events: list[Event]) -> dict[int, KnownOutcome]:
+    """What ended the nodes of a run, but what failed because another one did."""
+    known: dict[int, KnownOutcome] = {}
+    for event in events:
+        if isinstance(event, NodeFinished):
+            known[event.node_id] = KnownOutcome(event)
+        elif isinstance(event, NodeFailed) and not isinstance(event.error, DependencyError):
+            known[event.node_id] = KnownOutcome(event.error)
+    return known
+
+
+def ends_of(events: list[Event]) -> dict[int, Any]:
+    """The texts or values of the nodes that ended whole."""
+    finished = [event for event in events if isinstance(event, NodeFinished) and not event.is_cancelled]
+    return {event.node_id: ([each.text for each in event.completions], event.value) for event in finished}
+
+
+def test_a_run_whose_outcomes_are_known_is_repeated_without_asking_for_anything() -> None:
+    counts = Counts()
+    for seed in SEEDS:
+        graph = _plain(random_graph(seed))
+        first = Play(seed, is_late=True).run(graph)
+        again = Play(seed, is_late=False)
+        events = again.run(graph, known=outcomes_of(first))
+        check_values(seed, graph, events, counts)
+        assert again.num_asked == 0, seed
+        assert not any(isinstance(event, CallRequested) for event in events), seed
+        found, expected = ends_of(events), ends_of(first)
+        cancelled = {event.node_id for event in first if isinstance(event, NodeFinished) and event.is_cancelled}
+        for node_id, end in expected.items():
+            is_lost = any(_holds(graph, each, node_id) for each in cancelled)  # a cancelled branch is not begun again
+            assert found.pop(node_id, None) == end or is_lost, (seed, node_id)
+        assert found == {}, seed
+    assert counts.cancelled > 10
+
+
+def test_a_run_goes_on_from_any_part_of_its_outcomes() -> None:
+    counts = Counts()
+    for seed in SEEDS:
+        graph = _plain(random_graph(seed))
+        first = outcomes_of(Play(seed, is_late=True).run(graph))
+        random = Random(seed)
+        known = {
+            node_id: outcome
+            for node_id, outcome in first.items()
+            if random.random() < 0.5 and not (isinstance(outcome.end, NodeFinished) and outcome.end.is_cancelled)
         }
-        oracle = GraphOracle(graph, {"question": "red"}, texts_of, call_value, winners)
-        failed = {event.node_id for event in events if isinstance(event, NodeFailed)}
-        for node_id, event in finished.items():
-            if node_id in cancelled:
-                num_cancelled += 1
-                continue
-            expected = oracle.values[node_id]
-            assert expected is not None, (seed, node_id)
-            if event.completions:
-                for text, completion in zip(expected, event.completions, strict=True):
-                    if completion.finish_reason is not FinishReason.CANCELLED:
-                        assert completion.text == text, (seed, node_id)
-            else:
-                assert [event.value] == expected, (seed, node_id)
-            num_values += 1
-        for node_id in failed:
-            assert oracle.values[node_id] is None, (seed, node_id)
-        num_failed += len(failed)
-        missing = {
-            node_id for node_id, value in oracle.values.items() if value is None and node_id not in failed | cancelled
-        }
-        missing = {node_id for node_id in missing if not any(_holds(graph, each, node_id) for each in cancelled)}
-        if missing:  # text and applied functions end silently if a decision was made without them
-            assert winners or cancelled, (seed, missing)
-            kinds = {type(_node_at(graph.nodes, node_id)) for node_id in missing}
-            assert kinds <= {Text, Apply}, (seed, missing)
-        assert set(events[-1].failed_node_ids) == failed
-    assert num_values > 500
-    assert num_failed > 100
-    assert num_cancelled > 10 or not is_late
+        known = {node_id: each for node_id, each in known.items() if not _is_cut(each)}
+        check_values(seed, graph, Play(seed, is_late=True).run(graph, known=known), counts)
+    assert counts.values > 500
+
+
+def _is_cut(outcome: KnownOutcome) -> bool:
+    if not isinstance(outcome.end, NodeFinished):
+        return False
+    return any(each.finish_reason is FinishReason.CANCELLED for each in outcome.end.completions)
 
 
 def test_graphs_end_once_whatever_ends_them() -> None:

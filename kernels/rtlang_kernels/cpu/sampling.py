@@ -25,7 +25,6 @@ from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.reference import noise
 from rtlang_kernels.reference.noise import BELOW_ONE, LN_2, LOG1M_SPLIT, SQRT_HALF_BITS, TWO_POW_M32
-from rtlang_kernels.reference.sampling import logprobs as logprobs  # torch is as fast here
 
 int64: Any = np.int64  # compiled code needs one type per scalar
 int32: Any = np.int32
@@ -279,6 +278,21 @@ def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
     if is_filtered.any():
         _filtered_rows(source, np.flatnonzero(is_filtered), settings, factors, keys, bitmask, token_ids, is_finite)
     return torch.from_numpy(token_ids), torch.from_numpy(is_finite)
+
+
+def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, Tensor, Tensor]:
+    """See `ops.logprobs`. Sorts only the tokens that are at least as likely as the last of the likeliest."""
+    values = torch.log_softmax(logits.float(), dim=-1)
+    chosen = values.gather(1, token_ids[:, None])[:, 0]
+    top_ids = torch.empty((len(values), num_top), dtype=torch.int64)
+    top_values = torch.empty((len(values), num_top), dtype=torch.float32)
+    if num_top:
+        least = values.topk(num_top, dim=-1).values[:, -1:]
+        for row, is_candidate in enumerate(values >= least):
+            candidates = is_candidate.nonzero()[:, 0]  # the lower id first
+            order = torch.sort(values[row, candidates], descending=True, stable=True)
+            top_ids[row], top_values[row] = candidates[order.indices[:num_top]], order.values[:num_top]
+    return chosen, top_ids, top_values
 
 
 def _buffers(size: int) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from rtlang.contract.nodes import Node, Ref, Repeat, operands_of, parent_of
@@ -26,6 +27,8 @@ _ESCAPES = {
     **dict.fromkeys((0x0A, 0x2028, 0x2029), "⏎"),
     0x09: " ",
 }
+# Mermaid reads these even where they are escaped: a new line, a formula, an icon. A space without width behind them prevents it.
+_SPECIAL = re.compile(r"\\(?=n)|\$(?=\$)|fa[a-z]?:(?=\S)")
 
 
 def mermaid(nodes: Sequence[Node]) -> str:
@@ -73,4 +76,5 @@ def _node(node_id: int, label: Label) -> str:
 
 
 def _escaped(text: str) -> str:
-    return printable(shortened(text.strip(" "), MAX_LABEL_CHARS)).translate(_ESCAPES)
+    line = printable(shortened(text.strip(" "), MAX_LABEL_CHARS))
+    return _SPECIAL.sub("\\g<0>\u200b", line).translate(_ESCAPES)

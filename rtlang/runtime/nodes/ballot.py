@@ -18,7 +18,7 @@ class Ballot:
 
     def __init__(self, node: Decide, fixed: int | None = None) -> None:
         self._how, self._need = node.how, node.need
-        self._fixed = fixed  # the operand that was there first in the run that is repeated
+        self._fixed = fixed  # the winner in the run that is repeated
         self._open = set(range(len(node.of)))  # operands without a value that may still have one
         self._values: dict[int, Any] = {}
         self._unrated = set(self._open) if node.how == "best" else set()
@@ -54,8 +54,12 @@ class Ballot:
 
     def winner(self) -> int | None:
         """The operand that wins whatever follows; None if that is not certain yet."""
+        if self._fixed in self._values:
+            return self._fixed
+        if self._fixed in self._open:
+            return None
         if self._how == "first":
-            return self._fixed if self._fixed in self._values else None if self._fixed in self._open else self._first
+            return self._first
         return self._voted() if self._how == "vote" else self._best()
 
     def value(self, index: int) -> Any:

@@ -53,6 +53,7 @@ def parse(text: str) -> Chart:
 
 def shown(label: str) -> str:
     """The label as a reader sees it."""
+    label = label.replace("\u200b", "")
     return unescape(re.sub(r"#(\d+);", lambda match: f"&#{match[1]};", re.sub(r"<b>|</b>|<br/>", " ", label)))
 
 
@@ -119,6 +120,14 @@ def test_labels_are_read_back_as_they_are(text: str) -> None:
     assert text in shown(chart.labels["n0"])
     assert text in shown(chart.labels["n1"])
     assert not set('"[]{}|`&') & set(chart.labels["n0"])
+
+
+@pytest.mark.parametrize(("text", "special"), [("a\\nb", "\\n"), ("$$x^2$$", "$$"), ("fa:fa-car fab:x", ":fa")])
+def test_what_mermaid_replaces_in_labels_is_taken_apart(text: str, special: str) -> None:
+    label = parse(RequestGraph((Text(0, None, (text,)),)).to_mermaid()).labels["n0"]
+    decoded = unescape(re.sub(r"#(\d+);", lambda match: f"&#{match[1]};", label))
+    assert special not in decoded
+    assert text in shown(label)
 
 
 def test_control_characters_do_not_break_lines() -> None:
