@@ -93,6 +93,11 @@ def _call_tools(calls: Value | ToolCall | ToolReply, recording: Recording, catch
             f"rt.call(): {calls!r} is no call of a tool; expected a function, or the value of rt.gen(tools=...)",
             user_location(),
         )
+    if not output_type.calls.can_run:
+        raise TraceError(
+            f"rt.call(): the tools {', '.join(output_type.calls.names)} were given as schemas, without functions to run",
+            user_location(),
+        )
     names, name = output_type.calls.names, recording.name_of(ref.node_id)
 
     def run(plain: tuple[Any, ...]) -> Any:

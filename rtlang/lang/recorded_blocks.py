@@ -177,8 +177,8 @@ class RecordedBlocks(ABC):
     def _check_outside(self, node_ids: Sequence[int], location: str) -> None:
         if self._block_depth:
             raise TraceError(
-                "nothing can be waited for inside a branch or loop of the graph; read the value before it, or use operations that "
-                "the graph computes",
+                "nothing can be waited for inside a branch or loop of the graph; read the value before it, use operations that the "
+                "graph computes, or call functions and tools with rt.call",
                 location,
             )
         if not self.inner.keys().isdisjoint(node_ids):

@@ -269,6 +269,42 @@ def test_names_and_arguments_of_calls_are_computed_in_the_graph(run: Any) -> Non
     assert "'word'" in str(result.error)
 
 
+SCHEMA = {"name": "remote", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}
+
+
+def test_tools_without_functions_are_no_answer_to_the_model(run: Any) -> None:
+    @rt.program
+    def ask(s: rt.State) -> Any:
+        s += rt.gen("call", 80, tools=[finish, SCHEMA])
+        return rt.call(s["call"], on_error="text")
+
+    assert run({"call": written("finish", answer="a")}, ask).value == "a"
+    error = run({"call": written("remote", x=3)}, ask, on_error="result").error
+    assert isinstance(error, rt.CallError)
+    assert "'remote' was given as a schema" in str(error)
+
+    @rt.program
+    def only(s: rt.State) -> Any:
+        s += rt.gen("call", 80, tools=[SCHEMA])
+        return rt.call(s["call"])
+
+    with pytest.raises(rt.TraceError, match=r"test_control_tools.py:\d+: rt.call\(\): the tools remote were given as"):
+        run({}, only)
+
+
+def test_waiting_for_a_call_inside_a_loop_names_the_way_without(run: Any) -> None:
+    @rt.program
+    def ask(s: rt.State) -> Any:
+        def step(b: rt.State) -> Any:
+            b += rt.gen("call", 80, tools=[finish])
+            return b["call"].run()
+
+        rt.repeat(step, at_most=2)
+
+    with pytest.raises(rt.TraceError, match=r"call functions and tools with rt\.call"):
+        run({}, ask)
+
+
 @pytest.mark.parametrize(
     ("use", "message"),
     [

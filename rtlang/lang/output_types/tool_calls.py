@@ -140,7 +140,7 @@ def results_of(value: ToolCall | ToolReply | list[ToolCall], *, catches: bool) -
 def _result(call: ToolCall, catches: bool) -> Any:
     try:
         return call.run()
-    except Exception as error:
+    except ToolError as error:
         if not catches:
             raise
         return error_text(error)

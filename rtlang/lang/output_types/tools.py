@@ -186,7 +186,7 @@ def _made_tool_type(
             kind, path = _kind_and_path(value, listed, functions)
             return Reading("parse_tools", kind, args, path)
 
-        calls = Calls(tuple(tool.name for tool in listed), are_many=value is not _one_call)
+        calls = Calls(tuple(tool.name for tool in listed), are_many=value is not _one_call, can_run=bool(functions))
         part_of = lambda pointer: _tool_at(constraint, pointer, listed)  # noqa: E731
         return OutputType(constraint, parse, part_of=part_of, reading=functools.cache(reading), calls=calls)
 

@@ -47,10 +47,12 @@ class Calls:
     Attributes:
         names: the tools.
         are_many: whether the value has any number of calls, and not exactly one.
+        can_run: whether a tool has a function.
     """
 
     names: tuple[str, ...]
     are_many: bool
+    can_run: bool
 
 
 @dataclass(frozen=True, slots=True)
