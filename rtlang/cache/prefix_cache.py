@@ -105,9 +105,17 @@ class PrefixCache:
         """Number of pages that `allocate` can hand out now: free and evictable ones."""
         return self._pages.num_free + self._tree.num_evictable_pages
 
-    def num_available_to(self, arrival: float | None) -> int:
-        """`num_available` without the pages that holds of programs keep which did not arrive after `arrival`; None: with all."""
-        return self._pages.num_free + self._num_evictable_to(arrival)
+    def num_available_to(self, rank: float | None) -> int:
+        """`num_available` without the pages that holds of programs keep whose rank is not above `rank`; None: with all."""
+        kept = () if rank is None else self.retention.nodes(rank)
+        return self._pages.num_free + self._tree.num_evictable_outside(kept)
+
+    def can_allocate(self, num_pages: int, rank: float | None = None) -> bool:
+        """Whether `allocate` could hand out so many pages; cheaper than `num_available_to` unless holds decide."""
+        num_more = self.num_available - num_pages
+        if num_more < 0:
+            return False
+        return rank is None or num_more >= self.num_held or num_pages <= self.num_available_to(rank)
 
     def match(self, token_ids: Sequence[int], limit: int) -> PrefixMatch:
         """Find the longest stored prefix of `token_ids`, of at most `limit` tokens including the tail, and mark it as used.
@@ -138,9 +146,9 @@ class PrefixCache:
         """Release one lock."""
         self._free_tree_pages(self._tree.unlock(node))
 
-    def hold(self, token_ids: Sequence[int], arrival: float) -> Hold | None:
-        """Keep the stored part of a sequence from eviction, for a program that arrived at `arrival`; see `Retention.hold`."""
-        return self.retention.hold(pack(token_ids), arrival) if self.sharing else None
+    def hold(self, token_ids: Sequence[int], rank: float) -> Hold | None:
+        """Keep the stored part of a sequence from eviction, for a program of some rank; see `Retention.hold`."""
+        return self.retention.hold(pack(token_ids), rank) if self.sharing else None
 
     def release(self, hold: Hold) -> None:
         """End a hold; does nothing if it was revoked."""
@@ -155,19 +163,19 @@ class PrefixCache:
             node, leaf = self._tree.end_of(pack(token_ids))
             self._tree.demote(node if leaf is None else leaf, -(-start // self.page_size))
 
-    def allocate(self, num_pages: int, *, arrival: float | None = None) -> list[int] | None:
+    def allocate(self, num_pages: int, *, rank: float | None = None) -> list[int] | None:
         """Allocate private pages, in contiguous runs if possible. If needed, evicts unlocked leaves, least recently used first.
 
-        If what no hold covers is not enough, holds are revoked, those of the programs that arrived last first.
+        If what no hold covers is not enough, holds are revoked, those of the programs with the largest rank first.
 
         Args:
-            arrival: if given, only holds of programs that arrived after it may be revoked.
+            rank: if given, only holds of programs with a larger rank may be revoked.
         Returns:
             Page ids in ascending order, or None (and nothing is evicted or revoked) if fewer than `num_pages` are available.
         """
         missing = num_pages - self._pages.num_free
         if missing > 0:
-            if missing > self._num_evictable_to(arrival):
+            if not self.can_allocate(num_pages, rank):
                 return None
             evicted = self._tree.evict(missing)
             while len(evicted) < missing:
@@ -276,9 +284,6 @@ class PrefixCache:
         assert 0 <= self._tree.num_evictable_pages <= self.num_cached
         for node in self._tree.nodes():
             assert all(self._pages.owner(page_id) is PageOwner.TREE for page_id in node.page_ids)
-
-    def _num_evictable_to(self, arrival: float | None) -> int:
-        return self._tree.num_evictable_outside(() if arrival is None else self.retention.nodes(arrival))
 
     def _free_tree_pages(self, page_ids: Sequence[int]) -> None:
         if page_ids:

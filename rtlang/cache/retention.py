@@ -1,7 +1,8 @@
 """Holds on stored sequences that open programs will continue, within a share of the pool.
 
 A hold keeps the pages of a sequence from eviction while no request uses them. It is a preference, not a lock: pages under holds count as
-available, and whoever needs them revokes holds, those of the programs that arrived last first. So a hold never blocks a request for good.
+available, and whoever needs them revokes holds, those of the programs with the largest rank first. So a hold never blocks a request for
+good. The rank of a program is the time of its arrival, changed by its priority if the policy is `priority`.
 
 Invariant: the hold_count of a node is the number of granted holds whose path contains it.
 """
@@ -22,7 +23,7 @@ class Hold:
     """A granted hold. Owned by its `Retention`.
 
     Attributes:
-        order: arrival of the program, and a serial number; the largest is revoked first.
+        order: the rank of the program, and a serial number; the largest is revoked first.
         node, leaf: the end of the sequence; see `RadixTree.end_of`.
         num_tokens: tokens of the stored part of the sequence.
         is_granted: False once it was released or revoked.
@@ -64,20 +65,21 @@ class Retention:
     def __len__(self) -> int:
         return len(self._holds)
 
-    def hold(self, data: bytes, arrival: float) -> Hold | None:
-        """Hold the stored part of a sequence for a program. May revoke holds of programs that arrived later.
+    def hold(self, data: bytes, rank: float) -> Hold | None:
+        """Hold the stored part of a sequence for a program. May revoke holds of programs with a larger rank.
 
         Returns:
-            The hold; None if nothing is stored, or if holds of this and earlier programs leave too little of the share.
+            The hold; None if nothing is stored, or if the holds of this program and of those with a smaller rank leave too little of the
+            share.
         """
         node, leaf = self._tree.end_of(data)
         self._num_asked += 1
-        hold = Hold((arrival, self._num_asked), node, leaf, 0)
+        hold = Hold((rank, self._num_asked), node, leaf, 0)
         path = list(hold.path)
         if not path:
             return None
         hold.num_tokens = sum(len(each.key) for each in path)
-        if not self._make_room(path, arrival):
+        if not self._make_room(path, rank):
             self.num_refused += 1
             return None
         self._tree.hold(path)
@@ -93,7 +95,7 @@ class Retention:
             self._tree.release(hold.path)
 
     def revoke_last(self) -> bool:
-        """Revoke the hold of the program that arrived last; False if there is none."""
+        """Revoke the hold of the program with the largest rank; False if there is none."""
         if not self._holds:
             return False
         self.num_revoked += 1
@@ -105,11 +107,11 @@ class Retention:
         while self.revoke_last():
             pass
 
-    def nodes(self, arrival: float) -> set[RadixNode]:
-        """The nodes under holds of programs that did not arrive after `arrival`."""
+    def nodes(self, rank: float) -> set[RadixNode]:
+        """The nodes under holds of programs whose rank is not above `rank`."""
         if not self._tree.num_held_pages:
             return set()
-        end = bisect_right(self._holds, arrival, key=lambda hold: hold.order[0])
+        end = bisect_right(self._holds, rank, key=lambda hold: hold.order[0])
         return self._union(self._holds[:end])
 
     def check(self) -> None:
@@ -121,11 +123,11 @@ class Retention:
         assert all(hold.is_granted for hold in self._holds)
         assert sorted(self._holds, key=_order) == self._holds
 
-    def _make_room(self, path: list[RadixNode], arrival: float) -> bool:
-        """Revoke holds of later programs until `path` fits into the share; False, and nothing is revoked, if it cannot."""
+    def _make_room(self, path: list[RadixNode], rank: float) -> bool:
+        """Revoke holds of programs with a larger rank until `path` fits into the share; False, and nothing is revoked, if it cannot."""
         if self._num_pages_with(path) <= self.max_pages:
             return True
-        earlier = self.nodes(arrival) | set(path)
+        earlier = self.nodes(rank) | set(path)
         if sum(len(node.page_ids) for node in earlier) > self.max_pages:
             return False
         while self._num_pages_with(path) > self.max_pages:

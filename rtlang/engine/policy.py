@@ -41,7 +41,12 @@ def program(request: Request) -> Key:
 
 def priority(request: Request) -> Key:
     """Lower priority numbers first; AGEING_S seconds of waiting outweigh one level, so no request starves. Else as `program`."""
-    return (request.program_time + AGEING_S * request.priority, *program(request)[1:])
+    return (program_rank("priority", request.program_time, request.priority), *program(request)[1:])
+
+
+def program_rank(policy_name: str, program_time: float, priority: int) -> float:
+    """The place of a program among others: of two programs, the one with the smaller rank keeps its pages longer."""
+    return program_time + AGEING_S * priority if policy_name == "priority" else program_time
 
 
 KEYS: dict[str, Callable[[Request], Key]] = {

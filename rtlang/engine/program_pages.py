@@ -15,12 +15,12 @@ class ProgramPages:
 
     Args:
         cache: the cache of the engine.
-        arrival: the time at which the program arrived, which decides whose holds are revoked first.
+        rank: the place of the program among others: holds of programs with the largest rank are revoked first.
         is_lost: whether the engine has failed; then nothing is done.
     """
 
-    def __init__(self, cache: PrefixCache, arrival: float, is_lost: Callable[[], bool] = lambda: False) -> None:
-        self._cache, self._arrival, self._is_lost = cache, arrival, is_lost
+    def __init__(self, cache: PrefixCache, rank: float, is_lost: Callable[[], bool] = lambda: False) -> None:
+        self._cache, self._rank, self._is_lost = cache, rank, is_lost
 
     @property
     def page_size(self) -> int:
@@ -29,7 +29,7 @@ class ProgramPages:
 
     def hold(self, token_ids: Sequence[int]) -> Hold | None:
         """Keep the stored part of a sequence; None if nothing of it is stored, or if older programs have the share of the pool."""
-        return None if self._is_lost() else self._cache.hold(token_ids, self._arrival)
+        return None if self._is_lost() else self._cache.hold(token_ids, self._rank)
 
     def release(self, hold: Hold) -> None:
         """End a hold; does nothing if it was revoked."""

@@ -6,7 +6,7 @@ prefill), then waiting ones in policy order. Three rules govern the cache:
 - Full pages enter the tree when they are scheduled, so requests of the same step already share them (a layer writes K and V before it
   attends). `commit` or `discard_pending` tells the cache whether the step succeeded.
 - A waiting request whose next page a running request is about to compute waits for it instead of computing it again.
-- When no page is free, unlocked cached pages are evicted first, then those under holds of programs that arrived later, then the policy's
+- When no page is free, unlocked cached pages are evicted first, then those under holds of programs with a larger rank, then the policy's
   victim is preempted; its pages stay in the tree until they are needed. A request that has no other beside it may take the pages of all
   holds, so it always goes on.
 
@@ -47,7 +47,7 @@ class Scheduler:
         self.running: list[Request] = []
         self.num_preemptions = 0
         self.most_pages_in_use = 0
-        self._key = policy.KEYS[policy_name]
+        self._policy_name, self._key = policy_name, policy.KEYS[policy_name]
         self._reorders = policy_name == "longest_prefix"
         self._max_rows, self._max_step_tokens = max_rows, max_step_tokens
         self._page_size = cache.page_size
@@ -64,6 +64,10 @@ class Scheduler:
     def num_waiting(self) -> int:
         """Number of queued requests, including preempted ones."""
         return self._num_waiting
+
+    def rank(self, program_time: float, priority: int) -> float:
+        """The place of a program among others; see `policy.program_rank`."""
+        return policy.program_rank(self._policy_name, program_time, priority)
 
     def add(self, request: Request) -> None:
         """Add a request to the queue."""
@@ -166,7 +170,7 @@ class Scheduler:
         missing = -(-num_tokens // self._page_size) - len(request.page_ids)
         if missing <= 0:
             return True
-        while (pages := self.cache.allocate(missing, arrival=self._revokes_after(request, 1))) is None:
+        while (pages := self.cache.allocate(missing, rank=self._revokes_behind(request, 1))) is None:
             candidates = [other for other in self.running if other not in self._scheduled]
             chosen = policy.victim(candidates, self._key)
             self._preempt(chosen)
@@ -183,9 +187,9 @@ class Scheduler:
         self.num_preemptions += 1
         self.add(request)
 
-    def _revokes_after(self, request: Request, num_alone: int) -> float | None:
-        """Holds of programs that arrived after this may be revoked for a request; all (None) if only `num_alone` requests run."""
-        return None if len(self.running) <= num_alone else request.program_time
+    def _revokes_behind(self, request: Request, num_alone: int) -> float | None:
+        """Holds of programs with a larger rank may be revoked for a request; all (None) if only `num_alone` requests run."""
+        return None if len(self.running) <= num_alone else self.rank(request.program_time, request.priority)
 
     # -- waiting requests
 
@@ -231,10 +235,10 @@ class Scheduler:
         self.cache.lock(match.node)
         needed = -(-request.num_target_tokens // self._page_size) - len(match.page_ids)
         spare = len(self.running)  # one page of growth per running request
-        arrival = self._revokes_after(request, 0)
+        rank = self._revokes_behind(request, 0)
         pages = None
-        if needed + spare <= self.cache.num_available_to(arrival):
-            pages = self.cache.allocate(needed, arrival=arrival)
+        if self.cache.can_allocate(needed + spare, rank):
+            pages = self.cache.allocate(needed, rank=rank)
         if pages is None:
             self.cache.unlock(match.node)
             return False

@@ -217,7 +217,9 @@ class Runtime:
                 checker=self._checker,
                 is_broken=lambda: self._is_broken,
                 on_end=self._forget,
-                pages_of=lambda arrival: ProgramPages(loop.engine.cache, arrival, lambda: self._is_broken),
+                pages_of=lambda arrival: ProgramPages(
+                    loop.engine.cache, loop.engine.scheduler.rank(arrival, priority), lambda: self._is_broken
+                ),
             )
             graph_run.add_nodes(graph.nodes)
 

@@ -25,9 +25,9 @@ def sequence(kind: int, num_pages: int, num_more: int = 0) -> list[int]:
     return [100 * kind + index for index in range(num_pages * PAGE_SIZE + num_more)]
 
 
-def squeeze(cache: PrefixCache, num_pages: int, arrival: float | None = None) -> bool:
+def squeeze(cache: PrefixCache, num_pages: int, rank: float | None = None) -> bool:
     """Take pages and give them back, so that others are evicted; returns whether they were to be had."""
-    page_ids = cache.allocate(num_pages, arrival=arrival)
+    page_ids = cache.allocate(num_pages, rank=rank)
     if page_ids is not None:
         cache.free(page_ids)
     cache.check()
@@ -43,7 +43,7 @@ def test_a_held_sequence_outlives_others_with_its_partial_page() -> None:
     first, second = sequence(1, 3, 2), sequence(2, 4)
     store(cache, first)
     store(cache, second)
-    hold = cache.hold([*first, 7], arrival=1.0)
+    hold = cache.hold([*first, 7], rank=1.0)
     assert hold is not None
     assert (hold.num_tokens, cache.num_held) == (14, 4)
     assert squeeze(cache, 8)
@@ -56,17 +56,17 @@ def test_a_held_sequence_outlives_others_with_its_partial_page() -> None:
 
 def test_nothing_stored_is_nothing_held() -> None:
     cache = PrefixCache(8, PAGE_SIZE)
-    assert cache.hold([1, 2, 3, 4, 5], arrival=0.0) is None
+    assert cache.hold([1, 2, 3, 4, 5], rank=0.0) is None
     assert cache.retention.num_refused == 0
     plain = PrefixCache(8, PAGE_SIZE, sharing=False)
-    assert plain.hold([1, 2, 3, 4, 5], arrival=0.0) is None
+    assert plain.hold([1, 2, 3, 4, 5], rank=0.0) is None
 
 
 def test_holds_are_revoked_newest_program_first_and_only_as_many_as_needed() -> None:
     cache = PrefixCache(12, PAGE_SIZE, retention_share=1.0)
     for kind in (1, 2, 3):
         store(cache, sequence(kind, 3))
-    holds = {kind: cache.hold(sequence(kind, 3), arrival=arrival) for kind, arrival in ((1, 5.0), (2, 1.0), (3, 9.0))}
+    holds = {kind: cache.hold(sequence(kind, 3), rank=rank) for kind, rank in ((1, 5.0), (2, 1.0), (3, 9.0))}
     assert all(holds.values())
     assert squeeze(cache, 3)
     assert cache.retention.num_revoked == 0
@@ -83,13 +83,13 @@ def test_who_arrived_later_cannot_revoke() -> None:
     cache = PrefixCache(8, PAGE_SIZE, retention_share=1.0)
     store(cache, sequence(1, 3))
     store(cache, sequence(2, 3))
-    assert cache.hold(sequence(1, 3), arrival=1.0)
-    assert cache.hold(sequence(2, 3), arrival=2.0)
-    assert [cache.num_available_to(arrival) for arrival in (0.0, 1.0, 2.0, None)] == [8, 5, 2, 8]
-    assert not squeeze(cache, 3, arrival=2.0)
-    assert not squeeze(cache, 6, arrival=1.5)
+    assert cache.hold(sequence(1, 3), rank=1.0)
+    assert cache.hold(sequence(2, 3), rank=2.0)
+    assert [cache.num_available_to(rank) for rank in (0.0, 1.0, 2.0, None)] == [8, 5, 2, 8]
+    assert not squeeze(cache, 3, rank=2.0)
+    assert not squeeze(cache, 6, rank=1.5)
     assert cache.retention.num_revoked == 0
-    assert squeeze(cache, 4, arrival=1.5)
+    assert squeeze(cache, 4, rank=1.5)
     assert len(cache.retention) == 1
     assert num_stored(cache, sequence(1, 3)) == 12
 
@@ -98,13 +98,13 @@ def test_the_share_is_given_to_the_oldest_programs() -> None:
     cache = PrefixCache(20, PAGE_SIZE, retention_share=0.3)
     for kind in (1, 2, 3, 4):
         store(cache, sequence(kind, 3))
-    assert cache.hold(sequence(1, 3), arrival=2.0)
-    assert cache.hold(sequence(2, 3), arrival=3.0)
-    assert cache.hold(sequence(3, 3), arrival=4.0) is None, "two older programs have all of the share"
+    assert cache.hold(sequence(1, 3), rank=2.0)
+    assert cache.hold(sequence(2, 3), rank=3.0)
+    assert cache.hold(sequence(3, 3), rank=4.0) is None, "two older programs have all of the share"
     assert cache.retention.num_refused == 1
-    assert cache.hold(sequence(4, 3), arrival=1.0), "it is older than those that have the share"
+    assert cache.hold(sequence(4, 3), rank=1.0), "it is older than those that have the share"
     assert (cache.retention.num_revoked, cache.num_held) == (1, 6)
-    assert cache.hold(sequence(1, 3), arrival=2.0), "what is held already costs nothing"
+    assert cache.hold(sequence(1, 3), rank=2.0), "what is held already costs nothing"
     assert cache.num_held == 6
 
 
@@ -114,7 +114,7 @@ def test_a_shared_prefix_is_held_until_its_last_hold_ends() -> None:
     branches = [trunk + sequence(kind, 1) for kind in (2, 3)]
     for branch in branches:
         store(cache, branch)
-    holds = [cache.hold(branch, arrival=0.0) for branch in branches]
+    holds = [cache.hold(branch, rank=0.0) for branch in branches]
     assert cache.num_held == 4
     assert holds[0] is not None
     cache.release(holds[0])
@@ -126,7 +126,7 @@ def test_a_shared_prefix_is_held_until_its_last_hold_ends() -> None:
 def test_a_held_node_does_not_grow_but_what_follows_it_is_found() -> None:
     cache = PrefixCache(12, PAGE_SIZE)
     store(cache, sequence(1, 2))
-    assert cache.hold(sequence(1, 2), arrival=0.0)
+    assert cache.hold(sequence(1, 2), rank=0.0)
     store(cache, sequence(1, 5))
     assert cache.num_held == 2
     assert squeeze(cache, 10)
@@ -136,7 +136,7 @@ def test_a_held_node_does_not_grow_but_what_follows_it_is_found() -> None:
 def test_a_held_partial_page_may_be_replaced_by_a_longer_one() -> None:
     cache = PrefixCache(12, PAGE_SIZE)
     store(cache, sequence(1, 1, 2))
-    hold = cache.hold(sequence(1, 1, 2), arrival=0.0)
+    hold = cache.hold(sequence(1, 1, 2), rank=0.0)
     assert hold is not None
     store(cache, sequence(1, 2))
     assert cache.num_held == 1
@@ -154,7 +154,7 @@ def test_pages_cut_off_by_a_failed_step_are_not_held() -> None:
     page_ids = cache.allocate(2)
     assert page_ids is not None
     node, _ = cache.extend(match.node, sequence(1, 3)[PAGE_SIZE:], page_ids)
-    hold = cache.hold(sequence(1, 3), arrival=0.0)
+    hold = cache.hold(sequence(1, 3), rank=0.0)
     assert hold is not None
     assert cache.num_held == 3
     cache.discard_pending()
@@ -170,7 +170,7 @@ def test_pages_cut_off_by_a_failed_step_are_not_held() -> None:
 def test_clear_revokes_all() -> None:
     cache = PrefixCache(8, PAGE_SIZE)
     store(cache, sequence(1, 3))
-    assert cache.hold(sequence(1, 3), arrival=0.0)
+    assert cache.hold(sequence(1, 3), rank=0.0)
     cache.clear()
     cache.check()
     assert (cache.num_free, len(cache.retention)) == (8, 0)
@@ -209,7 +209,7 @@ def test_a_trunk_is_demoted_only_after_its_branches() -> None:
     cache.demote(branches[0], PAGE_SIZE)
     assert squeeze(cache, 12)
     assert [num_stored(cache, branch) for branch in branches] == [12, 20]
-    hold = cache.hold(branches[1], arrival=0.0)
+    hold = cache.hold(branches[1], rank=0.0)
     assert hold is not None
     cache.demote(branches[1], PAGE_SIZE)
     cache.release(hold)

@@ -129,12 +129,12 @@ def test_preemption_takes_the_last_and_its_pages_stay_findable() -> None:
     assert world.scheduler.num_preemptions == second.num_preemptions
 
 
-def hold(world: World, tokens: list[int], arrival: float) -> None:
+def hold(world: World, tokens: list[int], rank: float) -> None:
     """A program that has computed `tokens` keeps them."""
     done = world.add(tokens)
     world.step()
     world.scheduler.remove(done)
-    assert world.cache.hold(tokens, arrival) is not None
+    assert world.cache.hold(tokens, rank) is not None
     world.scheduler.check()
 
 
@@ -153,6 +153,17 @@ def test_a_request_beside_others_takes_only_pages_that_later_programs_keep() -> 
     assert set(sizes(world.step())) == {first.request_id, second.request_id}
     assert third.status is RequestStatus.WAITING
     assert world.cache.num_held == 4
+
+
+def test_under_the_priority_policy_an_urgent_request_takes_what_an_older_program_keeps() -> None:
+    for policy_name, num_revoked in (("priority", 1), ("program", 0)):
+        world = World(num_pages=12, max_step_tokens=100, policy_name=policy_name)
+        hold(world, [7] * 20, 1.0)
+        world.add([1] * 12, program_time=0.0)
+        world.step()
+        urgent = world.add([2] * 16, program_time=2.0, priority=-1)
+        assert (urgent.request_id in sizes(world.step())) == bool(num_revoked)
+        assert world.cache.retention.num_revoked == num_revoked
 
 
 def test_a_request_that_is_alone_takes_all_it_needs() -> None:

@@ -215,7 +215,7 @@ class CacheSimulation:
 
     def hold(self) -> None:
         """A program asks for a hold; it gets one if those of earlier programs leave enough of the share."""
-        tokens, arrival = self._random_sequence(), self.random.randrange(6)
+        tokens, rank = self._random_sequence(), self.random.randrange(6)
         prefixes = [
             tuple(tokens[: end * self.page_size]) for end in range(1, 1 + len(self._expected(tokens, len(tokens))[0]))
         ]
@@ -223,10 +223,10 @@ class CacheSimulation:
         tails = [tuple(tokens[:end]) for end in range(start + 1, start + self.page_size)]
         tails = [tail for tail in tails[: len(tokens) - start] if tail in self.stored]
         prefixes += tails[-1:]
-        earlier = self._held_prefixes(arrival)
-        hold = self.cache.hold(tokens, arrival)
+        earlier = self._held_prefixes(rank)
+        hold = self.cache.hold(tokens, rank)
         assert (hold is not None) == bool(prefixes and len(earlier.union(prefixes)) <= self.cache.retention.max_pages)
-        self._forget_revoked(arrival)
+        self._forget_revoked(rank)
         if hold is not None:
             assert hold.num_tokens == len(prefixes[-1])
             self.holds.append(SimulatedHold(hold, prefixes))
@@ -317,12 +317,13 @@ class CacheSimulation:
 
     def _allocate(self, num_pages: int, matched: Sequence[int] = ()) -> list[int] | None:
         """Allocate on behalf of a request that has locked the pages `matched`."""
-        arrival = self.random.choice([None, 0, 1, 2, 3, 4, 5])
-        num_available = self._num_available(self._held_prefixes(-1 if arrival is None else arrival), matched)
+        rank = self.random.choice([None, 0, 1, 2, 3, 4, 5])
+        num_available = self._num_available(self._held_prefixes(-1 if rank is None else rank), matched)
         num_unheld = self._num_available(self._held_prefixes(None), matched)
-        assert num_available == self.cache.num_available_to(arrival)
+        assert num_available == self.cache.num_available_to(rank)
+        assert self.cache.can_allocate(num_pages, rank) == (num_pages <= num_available)
         before = dict.fromkeys(self.stored)
-        page_ids = self.cache.allocate(num_pages, arrival=arrival)
+        page_ids = self.cache.allocate(num_pages, rank=rank)
         if num_available < num_pages:
             assert page_ids is None
             assert all(self._owner(self.stored[prefix]) is PageOwner.TREE for prefix in before), "evicted in vain"
@@ -336,12 +337,12 @@ class CacheSimulation:
             assert not set(page_ids) & set(request.page_ids), "a page in use was handed out"
         self._forget_evicted()
         assert num_unheld < num_pages or all(each.hold.is_granted for each in self.holds), "revoked without need"
-        self._forget_revoked(arrival)
+        self._forget_revoked(rank)
         return page_ids
 
-    def _held_prefixes(self, arrival: float | None) -> set[tuple[int, ...]]:
-        """Stored prefixes under holds of programs that did not arrive after `arrival`; None: of all programs."""
-        holds = [each for each in self.holds if arrival is None or each.hold.order[0] <= arrival]
+    def _held_prefixes(self, rank: float | None) -> set[tuple[int, ...]]:
+        """Stored prefixes under holds of programs that did not arrive after `rank`; None: of all programs."""
+        holds = [each for each in self.holds if rank is None or each.hold.order[0] <= rank]
         return {prefix for each in holds for prefix in each.prefixes if prefix in self.stored}
 
     def _num_available(self, spared: set[tuple[int, ...]], matched: Sequence[int]) -> int:
@@ -352,12 +353,12 @@ class CacheSimulation:
         kept = {prefix for prefix, page in self.stored.items() if page in locked} | blocked | spared
         return self.cache.num_free + len(self.stored) - len(kept)
 
-    def _forget_revoked(self, arrival: float | None) -> None:
-        """Drop revoked holds, which must be those of the programs that arrived last, all of them after `arrival`."""
+    def _forget_revoked(self, rank: float | None) -> None:
+        """Drop revoked holds, which must be those of the programs that arrived last, all of them after `rank`."""
         num_granted = sum(each.hold.is_granted for each in self.holds)
         revoked = self.holds[num_granted:]
         assert not any(each.hold.is_granted for each in revoked), "an older hold was revoked before a newer one"
-        assert arrival is None or all(each.hold.order[0] > arrival for each in revoked)
+        assert rank is None or all(each.hold.order[0] > rank for each in revoked)
         del self.holds[num_granted:]
 
     def _finish(self, request: SimulatedRequest, num_tokens: int) -> None:

@@ -65,3 +65,18 @@ def test_streamed_and_pickled_results_are_equal(runtime: rt.Runtime, expected: l
 def test_a_socket_changes_nothing(runtime: rt.Runtime, expected: list[Any]) -> None:
     with running_server(runtime) as url, rt.connect(url) as remote:
         assert differences(outcomes(remote), expected) == []
+
+
+@pytest.mark.parametrize("is_remote", [False, True], ids=["local", "socket"])
+def test_a_pool_too_small_for_all_programs_changes_nothing(
+    expected: list[Any], is_remote: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RTLANG_DEBUG", "1")  # all accounting is checked after each step
+    with rt.Runtime(dtype="float32", num_pages=24, page_size=4) as small:
+        if is_remote:
+            with running_server(small) as url, rt.connect(url) as remote:
+                assert differences(outcomes(remote), expected) == []
+        else:
+            assert differences(outcomes(small), expected) == []
+        stats = small.stats()
+    assert stats["num_pages_held"] == stats["num_pages_in_use"] == 0
