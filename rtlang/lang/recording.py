@@ -7,6 +7,7 @@ body.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -148,6 +149,7 @@ class Recording(RecordedBlocks):
     Attributes:
         breaks: the graph breaks so far.
         branch_points: ids of nodes that later nodes may continue although they already have a child.
+        open_starts: the nodes before open messages, each with the number of sequences in which it is open.
         ended: ids of the last nodes of sequences to which nothing can be appended any more.
         dropped: ids of nodes that were never submitted, because no output needs them.
         free_texts: the pieces of texts whose order is not settled yet, by node id.
@@ -163,6 +165,7 @@ class Recording(RecordedBlocks):
         self.driver, self.base = driver, base
         self.breaks: list[Break] = []
         self.branch_points: set[int] = set()
+        self.open_starts: Counter[int] = Counter()
         self.ended: set[int] = set()
         self.dropped: set[int] = set()
         self.free_texts: dict[int, Pieces] = {}

@@ -25,15 +25,18 @@ class Sequence:
     The recording owns the nodes; the states of a sequence share it.
     """
 
-    __slots__ = ("_recording", "head", "role")
+    __slots__ = ("_open_start", "_recording", "head", "role")
 
     def __init__(self, recording: Recording, head: int | None = None, role: str | None = None) -> None:
         self._recording, self.head, self.role = recording, head, role
+        self._open_start: int | None = None  # the end before the open message, to which it may still be given up
 
     def branch(self) -> Sequence:
         """A new sequence that continues this one."""
         self.keep_head()
-        return Sequence(self._recording, self.head, self.role)
+        branch = Sequence(self._recording, self.head, self.role)
+        branch._hold_start(self._open_start)
+        return branch
 
     def keep_head(self) -> None:
         """Declare that several nodes may continue the last node."""
@@ -65,6 +68,7 @@ class Sequence:
         """
         self._check_role(role, tools)
         start = self.head
+        self._hold_start(start)
         self.append([RoleStart(role, tools)])
         self.role = role
         return start
@@ -74,6 +78,7 @@ class Sequence:
         recording = self._recording
         assert self.head is not None
         self.role = None
+        self._release_start()
         reached = recording.nodes[self.head]
         opening = reached.parts[0] if isinstance(reached, Text) and len(reached.parts) == 1 else None
         if isinstance(opening, RoleStart) and self.head in recording.branch_points:
@@ -86,6 +91,21 @@ class Sequence:
         """Give up the open chat message and all that was appended in it: the sequence goes on from before the message."""
         self.role, self.head = None, start
         self.keep_head()
+        self._release_start()
+
+    def _hold_start(self, start: int | None) -> None:
+        """Keep the node before the open message as a node of its own, in what is submitted while the message is open."""
+        self._open_start = start
+        if start is not None:
+            self._recording.open_starts[start] += 1
+
+    def _release_start(self) -> None:
+        if self._open_start is not None:
+            counts = self._recording.open_starts
+            counts[self._open_start] -= 1
+            if not counts[self._open_start]:
+                del counts[self._open_start]
+            self._open_start = None
 
     def end(self) -> None:
         """Declare that nothing is appended to this sequence any more."""

@@ -394,6 +394,30 @@ def test_a_caught_exception_leaves_no_open_message(target: FakeTarget) -> None:
     assert result["inner"] == answer("<system>Be brief.</><user>dropped ", "inner")
 
 
+@pytest.mark.parametrize("is_forked", [False, True])
+def test_a_message_may_be_given_up_after_a_value_in_it_was_read(is_forked: bool, target: FakeTarget) -> None:
+    @rt.program
+    def body(s: Any) -> Any:
+        s += "Rules."
+        try:
+            with s.user():
+                s += "dropped " + rt.gen("inner")
+                if is_forked:
+                    fork = s.fork(1)[0]
+                    fork += rt.gen("beside")
+                    assert str(fork["beside"])
+                assert str(s["inner"])  # what was recorded so far is submitted here
+                raise ValueError
+        except ValueError:
+            s += " Go on:" + rt.gen("end")
+        return s.text()
+
+    result = body.run()
+    assert result["end"] == answer("Rules. Go on:", "end")
+    assert result["inner"] == answer("Rules.<user>dropped ", "inner")
+    assert result.value == f"Rules. Go on:{result['end']}"
+
+
 def test_recursion_of_programs_ends_at_a_stated_depth_whatever_the_names(target: FakeTarget) -> None:
     @rt.program
     def down(s: Any, levels: int) -> int:

@@ -32,6 +32,13 @@ class Mark:
     is_begin: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A message was given up: of the pieces before, only the first `num_kept` are left."""
+
+    num_kept: int
+
+
 class Generated:
     """A generated text. Its variable has the same text.
 
@@ -139,6 +146,18 @@ class Lazy:
 
 
 Piece = str | Mark | Generated | Lazy
+LoggedPiece = Piece | Drop
+
+
+def kept(pieces: Iterable[LoggedPiece]) -> list[Piece]:
+    """The pieces without those that were given up."""
+    found: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, Drop):
+            del found[piece.num_kept :]
+        else:
+            found.append(piece)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

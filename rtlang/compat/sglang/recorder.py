@@ -25,14 +25,17 @@ from rtlang.compat.sglang.expressions import (
 )
 from rtlang.compat.sglang.options import LogprobWish, Request, request_of
 from rtlang.compat.sglang.pieces import (
+    Drop,
     Generated,
     Known,
     Lazy,
+    LoggedPiece,
     Many,
     Mark,
     Own,
     Piece,
     Variable,
+    kept,
     meta_info_of,
     value_of,
 )
@@ -52,14 +55,14 @@ class Recorder:
         execution: the run that it belongs to.
         inner: the state of this language that it records into.
         variables: by name.
-        pieces: the parts of the sequence.
+        log: the parts of the sequence, in the order in which they were appended.
         fork_start: index of the first piece after the fork that made it.
     """
 
     def __init__(self, execution: Execution, inner: State) -> None:
         self.execution, self.inner = execution, inner
         self.variables: dict[str, Variable] = {}
-        self.pieces: list[Piece] = []
+        self.log: list[LoggedPiece] = []
         self.fork_start = 0
         self._roles: tuple[str, ...] = ()  # those of finished messages
         self._open_role: str | None = None
@@ -69,10 +72,15 @@ class Recorder:
     def branch(self, inner: State) -> Recorder:
         """A recorder that goes on from here into another state."""
         branch = Recorder(self.execution, inner)
-        branch.variables, branch.pieces = dict(self.variables), list(self.pieces)
-        branch.fork_start = len(self.pieces)
+        branch.variables, branch.log = dict(self.variables), list[LoggedPiece](self.pieces)
+        branch.fork_start = len(branch.log)
         branch._roles, branch._open_role, branch._role_start = self._roles, self._open_role, self._role_start
         return branch
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The parts of the sequence as it is now."""
+        return kept(self.log)
 
     def append(self, expression: Expression) -> None:
         """Append an expression."""
@@ -142,7 +150,7 @@ class Recorder:
         if self._open_role is not None:
             self.inner._sequence.drop_role(self._role_start)
             start = max(index for index, piece in enumerate(self.pieces) if isinstance(piece, Mark))
-            del self.pieces[start:]
+            self.log.append(Drop(start))
             self._open_role = None
 
     def _generate(self, gen: Gen) -> None:
@@ -246,7 +254,7 @@ class Recorder:
             self.define(f"{gen.name}_reasoning_content", Own(reasoning))
 
     def _note(self, piece: Piece) -> None:
-        self.pieces.append(piece)
+        self.log.append(piece)
         self.execution.appended([piece.node_id] if isinstance(piece, Generated) else [])
 
     def define(self, name: str, variable: Variable) -> None:

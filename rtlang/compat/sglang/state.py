@@ -131,8 +131,7 @@ class ProgramState:
     @property
     def ret_value(self) -> Any:
         """What the body returned."""
-        if self._is_outside:
-            self._reader(None).wait_for_body()
+        self._wait_for_body()
         return self._execution.ret_value
 
     def get_var(self, name: str) -> Any:
@@ -240,7 +239,7 @@ class ProgramState:
         assert arrivals is not None
         is_growing = (lambda: not self._execution.is_over) if self._is_outside else lambda: False
         if var_name is None:
-            return PiecesReader(self._execution, arrivals, is_growing, self._pieces)
+            return PiecesReader(self._execution, arrivals, is_growing, self._recorder.log)
         return VariableReader(self._execution, arrivals, is_growing, self._variables, var_name)
 
     def __str__(self) -> str:
@@ -250,8 +249,16 @@ class ProgramState:
         return f"<ProgramState with variables {sorted(self._variables)}>"
 
     def _finished_pieces(self) -> list[Piece]:
+        self._wait_for_body()
         self.sync()
         return self._pieces
+
+    def _wait_for_body(self) -> None:
+        """Outside of a streamed run, wait until its body has ended. Raises the exception of the body."""
+        if self._is_outside:
+            self._reader(None).wait_for_body()
+            if self._execution.error is not None:
+                raise self._execution.error
 
     def _variable(self, name: str) -> Variable:
         if name not in self._variables and self._is_outside:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rtlang.compat.sglang.execution import Arrivals, Execution
-from rtlang.compat.sglang.pieces import Generated, Many, Mark, Piece, Variable, meta_info_of, value_of
+from rtlang.compat.sglang.pieces import Drop, Generated, LoggedPiece, Many, Mark, Variable, meta_info_of, value_of
 from rtlang.contract.errors import RtlangError, TraceError
 from rtlang.lang.values import user_location
 
@@ -85,10 +85,12 @@ class TextReader(ABC):
     def _has_news(self) -> bool:
         return self._arrivals.count != self._seen
 
-    def _rest_of(self, piece: Piece) -> tuple[str, bool]:
+    def _rest_of(self, piece: LoggedPiece) -> tuple[str, bool]:
         """What was added to a piece, and whether it is complete."""
         if isinstance(piece, str):
             return piece, True
+        if isinstance(piece, Drop):  # what was shown cannot be taken back
+            return "", True
         if isinstance(piece, Mark):
             return self._execution.mark_text(piece.roles, piece.role, piece.is_begin), True
         text, is_done = piece.so_far()
@@ -101,7 +103,7 @@ class PiecesReader(TextReader):
     """Reads the text of a state."""
 
     def __init__(
-        self, execution: Execution, arrivals: Arrivals, is_growing: Callable[[], bool], pieces: list[Piece]
+        self, execution: Execution, arrivals: Arrivals, is_growing: Callable[[], bool], pieces: list[LoggedPiece]
     ) -> None:
         super().__init__(execution, arrivals, is_growing)
         self._pieces, self._index = pieces, 0

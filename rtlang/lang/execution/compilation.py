@@ -61,7 +61,9 @@ class Compilation:
         if not is_last and self._outputs is not None:
             needed = {node.node_id for node in nodes if name_of(node) in self._outputs}
         context = Context(
-            keep=recording.branch_points,
+            keep={*recording.branch_points, *recording.open_starts}
+            if recording.open_starts
+            else recording.branch_points,
             ended=recording.ended if is_last else recording.ended_before_text(),
             is_open=not is_last,
             needed=needed,

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+from pathlib import Path
 from typing import Any
 
+import pytest
+import torch
+import transformers
+
 import rtlang.compat.sglang as sgl
+from tests.support.tiny_models import BOS_TOKEN_ID, make_checkpoint
 
 
 @sgl.function
@@ -70,8 +77,6 @@ def test_no_tokens_give_the_next_log_probabilities_and_no_text(backend: sgl.Runt
 
 
 def test_the_numbers_of_a_stream_grow(backend: sgl.Runtime) -> None:
-    import asyncio
-
     async def read() -> list[Any]:
         state = say.run(stream=True)
         return [item async for item in state.text_async_iter("x", return_meta_data=True)]
@@ -81,3 +86,38 @@ def test_the_numbers_of_a_stream_grow(backend: sgl.Runtime) -> None:
     assert counts == sorted(counts)
     assert found[-1][1]["finish_reason"] == {"type": "length", "length": 4}
     assert "".join(text for text, _ in found) == say.run()["x"]
+
+
+def test_the_numbers_are_those_of_the_stock_model(tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path, "llama", seed=3)  # every token is a byte
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+    prompt, choices = "It is ", ["red", "blue"]
+
+    @sgl.function
+    def body(s: sgl.ProgramState) -> None:
+        s += prompt
+        s += sgl.gen("peek", max_tokens=0, return_logprob=True, logprob_start_len=0, top_logprobs_num=3)
+        s += sgl.select("color", choices)
+
+    @torch.inference_mode()
+    def logprobs(ids: list[int]) -> torch.Tensor:
+        found: torch.Tensor = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        return found
+
+    with sgl.Runtime(model_path=str(path), dtype="float32", num_pages=256) as backend:
+        state = body.run(backend=backend)
+        peek, color = state.get_meta_info("peek"), state.get_meta_info("color")
+    tokens = [BOS_TOKEN_ID, *prompt.encode()]
+    expected = logprobs(tokens)
+    assert [token_id for _, token_id, _ in peek["input_token_logprobs"]] == [None, *tokens[1:]]
+    for position, (value, token_id, _) in enumerate(peek["input_token_logprobs"][1:]):
+        assert value == pytest.approx(float(expected[position, token_id]), abs=1e-4)
+    for position, top in enumerate([*peek["input_top_logprobs"][1:], peek["output_top_logprobs"][0]]):
+        best = expected[position].topk(3)
+        assert [token_id for _, token_id, _ in top] == best.indices.tolist()
+        assert [value for value, _, _ in top] == pytest.approx(best.values.tolist(), abs=1e-4)
+    for choice, option in zip(choices, color["input_token_logprobs"], strict=True):
+        assert bytes(token_id for _, token_id, _ in option).decode() == choice
+        found = logprobs([*tokens, *choice.encode()])
+        for number, (value, token_id, _) in enumerate(option):
+            assert value == pytest.approx(float(found[len(tokens) - 1 + number, token_id]), abs=1e-4)

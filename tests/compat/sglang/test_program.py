@@ -333,7 +333,12 @@ def test_an_exception_of_a_streamed_body_is_raised_by_its_readers() -> None:
         list(state().text_iter("second"))
     with pytest.raises(ZeroDivisionError):
         state()["second"]
-    assert isinstance(state().error(), ZeroDivisionError)
+    for read in (lambda s: s.text(), lambda s: s.messages(), lambda s: s.ret_value):
+        with pytest.raises(ZeroDivisionError):
+            read(state())
+    failed = state()
+    assert isinstance(failed.error(), ZeroDivisionError)
+    assert failed["first"] == "one"  # what was there before it stays
 
 
 def test_a_variable_that_never_comes_is_an_error_and_no_endless_wait() -> None:
@@ -358,6 +363,30 @@ def test_a_streamed_body_may_read_its_own_state() -> None:
     state = body.run(backend=ScriptedRuntime({"x": "1"}, checks=False), stream=True)
     assert "".join(state.text_iter()) == "a1b"
     assert (state["whole"], "".join(state["chunks"])) == ("a1", "a1")
+
+
+def test_a_stream_goes_on_behind_a_message_that_was_given_up() -> None:
+    seen = threading.Event()
+
+    @sgl.function
+    def body(s: sgl.ProgramState) -> None:
+        s += "a"
+        try:
+            with s.user():
+                s += "lost" + sgl.gen("x") + "more"
+                assert seen.wait(30)
+                raise LookupError
+        except LookupError:
+            s += "b" + sgl.gen("y") + "c"
+
+    state = body.run(backend=ScriptedRuntime({"x": "1", "y": "2"}, checks=False), stream=True)
+    text = ""
+    for chunk in state.text_iter():
+        text += chunk
+        if "more" in text:
+            seen.set()
+    assert text == "alost1moreb2c"  # what was shown cannot be taken back
+    assert state.text() == "ab2c"
 
 
 def test_an_error_of_a_generation_ends_its_stream() -> None:

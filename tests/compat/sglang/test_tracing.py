@@ -28,6 +28,11 @@ def test_a_trace_has_the_graph_of_the_program_with_its_inputs() -> None:
     assert given.graph.inputs == ()
 
 
+def test_the_graph_of_a_trace_can_be_run(backend: sgl.Runtime) -> None:
+    outcome = few_shot.trace().graph.run(backend.target, {"question": "Where?"})
+    assert "\n" not in outcome["answer"]
+
+
 def test_values_stay_lazy_in_text_and_in_forks() -> None:
     @sgl.function
     def tips(s: sgl.ProgramState) -> None:

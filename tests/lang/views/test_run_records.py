@@ -11,6 +11,7 @@ import rtlang as rt
 from rtlang.contract.pictures.run_record import segments
 from rtlang.lang.execution.result import Result
 from rtlang.lang.views.run_records import record_of as record_of_session
+from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
 from tests.support.fake_target import FakeTarget, answer, by_name
 from tests.support.html_check import read_html
@@ -153,6 +154,29 @@ def test_branches_loops_and_calls_are_shown_as_they_ran() -> None:
     spans = read_html(result._repr_html_()).all(kind="rt-span")
     assert [each.words for each in spans] == ["search", "search", "done", "bye"]
     assert all("tool" in each.attributes["title"] for each in spans[:3])
+
+
+def test_a_run_over_a_socket_has_the_same_picture() -> None:
+    @rt.program
+    def looped(s: rt.State) -> Any:
+        def step(b: rt.State) -> None:
+            b += rt.gen("x", max_tokens=5)
+
+        rt.repeat(step, until=lambda b: b["x"] == "done", at_most=4)
+        s += "." + rt.gen("end", max_tokens=5)
+        return s["end"]
+
+    answers: dict[str | None, Any] = {"x": ["a", "b", "done"], "end": "bye"}
+    found = []
+    with ScriptedRuntime(answers) as runtime:
+        found.append(looped.run(runtime=runtime))
+    with ScriptedRuntime(answers) as runtime, running_server(runtime) as url, rt.connect(url) as remote:
+        found.append(looped.run(runtime=remote))
+    local, served = found
+    assert words(local) == words(served) == "abdone.bye"
+    for result in found:
+        assert "3 times" in result.to_html()
+        assert len(record_of(result).nodes) == len(record_of(local).nodes)
 
 
 def test_reasoning_is_shown_under_its_own_name() -> None:
