@@ -72,7 +72,7 @@ def test_a_pool_too_small_for_all_programs_changes_nothing(
     expected: list[Any], is_remote: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RTLANG_DEBUG", "1")  # all accounting is checked after each step
-    with rt.Runtime(dtype="float32", num_pages=32, page_size=4) as small:
+    with rt.Runtime(dtype="float32", num_pages=96, page_size=4) as small:
         if is_remote:
             with running_server(small) as url, rt.connect(url) as remote:
                 assert differences(outcomes(remote), expected) == []
