@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from rtlang.contract.errors import DependencyError, ParameterError, RtlangError
+from rtlang.contract.errors import DependencyError, ParameterError, RtlangError, described
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed
 
 
@@ -51,8 +51,8 @@ def run_graph(
                 run.resolve(event.node_id, function(*event.args))
         except ParameterError as error:
             run.reject(event.node_id, "call", error.message)
-        except Exception as error:
-            run.reject(event.node_id, "call", f"{type(error).__name__}: {error}")
+        except BaseException as error:
+            run.reject(event.node_id, "call", described(error))
 
     runs.append(runtime.submit(graph, listen, inputs=inputs, **options))
     is_submitted.set()

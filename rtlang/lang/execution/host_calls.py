@@ -9,9 +9,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from rtlang.contract.errors import ParameterError, RtlangError, ToolError, ValueParseError
+from rtlang.contract.errors import ParameterError, RtlangError, ToolError, ValueParseError, described
 from rtlang.contract.events import CallRequested
-from rtlang.contract.target import GraphRun
+from rtlang.contract.target import GraphRun, checked_answer
 from rtlang.lang.control import to_plain
 from rtlang.lang.recorded_blocks import HostFunction
 
@@ -45,12 +45,15 @@ def _answer(event: CallRequested, function: HostFunction | None, run: GraphRun) 
         run.reject(event.node_id, error.code, error.message, error.facts)
         return
     except BaseException as error:
-        run.reject(event.node_id, "call", f"{type(error).__name__}: {error} (at {_place(error)})")
+        run.reject(event.node_id, "call", f"{described(error)} (at {_place(error)})")
         return
     try:
-        run.resolve(event.node_id, to_plain(value))
-    except ParameterError as error:
-        run.reject(event.node_id, "call", f"it returned no plain data: {error.allowed}")
+        plain = checked_answer(to_plain(value))
+    except Exception as error:  # a value that contains itself, or a model that cannot be written
+        reason = error.allowed if isinstance(error, ParameterError) else described(error)
+        run.reject(event.node_id, "call", f"it returned no plain data: {reason}")
+        return
+    run.resolve(event.node_id, plain)
 
 
 async def _awaited(value: Any) -> Any:
