@@ -170,7 +170,11 @@ class RequestGraph:
         """
         if not isinstance(plain, dict):
             raise GraphError(None, "graph", f"expected a map, not {type(plain).__name__}")
-        nodes = list_from_plain(plain.get("nodes", []), None, "nodes")
+        if "nodes" not in plain:
+            raise GraphError(
+                None, "nodes", f"there are none; the map has {', '.join(map(repr, plain))[:80] or 'no entries'}"
+            )
+        nodes = list_from_plain(plain["nodes"], None, "nodes")
         inputs = list_from_plain(plain.get("inputs", []), None, "inputs")
         outputs = plain.get("outputs")
         if outputs is not None:

@@ -33,6 +33,11 @@ class Holder(BaseModel, arbitrary_types_allowed=True):
     item: object
 
 
+class Pair(BaseModel):
+    first: str
+    second: str
+
+
 def cycle() -> Any:
     found: list[Any] = []
     found.append(found)
@@ -66,6 +71,36 @@ def test_odd_values_and_errors_fail_the_call(function: Callable[[], Any], named:
         error = calls.run(runtime=runtime, on_error="result", deadline_s=20).error
     assert isinstance(error, CallError)
     assert named in str(error)
+
+
+def test_a_loaded_graph_takes_coroutines_and_models() -> None:
+    async def double(value: str) -> Any:
+        return Pair(first=value, second=value)
+
+    @rt.program
+    def calls(s: rt.State) -> Any:
+        s += "x" + rt.gen("word", max_tokens=6)
+        s += rt.text(rt.call(double, s["word"]))
+        s += rt.gen("end", max_tokens=3)
+
+    with ScriptedRuntime() as runtime:
+        calls.graph().run(runtime, functions={"double": double}, deadline_s=20)
+        assert runtime.prompts("end") == ["x<word>{'first': '<word>', 'second': '<word>'}"]
+        with pytest.raises(rt.ParameterError, match=r"functions = .*expected a mapping of names to functions"):
+            calls.graph().run(runtime, functions={"double": 3})  # type: ignore[dict-item]
+        with pytest.raises(rt.ParameterError, match="runtime = 3"):
+            calls.graph().run(3)  # type: ignore[arg-type]
+
+
+def test_a_wrong_number_of_arguments_has_no_place_inside_of_the_package() -> None:
+    @rt.program
+    def calls(s: rt.State) -> Any:
+        return rt.call(lambda one: one)
+
+    with ScriptedRuntime() as runtime, pytest.raises(CallError) as caught:
+        calls.run(runtime=runtime)
+    assert "missing 1 required positional argument" in str(caught.value)
+    assert "(at " not in str(caught.value)
 
 
 @pytest.mark.parametrize("function", [cycle, mute, leave])
