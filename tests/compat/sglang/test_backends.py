@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ import rtlang.compat.sglang as sgl
 from rtlang.compat.sglang.backends import resolve_backend
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
+from tests.support.sglang_programs import NAMES, execute, statements
 
 
 @sgl.function
@@ -97,6 +100,27 @@ def test_programs_run_on_a_server(server: str, tiny: sgl.Runtime) -> None:
             with_texts.run(backend=endpoint)
         with pytest.raises(rt.ConfigError, match="only a local Runtime can drop its cache"):
             sgl.flush_cache(endpoint)
+    finally:
+        endpoint.close()
+
+
+def test_random_programs_are_the_same_on_a_server_and_streamed(server: str, tiny: sgl.Runtime) -> None:
+    endpoint = sgl.RuntimeEndpoint(server)
+    backends: list[Any] = [tiny, endpoint]
+    try:
+        for seed in range(20):
+            program = [("text", "Begin. "), *statements(random.Random(seed), 2)]
+
+            @sgl.function
+            def body(s: Any, program: list[Any] = program) -> None:
+                execute(s, program)
+
+            found = []
+            for backend, stream in itertools.product(backends, [False, True]):
+                state = body.run(temperature=0, max_new_tokens=4, backend=backend, stream=stream)
+                assert state.error() is None, seed
+                found.append((state.messages(), {name: state[name] for name in NAMES if name in state}))
+            assert found == [found[0]] * 4, seed
     finally:
         endpoint.close()
 
