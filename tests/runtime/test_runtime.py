@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import subprocess
 import sys
 import threading
 import weakref
@@ -493,3 +494,27 @@ def test_the_view_of_a_runtime_loads_nothing_and_shows_its_load() -> None:
         assert "0 running, 0 waiting" in words
     assert repr(runtime) == "<Runtime rtlang:tiny on cpu, closed>"
     assert "closed" in read_html(runtime._repr_html_()).words
+
+
+EXITS_WITHIN_A_RUN = """
+import threading
+import rtlang as rt
+
+@rt.program
+def endless(s):
+    s += "Once" + rt.gen("story", max_tokens=1500, ignore_eos=True)
+
+graph, has_begun = endless.graph(), threading.Semaphore(0)
+rt.Runtime().submit(graph, lambda event: has_begun.release())
+for _ in range(20):
+    has_begun.acquire()
+print("left")
+"""
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_process_that_leaves_a_runtime_busy_exits_quietly(attempt: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EXITS_WITHIN_A_RUN], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "left\n", "")
