@@ -170,11 +170,7 @@ class RequestGraph:
         """
         if not isinstance(plain, dict):
             raise GraphError(None, "graph", f"expected a map, not {type(plain).__name__}")
-        if "nodes" not in plain:
-            raise GraphError(
-                None, "nodes", f"there are none; the map has {', '.join(map(repr, plain))[:80] or 'no entries'}"
-            )
-        nodes = list_from_plain(plain["nodes"], None, "nodes")
+        nodes = list_from_plain(plain.get("nodes", []), None, "nodes")
         inputs = list_from_plain(plain.get("inputs", []), None, "inputs")
         outputs = plain.get("outputs")
         if outputs is not None:
@@ -264,5 +260,9 @@ class RequestGraph:
                 raise GraphError(None, "graph", f"{os.fspath(path)} is not JSON: {error}") from None
         else:
             graph = cls.from_msgpack(data)
+        if not graph.nodes:
+            raise GraphError(
+                None, "nodes", f"{os.fspath(path)} has none; expected a graph that RequestGraph.save wrote"
+            )
         graph.validate()
         return graph

@@ -58,6 +58,11 @@ class SlowRunner(FakeRunner):
         return super().launch(step)
 
 
+def engine_threads() -> set[threading.Thread]:
+    """Other tests may have left some."""
+    return {thread for thread in threading.enumerate() if thread.name == "rtlang-engine"}
+
+
 class Listener:
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -258,7 +263,7 @@ def test_in_a_fork_a_runtime_says_that_it_does_not_run_there(runner: list[SlowRu
 def test_an_interrupt_while_a_runtime_starts_ends_its_thread_and_closes_it(
     runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = sys.getswitchinterval(), gc.get_threshold()
+    before, others = (sys.getswitchinterval(), gc.get_threshold()), engine_threads()
     gate = threading.Event()
     monkeypatch.setattr(SlowRunner, "load", lambda self: gate.wait(LIMIT_S))
 
@@ -271,7 +276,7 @@ def test_an_interrupt_while_a_runtime_starts_ends_its_thread_and_closes_it(
         patch.setattr(EngineLoop, "start", start)
         with pytest.raises(KeyboardInterrupt), runtime:
             pytest.fail("it cannot have started")
-    (thread,) = (each for each in threading.enumerate() if each.name == "rtlang-engine")
+    (thread,) = engine_threads() - others
     assert not runtime.is_alive
     with pytest.raises(EngineDeadError, match="closed"):
         runtime.start()
@@ -286,7 +291,7 @@ def test_an_interrupt_while_a_runtime_starts_ends_its_thread_and_closes_it(
 def test_an_interrupt_once_the_model_is_there_frees_it(
     runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = sys.getswitchinterval(), gc.get_threshold()
+    before, others = (sys.getswitchinterval(), gc.get_threshold()), engine_threads()
 
     def interrupt(self: ForkGuard) -> None:
         raise KeyboardInterrupt  # while garbage is collected, say
@@ -295,10 +300,9 @@ def test_an_interrupt_once_the_model_is_there_frees_it(
     monkeypatch.setattr(ForkGuard, "begin", interrupt)
     with pytest.raises(KeyboardInterrupt):
         runtime.start()
-    for thread in threading.enumerate():
-        if thread.name == "rtlang-engine":
-            thread.join(LIMIT_S)
-            assert not thread.is_alive()
+    for thread in engine_threads() - others:
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
     assert runner
     assert runtime._runner is None
     assert not runtime.is_alive
