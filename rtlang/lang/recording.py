@@ -507,7 +507,7 @@ class Recording(RecordedBlocks):
                 continue
             if isinstance(outcome, RtlangError):
                 root_id, error = self._root(node_id, outcome)
-                if root_id not in self._reported and node_id not in decided_without(self.nodes, self.driver.outcome):
+                if root_id not in self._reported and root_id not in decided_without(self.nodes, self.driver.outcome):
                     return self._located(root_id, error)
             elif outcome is not None and isinstance(node, (Generate, Select)) and not self._is_handled(node_id):
                 for choice in range(len(outcome.completions)):
