@@ -70,10 +70,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/lang/test_control.py",
         "the texts and messages of sequences with branches and loops are tested there",
     ),
-    "rtlang/lang/execution/host_calls.py": (
-        "tests/lang/test_control.py",
-        "the functions of calls are tested as parts of programs",
-    ),
     "rtlang/contract/pictures/page_style.py": (
         "tests/contract/pictures/test_page.py",
         "style and script of the pages that are tested there",

@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any
 
 from rtlang.bench.machine import resident_bytes
+from rtlang.compiler.pipeline import Passes
 from rtlang.contract.errors import AbortedError
 from rtlang.contract.events import Completion, Event, GraphFailed, GraphFinished, NodeFinished, Timing
 from rtlang.contract.graph import Generate, Node, RequestGraph
@@ -192,11 +193,13 @@ class Case:
     limit_us: float | None
     has_thread: bool = True
     validates: bool = False
+    passes: Passes = True
 
 
 CASES = (
     Case("no breaks", straight, 60.0),
     Case("no breaks, with validation of the graph", straight, 60.0, validates=True),
+    Case("the same without the pass fold", straight, None, validates=True, passes="-fold"),
     Case("a break per call", breaking, 90.0, has_thread=False),
     Case("a break per call, async", waiting, 90.0),
     Case("a break per call, with two thread switches", breaking, None),
@@ -235,11 +238,11 @@ def _measure(case: Case, num_programs: int, num_calls: int, repeats: int) -> Cos
     target = InstantTarget(has_thread=case.has_thread, validates=case.validates)
     times = []
     try:
-        case.program.run_batch(inputs, runtime=target, on_error="raise")
+        case.program.run_batch(inputs, runtime=target, on_error="raise", passes=case.passes)
         for _ in range(repeats):
             gc.collect()
             started = process_time()
-            results = case.program.run_batch(inputs, runtime=target, on_error="raise")
+            results = case.program.run_batch(inputs, runtime=target, on_error="raise", passes=case.passes)
             times.append((process_time() - started) / (num_programs * num_calls) * 1e6)
             assert results[-1].text(f"answer {num_calls - 1}") == "no"
     finally:

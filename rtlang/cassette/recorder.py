@@ -22,7 +22,7 @@ from rtlang.contract.errors import CassetteError, ParameterError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Call, Node, RequestGraph, Text
 from rtlang.contract.known import Known, KnownOutcome
-from rtlang.contract.params import check_run_options
+from rtlang.contract.params import FinishReason, check_run_options
 from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.scripts.model_free import ModelFreeRuntime
@@ -189,7 +189,7 @@ class Recorder(_DefaultWithin):
             self._without_model.close()
         self._recorded.file.close()
 
-    def known(self, keys: Mapping[int, bytes]) -> Known:
+    def known(self, keys: Mapping[int, bytes]) -> dict[int, KnownOutcome]:
         """The recorded outcomes among these keys."""
         return self._recorded.known(keys)
 
@@ -217,6 +217,9 @@ class RecordedRun(ForwardedRun):
         keys = self._keys.add(nodes)
         self._key_of.update(keys)
         known = self._recorder.known(keys)
+        if not self._has_budget:
+            own = self._recorder.known({node_id: self._keys.of_run(node_id) for node_id in keys})
+            known = {node_id: each for node_id, each in own.items() if _is_cancelled(each)} | known
         self._known_ids.update(known)
         return known
 
@@ -244,6 +247,14 @@ class RecordedRun(ForwardedRun):
             elif how is Kept.ALL and key is not None:
                 self._recorder.keep(key, event, deltas)
         self._listener(event)
+
+
+def _is_cancelled(outcome: KnownOutcome) -> bool:
+    """Whether a decision ended a node before it was whole; it does so again, because its winner is recorded."""
+    end = outcome.end
+    return isinstance(end, NodeFinished) and any(
+        each.finish_reason is FinishReason.CANCELLED for each in end.completions
+    )
 
 
 class Replay(_DefaultWithin):

@@ -15,7 +15,8 @@ from websockets.sync.client import ClientConnection
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph, nodes_to_plain
-from rtlang.contract.target import Listener, checked_answer
+from rtlang.contract.host_calls import checked_answer
+from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import Offsets
 from rtlang.protocol.plain_values import value_to_wire
 from rtlang.protocol.serialization import Encoding

@@ -343,3 +343,11 @@ def rebuild(code: str, message: str, facts: dict[str, Any] | None = None) -> Rtl
     for name, value in (facts or {}).items():
         setattr(error, name, value)
     return error
+
+
+def described(error: BaseException) -> str:
+    """`Name: message` of an exception of a user's function; its name alone if the exception cannot say its message."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__

@@ -260,5 +260,9 @@ class RequestGraph:
                 raise GraphError(None, "graph", f"{os.fspath(path)} is not JSON: {error}") from None
         else:
             graph = cls.from_msgpack(data)
+        if not graph.nodes:
+            raise GraphError(
+                None, "nodes", f"{os.fspath(path)} has none; expected a graph that RequestGraph.save wrote"
+            )
         graph.validate()
         return graph

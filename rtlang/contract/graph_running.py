@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from rtlang.contract.errors import DependencyError, ParameterError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed
+from rtlang.contract.host_calls import answer_call
 
 
 class Runs(Protocol):
@@ -26,6 +27,10 @@ def run_graph(
     **options: Any,
 ) -> dict[str, Any]:
     """See `RequestGraph.run`."""
+    if not callable(getattr(runtime, "submit", None)):
+        raise ParameterError("runtime", runtime, "expected an rt.Runtime(...) or rt.connect(...)")
+    if not isinstance(functions, Mapping) or not all(map(callable, functions.values())):
+        raise ParameterError("functions", functions, "expected a mapping of names to functions")
     is_submitted, ended = threading.Event(), threading.Event()
     failures: list[RtlangError] = []
     finals: list[GraphFinished | GraphFailed] = []
@@ -33,26 +38,18 @@ def run_graph(
 
     def listen(event: Event) -> None:
         if isinstance(event, CallRequested):
-            threading.Thread(target=answer, args=(event,), daemon=True).start()
+            called = functions.get(event.function)
+            function = None if called is None else (lambda args: called(*args))
+            answer_call(event, function, submitted, unknown="graph.run() got no function of this name")
         elif isinstance(event, NodeFailed) and not isinstance(event.error, DependencyError):
             failures.append(event.error)
         elif isinstance(event, (GraphFinished, GraphFailed)):
             finals.append(event)
             ended.set()
 
-    def answer(event: CallRequested) -> None:
+    def submitted() -> Any:
         is_submitted.wait()
-        run = runs[0]
-        try:
-            function = functions.get(event.function)
-            if function is None:
-                run.reject(event.node_id, "call", "graph.run() got no function of this name")
-            else:
-                run.resolve(event.node_id, function(*event.args))
-        except ParameterError as error:
-            run.reject(event.node_id, "call", error.message)
-        except Exception as error:
-            run.reject(event.node_id, "call", f"{type(error).__name__}: {error}")
+        return runs[0]
 
     runs.append(runtime.submit(graph, listen, inputs=inputs, **options))
     is_submitted.set()

@@ -8,26 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.known import Known
-from rtlang.contract.pure_functions import check_plain
 
 Listener = Callable[[Event], None]
 """Called with each event of a graph, in order, on a thread of the runtime. Must return quickly and must not raise."""
-
-
-def checked_answer(value: Any) -> Any:
-    """The value of a host call.
-
-    Raises:
-        ParameterError: it is not plain data, or too large.
-    """
-    problem = check_plain(value)
-    if problem is not None:
-        raise ParameterError("value", value, problem)
-    return value
 
 
 class GraphRun(Protocol):

@@ -65,6 +65,11 @@ class IncrementalDetokenizer:
         return self._text
 
     @property
+    def shown(self) -> str:
+        """The part of `text` that no stop can take back: what was streamed."""
+        return self._text[: self._num_shown]
+
+    @property
     def token_ids(self) -> list[int]:
         """The tokens of `text`."""
         return self._token_ids

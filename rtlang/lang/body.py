@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtlang.contract.errors import TraceError
+from rtlang.lang.expr import Expr, described
 from rtlang.lang.state import State
 from rtlang.lang.values import Value, inputs_of, source_of, user_location
 
@@ -100,7 +101,7 @@ class Body:
         """Call a plain function."""
         token = _current_state.set(state)
         try:
-            return self.function(*self.receiver, state, *self.args, **self.kwargs)
+            return self._checked(self.function(*self.receiver, state, *self.args, **self.kwargs))
         finally:
             _current_state.reset(token)
 
@@ -108,6 +109,19 @@ class Body:
         """Call a coroutine function."""
         token = _current_state.set(state)
         try:
-            return await self.function(*self.receiver, state, *self.args, **self.kwargs)
+            returned = await self.function(*self.receiver, state, *self.args, **self.kwargs)
+            if inspect.iscoroutine(returned):  # return rt.value(x), without await
+                returned = await returned
+            return self._checked(returned)
         finally:
             _current_state.reset(token)
+
+    def _checked(self, returned: Any) -> Any:
+        """What the function returned; raises TraceError if it is an expression, which nothing will generate."""
+        if isinstance(returned, Expr):
+            raise TraceError(
+                f"{self.name}() returns {described(returned)}, which is not part of a sequence: "
+                "append it with s += ..., and return s[name]",
+                user_location(),
+            )
+        return returned

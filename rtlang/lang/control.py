@@ -6,15 +6,14 @@ branch. Nothing inside can be waited for, and values that were made inside are s
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, RtlangError, TraceError, ValueParseError
 from rtlang.contract.graph import MAX_NAME_CHARS, Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
 from rtlang.contract.graph_checks import MAX_CASES, MAX_ITERATIONS, MAX_OPERANDS
+from rtlang.contract.host_calls import HostFunction, to_plain
 from rtlang.contract.pure_functions import check_plain
 from rtlang.lang.body import current_state, is_coroutine_function, name_of, state_of_body
 from rtlang.lang.expr import Expr
@@ -23,7 +22,7 @@ from rtlang.lang.output_types.kinds import ANY, STR, Kind, Listed
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply, caught, error_text, results_of
 from rtlang.lang.output_types.types import OutputType, reader_of
 from rtlang.lang.partials.shapes import PLAIN
-from rtlang.lang.recorded_blocks import Control, HostFunction
+from rtlang.lang.recorded_blocks import Control
 from rtlang.lang.recording import Recording
 from rtlang.lang.sequence import Sequence
 from rtlang.lang.state import State
@@ -392,19 +391,3 @@ def _actual(given: Any, plain: Any) -> Any:
     if isinstance(given, (list, tuple)) and isinstance(plain, list) and len(given) == len(plain):
         return type(given)(map(_actual, given, plain)) if type(given) in (list, tuple) else plain
     return given
-
-
-def to_plain(item: Any) -> Any:
-    """Dataclasses, pydantic models, enums and tuples as plain data; other objects as they are."""
-    if isinstance(item, enum.Enum):
-        return to_plain(item.value)
-    if dataclasses.is_dataclass(item) and not isinstance(item, type):
-        return {field.name: to_plain(getattr(item, field.name)) for field in dataclasses.fields(item)}
-    models = sys.modules.get("pydantic")
-    if models is not None and isinstance(item, models.BaseModel):
-        return item.model_dump(mode="json")
-    if isinstance(item, (list, tuple)):
-        return [to_plain(each) for each in item]
-    if isinstance(item, dict):
-        return {key: to_plain(each) for key, each in item.items()}
-    return item

@@ -36,7 +36,7 @@ class Expr:
 
     def __str__(self) -> str:
         raise TraceError(
-            f"{_described(self)} stands in an f-string or str(), where it would be a description instead of text. "
+            f"{described(self)} stands in an f-string or str(), where it would be a description instead of text. "
             "Write rt.text(...) with it as an argument, or append it: s += ...",
             user_location(),
         )
@@ -109,7 +109,8 @@ class Series(Expr):
     items: tuple[Expr, ...]
 
 
-def _described(expr: Expr) -> str:
+def described(expr: Expr) -> str:
+    """An expression as its call, for messages."""
     match expr:
         case Gen() | Select():
             kind = "rt.gen" if isinstance(expr, Gen) else "rt.select"
@@ -117,7 +118,7 @@ def _described(expr: Expr) -> str:
         case Role():
             return f"rt.{expr.role}(...)"
         case Series() if any(not isinstance(each, Pieces) for each in expr.items):
-            return _described(next(each for each in expr.items if not isinstance(each, Pieces)))
+            return described(next(each for each in expr.items if not isinstance(each, Pieces)))
         case _:
             return "rt.text(...)"
 

@@ -16,11 +16,9 @@ from typing import Any
 from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import Node, Part, Ref, Repeat, Switch, Text, blocks_of, last_id
+from rtlang.contract.host_calls import HostFunction
 from rtlang.lang.control_paths import path_parts
 from rtlang.lang.values import user_location
-
-HostFunction = Callable[[tuple[Any, ...]], Any]
-"""Computes the value of a host call from the plain values of its operands; may return a coroutine."""
 
 INSIDE = "the value was made inside a branch or loop of the graph; return it from the branch, and use what rt.switch or rt.repeat returns"
 

@@ -50,6 +50,7 @@ from rtlang.contract.graph import (
 )
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, sampling_params
 from rtlang.contract.pure_functions import text_of_plain
+from rtlang.lang.decided import decided_without
 from rtlang.lang.error_places import OptionsOf, at_generation, rebuilt
 from rtlang.lang.meta import Meta
 from rtlang.lang.operations import Lazy, Operation, Term, parsed
@@ -506,7 +507,7 @@ class Recording(RecordedBlocks):
                 continue
             if isinstance(outcome, RtlangError):
                 root_id, error = self._root(node_id, outcome)
-                if root_id not in self._reported:
+                if root_id not in self._reported and root_id not in decided_without(self.nodes, self.driver.outcome):
                     return self._located(root_id, error)
             elif outcome is not None and isinstance(node, (Generate, Select)) and not self._is_handled(node_id):
                 for choice in range(len(outcome.completions)):

@@ -118,7 +118,13 @@ class State:
 
     def set(self, name: str, value: Any) -> None:
         """Set a variable to any value, including generated values. A variable may be set repeatedly."""
-        self._define(self._prefix + _check_text(name, "set"), Plain(value))
+        key = self._prefix + _check_text(name, "set")
+        if isinstance(value, Expr):
+            raise TraceError(
+                f"set({name!r}) got {exprs.described(value)}, which is not part of a sequence: append it with s += ..., then it is s[name]",
+                user_location(),
+            )
+        self._define(key, Plain(value))
 
     # Reading
 

@@ -15,7 +15,6 @@ from typing import Any
 from rtlang.contract.blocks import chosen_block, placed, placed_until
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
-    AbortedError,
     ApplyError,
     CallError,
     DependencyError,
@@ -62,12 +61,13 @@ from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.ballot import Ballot
+from rtlang.runtime.nodes.early_fields import EarlyFields
 from rtlang.runtime.nodes.graph_retention import GraphRetention
-from rtlang.runtime.nodes.losers import Slot, needless, operand_slots, slots_of
+from rtlang.runtime.nodes.losers import Slot, cancellation, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.nodes.named_values import named_values
 from rtlang.runtime.nodes.staging import Staging
-from rtlang.runtime.nodes.waiting import Waiting, WaitingActions
+from rtlang.runtime.nodes.waiting import WaitingActions
 from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_healing import ends_with_text
 from rtlang.runtime.token_sequence import TokenSequence, append_text
@@ -150,6 +150,7 @@ class GraphExecution:
             seed=seed,
             purse=self._purse,
             ends_with_text=lambda node: ends_with_text(node.parent, self._nodes, self._value),
+            on_text=self._read_text,
             on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
             on_end=self._end_model_call,
             on_fail=self._fail_node,
@@ -169,6 +170,10 @@ class GraphExecution:
         self._host_calls: dict[int, float] = {}  # start by node
         self._decision_starts: dict[int, float] = {}
         self._actions = WaitingActions()
+        self._early = EarlyFields(
+            self._calls.text_so_far,
+            lambda node_id, value: self._actions.add((), partial(self._know, node_id, 0, value)),
+        )
         self._is_draining = False
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
@@ -232,6 +237,8 @@ class GraphExecution:
                 self._start_decision(node)
             else:
                 self._wait(slots_of(node), partial(self._start, node), node)
+                if isinstance(node, Apply) and (text := self._early.add(node)) is not None:
+                    self._early.follow(text)
         self._stage(self._staging.vote_ids)
 
     def _wait(self, slots: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:
@@ -247,26 +254,17 @@ class GraphExecution:
             return
         self._is_draining = True
         while self._actions.ready and not self.is_ended:
-            self._next_ready().run()
+            # With a budget, generations that start together share what is left.
+            self._actions.take(generations_last=self._purse is not None)()
         self._is_draining = False
         if not self.is_open and not self.is_ended and len(self._nodes) == len(self._ended):
             self._finish()
-
-    def _next_ready(self) -> Waiting:
-        """What to do next. With a budget generations come last, so that those that start together share what is left."""
-        if self._purse is not None:
-            for index, waiting in enumerate(self._actions.ready):
-                if not isinstance(waiting.node, Generate):
-                    del self._actions.ready[index]
-                    return waiting
-        return self._actions.ready.popleft()
 
     def _affordable(self, node: Generate) -> Generate:
         """The node with the tokens that the budget has for it."""
         if self._purse is None:
             return node
-        others = sum(num_requests(each.node) for each in self._actions.ready if isinstance(each.node, Generate))
-        return self._purse.lowered(node, num_requests(node) + others)
+        return self._purse.lowered(node, num_requests(node) + self._actions.num_ready_requests)
 
     def _conclude(
         self, node: Node, before: TokenSequence, outcome: KnownOutcome, max_tokens: int | None = None
@@ -294,7 +292,7 @@ class GraphExecution:
             self._values[node.node_id, 0] = event.value
         if event.is_cancelled:
             self._cancelled.add(node.node_id)
-            self._errors[node.node_id] = _cancellation()
+            self._errors[node.node_id] = cancellation()
         self._lost_choices.update(
             (node.node_id, choice)
             for choice, each in enumerate(event.completions)
@@ -309,7 +307,7 @@ class GraphExecution:
             if isinstance(error, DependencyError):
                 return DependencyError(error.node_id, error.cause_code, error.cause_message)
             if error is None and choice is not None and (node_id, choice) in self._lost_choices:
-                error = _cancellation()
+                error = cancellation()
             if error is not None:
                 return DependencyError(node_id, error.code, error.message)
         return None
@@ -405,6 +403,10 @@ class GraphExecution:
         self._actions.release((node_id, choice))
         self._drain()
 
+    def _read_text(self, node: Generate, choice: int) -> None:
+        self._early.follow((node.node_id, choice))
+        self._drain()
+
     def _end_node(
         self, node: Node, sequence: TokenSequence | None = None, computed: Sequence[Sequence[int]] = ()
     ) -> None:
@@ -416,6 +418,7 @@ class GraphExecution:
         before = parent_of(node)
         self._retention.end(node, len(self._sequences.get(before, ())) if before is not None else 0, sequence, computed)
         self._controls.pop(node_id, None)
+        self._early.forget(node_id)
         self._actions.release((node_id, None))
         for choice in range(node.params.n if isinstance(node, Generate) else 1):
             self._actions.release((node_id, choice))
@@ -574,7 +577,7 @@ class GraphExecution:
         node_ids, choices = needless(lost, running, parts, self._outputs | self.known.keys())
         for node_id in sorted(node_ids):
             self._cancelled.add(node_id)
-            self._errors[node_id] = _cancellation()
+            self._errors[node_id] = cancellation()
             self._ended.add(node_id)
             self._host_calls.pop(node_id, None)
             self._ballots.pop(node_id, None)
@@ -594,7 +597,3 @@ class GraphExecution:
             assert isinstance(node, Generate)
             self._calls.cancel_choice(node, choice)
             self._actions.release((node_id, choice))
-
-
-def _cancellation() -> AbortedError:
-    return AbortedError(_CANCELLED)

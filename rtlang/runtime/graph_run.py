@@ -13,9 +13,10 @@ from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, GraphError, RequestError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
-from rtlang.contract.target import Listener, checked_answer
+from rtlang.contract.target import Listener
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.runtime.admission import Share

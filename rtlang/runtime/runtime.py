@@ -9,6 +9,7 @@ occur; everything else happens on the engine thread. The model is loaded on firs
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import logging
 import os
@@ -18,6 +19,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from weakref import WeakSet
 
 from rtlang.contract.budget import Budget
 from rtlang.contract.config import RuntimeConfig
@@ -55,6 +57,16 @@ logger = logging.getLogger(__name__)
 
 _CLOSED = "the runtime was closed"
 _MANY_TOKENS = 1 << 20
+
+
+_started: WeakSet[Runtime] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close the runtimes that are left when the process exits: a thread that is ended within a step aborts the process."""
+    for runtime in list(_started):
+        runtime.close()
 
 
 class Runtime:
@@ -126,6 +138,7 @@ class Runtime:
                     loop.leave()
                     raise
                 self._loop = loop
+                _started.add(self)
         return self
 
     @property

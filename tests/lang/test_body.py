@@ -11,6 +11,7 @@ import rtlang as rt
 from rtlang.lang.body import Body, current_state
 from rtlang.lang.recording import AheadOfTime, Recording
 from rtlang.lang.state import State
+from rtlang.testing import ScriptedRuntime
 
 
 def plain(s: Any, a: int, b: int = 2) -> Any:
@@ -69,3 +70,25 @@ def test_coroutines_have_a_current_state_each() -> None:
         return list(found) == [(first, 1), (second, 2)]
 
     assert asyncio.run(both())
+
+
+def test_an_expression_that_is_not_appended_is_refused() -> None:
+    @rt.program
+    def returns(s: Any) -> Any:
+        return rt.gen("z")
+
+    @rt.program
+    def sets(s: Any) -> None:
+        s.set("z", rt.text("a", rt.gen("z")))
+
+    @rt.program
+    async def forgets(s: Any) -> Any:
+        s += "a" + rt.gen("z")
+        return rt.value({"z": s["z"]})
+
+    with ScriptedRuntime({"z": "y"}, checks=False) as runtime:
+        with pytest.raises(rt.TraceError, match=r"returns\(\) returns rt.gen\('z'\), which is not part of a sequence"):
+            returns.run(runtime=runtime)
+        with pytest.raises(rt.TraceError, match=r"set\('z'\) got rt.gen\('z'\), which is not part of a sequence"):
+            sets.run(runtime=runtime)
+        assert forgets.run(runtime=runtime).value == {"z": "y"}

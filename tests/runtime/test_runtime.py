@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import subprocess
 import sys
 import threading
 import weakref
@@ -55,6 +56,11 @@ class SlowRunner(FakeRunner):
         if self.broken:
             raise RuntimeError("the device is gone")
         return super().launch(step)
+
+
+def engine_threads() -> set[threading.Thread]:
+    """Other tests may have left some."""
+    return {thread for thread in threading.enumerate() if thread.name == "rtlang-engine"}
 
 
 class Listener:
@@ -257,7 +263,7 @@ def test_in_a_fork_a_runtime_says_that_it_does_not_run_there(runner: list[SlowRu
 def test_an_interrupt_while_a_runtime_starts_ends_its_thread_and_closes_it(
     runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = sys.getswitchinterval(), gc.get_threshold()
+    before, others = (sys.getswitchinterval(), gc.get_threshold()), engine_threads()
     gate = threading.Event()
     monkeypatch.setattr(SlowRunner, "load", lambda self: gate.wait(LIMIT_S))
 
@@ -270,7 +276,7 @@ def test_an_interrupt_while_a_runtime_starts_ends_its_thread_and_closes_it(
         patch.setattr(EngineLoop, "start", start)
         with pytest.raises(KeyboardInterrupt), runtime:
             pytest.fail("it cannot have started")
-    (thread,) = (each for each in threading.enumerate() if each.name == "rtlang-engine")
+    (thread,) = engine_threads() - others
     assert not runtime.is_alive
     with pytest.raises(EngineDeadError, match="closed"):
         runtime.start()
@@ -285,7 +291,7 @@ def test_an_interrupt_while_a_runtime_starts_ends_its_thread_and_closes_it(
 def test_an_interrupt_once_the_model_is_there_frees_it(
     runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = sys.getswitchinterval(), gc.get_threshold()
+    before, others = (sys.getswitchinterval(), gc.get_threshold()), engine_threads()
 
     def interrupt(self: ForkGuard) -> None:
         raise KeyboardInterrupt  # while garbage is collected, say
@@ -294,10 +300,9 @@ def test_an_interrupt_once_the_model_is_there_frees_it(
     monkeypatch.setattr(ForkGuard, "begin", interrupt)
     with pytest.raises(KeyboardInterrupt):
         runtime.start()
-    for thread in threading.enumerate():
-        if thread.name == "rtlang-engine":
-            thread.join(LIMIT_S)
-            assert not thread.is_alive()
+    for thread in engine_threads() - others:
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
     assert runner
     assert runtime._runner is None
     assert not runtime.is_alive
@@ -493,3 +498,27 @@ def test_the_view_of_a_runtime_loads_nothing_and_shows_its_load() -> None:
         assert "0 running, 0 waiting" in words
     assert repr(runtime) == "<Runtime rtlang:tiny on cpu, closed>"
     assert "closed" in read_html(runtime._repr_html_()).words
+
+
+EXITS_WITHIN_A_RUN = """
+import threading
+import rtlang as rt
+
+@rt.program
+def endless(s):
+    s += "Once" + rt.gen("story", max_tokens=1500, ignore_eos=True)
+
+graph, has_begun = endless.graph(), threading.Semaphore(0)
+rt.Runtime().submit(graph, lambda event: has_begun.release())
+for _ in range(20):
+    has_begun.acquire()
+print("left")
+"""
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_process_that_leaves_a_runtime_busy_exits_quietly(attempt: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EXITS_WITHIN_A_RUN], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "left\n", "")

@@ -19,8 +19,8 @@ TOKENIZER = FakeTokenizer()
 class World:
     """An engine and the events of the graphs on it. The next step begins when `step` is called, one second after the last."""
 
-    def __init__(self, num_pages: int = 400, **settings: Any) -> None:
-        self.runner = FakeRunner(num_pages, 4)
+    def __init__(self, num_pages: int = 400, runner: FakeRunner | None = None, **settings: Any) -> None:
+        self.runner = runner or FakeRunner(num_pages, 4)
         config = RuntimeConfig(page_size=4, num_pages=num_pages, max_step_tokens=32, **settings)
         self.engine = Engine(config, self.runner, None, lambda: None, check_every_step=True)  # type: ignore[arg-type]
         self.now = 0.0

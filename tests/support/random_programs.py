@@ -7,12 +7,11 @@ the graph. With `is_eager=True` the same operations are plain Python on plain va
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -50,6 +49,39 @@ class Thing(BaseModel):
     color: Literal["red", "green", "blue"]
 
 
+class Note(BaseModel):
+    """An object with fields that need not be there."""
+
+    color: Literal["red", "green", "blue"]
+    unit: Literal["m", "km"] = "m"
+    size: int | None = Field(default=None, ge=0, le=9)
+
+
+PLAIN = {
+    "type": "object",
+    "properties": {"color": {"enum": ["red", "green"]}, "size": {"type": "integer", "minimum": 0, "maximum": 9}},
+    "required": ["color"],
+    "additionalProperties": False,
+}
+
+
+def measure(color: Literal["red", "green", "blue"], times: Annotated[int, Field(ge=1, le=9)] = 2) -> dict[str, Any]:
+    """Measure a color."""
+    return {"color": color, "times": times}
+
+
+def greet(loudly: bool) -> str:
+    """Say hello."""
+    return "HELLO" if loudly else "hello"
+
+
+def refuse(color: Literal["red", "green", "blue"]) -> str:
+    """Refuse a color."""
+    raise ValueError(f"{color} is refused")
+
+
+TOOLS = [measure, greet, refuse]
+
 KINDS: dict[str, dict[str, Any]] = {
     "text": {"max_tokens": 5},
     "stopped": {"max_tokens": 6, "stop": "e"},
@@ -59,6 +91,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "regex": {"regex": "[a-c]{1,3}x?", "max_tokens": 6},
     "sampled": {"max_tokens": 5, "temperature": 1.0, "seed": 7},
     "object": {"schema": Thing, "max_tokens": 40},
+    "note": {"schema": Note, "max_tokens": 60},
+    "plain": {"schema": PLAIN, "max_tokens": 50},
 }
 
 
@@ -118,6 +152,27 @@ class Vote:
     n: int
 
 
+@dataclass(frozen=True)
+class UseTool:
+    """Generate one call of a tool, or several, and append what they return, or how they failed."""
+
+    is_parallel: bool
+
+
+@dataclass(frozen=True)
+class Decide:
+    """The first of several equal values, or the longest of the known texts."""
+
+    how: Literal["first", "best"]
+
+
+@dataclass(frozen=True)
+class SwitchTyped:
+    """Select a choice; its branch returns a typed value, which is read later."""
+
+    kind: Literal["object", "note", "plain", "integer"]
+
+
 Operations = tuple[Any, ...]
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -146,7 +201,9 @@ def _leaf(random: Random, breaks: bool) -> Any:
         lambda: Choose(random.choice([str(method) for method in rt.SelectMethod])),
         lambda: Quote(index),
         lambda: Compute(random.choice(list(FUNCTIONS)), index),
-        lambda: ReadField(random.choice(("size", "color"))),
+        lambda: ReadField(random.choice(("size", "color", "unit"))),
+        lambda: UseTool(random.random() < 0.4),
+        lambda: Decide(random.choice(("first", "best"))),
         lambda: Call(index),
         *([lambda: Look(index)] if breaks else []),
     ]
@@ -171,8 +228,18 @@ def _operation(random: Random, depth: int, breaks: bool) -> Any:
         lambda: Switch(tuple(_some(random, deeper, False, 2) for _ in CHOICES)),
         lambda: Repeat(_some(random, deeper, False, 2), random.randint(1, 3)),
         lambda: Vote(random.randint(2, 5)),
+        lambda: SwitchTyped(random.choice(("object", "note", "plain", "integer"))),
     ]
     return random.choice(makers)()
+
+
+def _field(kind: str, value: Any, name: str) -> Any:
+    """A field of an object as a part of text. One that may be None is compared only."""
+    if kind == "plain":
+        return value["color"]
+    if kind == "object":
+        return getattr(value, "size" if name == "unit" else name)
+    return (value.size == None) if name == "size" else getattr(value, name)  # noqa: E711
 
 
 def host_function(text: str) -> str:
@@ -186,7 +253,8 @@ class Performer:
     def __init__(self, is_eager: bool) -> None:
         self.is_eager = is_eager
         self.known: list[Any] = []
-        self._objects: list[Any] = []
+        self.typed: list[Any] = []
+        self._objects: list[tuple[str, Any]] = []
         self._prefix, self._num_names = "v", 0
 
     def perform(self, operations: Sequence[Any], s: Any) -> None:
@@ -201,13 +269,13 @@ class Performer:
     @contextmanager
     def _within(self, prefix: str) -> Iterator[None]:
         """Names, known texts and objects of an inner block are its own, so both ways of performing give the same names afterwards."""
-        outer = self._prefix, self._num_names, self.known, self._objects
+        outer = self._prefix, self._num_names, self.known, self._objects, self.typed
         self._prefix, self._num_names = f"{prefix}_", 0
-        self.known, self._objects = list(self.known), list(self._objects)
+        self.known, self._objects, self.typed = list(self.known), list(self._objects), list(self.typed)
         try:
             yield
         finally:
-            self._prefix, self._num_names, self.known, self._objects = outer
+            self._prefix, self._num_names, self.known, self._objects, self.typed = outer
 
     def _know(self, value: Any) -> None:
         self.known.append(str(value) if self.is_eager else value)
@@ -230,8 +298,7 @@ class Performer:
             case Compute(function, index) if self.known:
                 s += rt.text(FUNCTIONS[function](self._chosen(index)))
             case ReadField(name) if self._objects:
-                found = self._objects[-1]
-                s += rt.text(found[name] if self.is_eager else getattr(found, name))
+                s += rt.text(_field(*self._objects[-1], name))
             case Look(index) if self.known:
                 s += str(self._chosen(index))[::-1]
             case Call(index) if self.known:
@@ -257,6 +324,12 @@ class Performer:
                 self._repeat(s, inner, at_most)
             case Vote(n):
                 self._vote(s, n)
+            case UseTool(is_parallel):
+                self._use_tool(s, is_parallel)
+            case Decide(how) if self.known:
+                self._decide(s, how)
+            case SwitchTyped(kind):
+                self._switch_typed(s, kind)
 
     def _generate(self, s: Any, kind: str, n: int, is_named: bool) -> None:
         if not is_named:
@@ -269,8 +342,8 @@ class Performer:
                 self._know(text)
             return
         self._know(s.text(name))
-        if kind == "object":
-            self._objects.append(json.loads(str(s.text(name))) if self.is_eager else s[name])
+        if kind in ("object", "note", "plain"):
+            self._objects.append((kind, rt.value(s[name]) if self.is_eager else s[name]))
 
     def _pieces(self, operations: Sequence[Any]) -> list[Any]:
         """Expressions of leaf operations; what they generate is known to later ones only once it is recorded."""
@@ -305,6 +378,8 @@ class Performer:
             def body(state: Any) -> None:
                 with self._within(prefix):
                     self.perform(inner, state)
+                    # Text at the end of a branch is tokenized apart from text behind it, so a branch ends with a generation.
+                    state += rt.text("; ", rt.gen(self._fresh(), max_tokens=1))
 
             return body
 
@@ -346,6 +421,56 @@ class Performer:
         s += rt.text("vote: ", winner)
         self.known.append(winner)
 
+    def _use_tool(self, s: Any, is_parallel: bool) -> None:
+        name = self._fresh()
+        s += rt.text("! ", rt.gen(name, 120, tools=TOOLS, parallel=is_parallel))
+        if not self.is_eager:
+            found = rt.call(s[name], on_error="text")
+            s += rt.text(rt.length(found), found[0]) if is_parallel else rt.text(s[name].name, found)
+            return
+        calls = rt.value(s[name])
+        results = [_run(call) for call in (calls if is_parallel else [calls])]
+        s += rt.text(len(results), str(results[0])) if is_parallel else rt.text(calls.name, str(results[0]))
+
+    def _decide(self, s: Any, how: str) -> None:
+        latest = self.known[-4:]
+        if self.is_eager:
+            winner: Any = latest[-1] if how == "first" else max(latest, key=len)
+        elif how == "first":
+            winner = rt.first([latest[-1]] * 2)
+        else:
+            winner = rt.best(latest, by=[rt.length(text) for text in latest])
+        s += rt.text("best: ", winner)
+        self.known.append(winner)
+
+    def _switch_typed(self, s: Any, kind: str) -> None:
+        name, inner = self._fresh(), self._fresh()
+        s += rt.text("> ", rt.select(name, CHOICES))
+
+        def branch(prefix: str) -> Callable[[Any], Any]:
+            def body(state: Any) -> Any:
+                state += rt.text(prefix, rt.gen(f"{inner}_{prefix}", **KINDS[kind]))
+                return state[f"{inner}_{prefix}"]
+
+            return body
+
+        bodies = {choice: branch(choice) for choice in CHOICES}
+        value: Any = rt.value(bodies[str(s[name])](s)) if self.is_eager else rt.switch(s[name], bodies, state=s)
+        self.typed.append(value)
+        if kind != "integer":
+            self._objects.append((kind, value))
+            s += rt.text(_field(kind, value, "color"))
+        else:
+            s += rt.text(value * 2)
+
+
+def _run(call: Any) -> Any:
+    """The result of a call in plain Python, as `rt.call(..., on_error="text")` gives it."""
+    try:
+        return call.run()
+    except rt.ToolError as error:
+        return f"Error: {error.reason}"
+
 
 @rt.program
 def _sub(s: Any, performer: Performer, inner: Operations) -> None:
@@ -360,4 +485,5 @@ def performed(s: Any, operations: Operations, is_eager: bool) -> Any:
     performer = Performer(is_eager)
     s += "Start: "
     performer.perform(operations, s)
-    return {"known": list(performer.known), "text": s.text(), "messages": s.messages()}
+    found = {"known": list(performer.known), "typed": list(performer.typed)}
+    return {**found, "text": s.text(), "messages": s.messages()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_pool_too_small_for_all_programs_changes_nothing(
     expected: list[Any], is_remote: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RTLANG_DEBUG", "1")  # all accounting is checked after each step
-    with rt.Runtime(dtype="float32", num_pages=24, page_size=4) as small:
+    with rt.Runtime(dtype="float32", num_pages=96, page_size=4) as small:
         if is_remote:
             with running_server(small) as url, rt.connect(url) as remote:
                 assert differences(outcomes(remote), expected) == []
@@ -80,3 +81,31 @@ def test_a_pool_too_small_for_all_programs_changes_nothing(
             assert differences(outcomes(small), expected) == []
         stats = small.stats()
     assert stats["num_pages_held"] == stats["num_pages_in_use"] == 0
+
+
+def test_recordings_give_what_was_recorded(runtime: rt.Runtime, expected: list[Any], tmp_path: Path) -> None:
+    path = tmp_path / "programs.cassette"
+    with rt.record(path, runtime) as recorder:
+        assert differences(outcomes(recorder), expected) == []
+        assert recorder.num_recorded > NUM_PROGRAMS
+    with rt.record(path, runtime) as recorder:
+        assert differences(outcomes(recorder), expected) == []
+        assert recorder.num_recorded == 0
+    with rt.replay(path) as replay:
+        assert differences(outcomes(replay), expected) == []
+
+
+def test_recordings_of_a_server_are_not_sent_again(runtime: rt.Runtime, expected: list[Any], tmp_path: Path) -> None:
+    path = tmp_path / "programs.cassette"
+    with running_server(runtime) as url, rt.connect(url) as remote:
+        remote.models = ({"id": "tiny"},)
+        with rt.record(path, remote) as recorder:
+            assert differences(outcomes(recorder), expected) == []
+        steps = runtime.stats()
+        with rt.record(path, remote) as recorder:
+            assert differences(outcomes(recorder), expected) == []
+            assert recorder.num_recorded == 0
+        after = runtime.stats()
+    assert {name: after[name] for name in after if "steps" in name} == {
+        name: steps[name] for name in steps if "steps" in name
+    }

@@ -128,8 +128,9 @@ def request_of(options: Mapping[str, Any]) -> Request:
         made["stop"] = stops
     is_empty = max_tokens == 0
     if is_empty:
-        for key in ("min_tokens", "stop", "regex", "schema", "n"):
+        for key in ("min_tokens", "stop", "stop_token_ids", "regex", "schema", "n"):
             made.pop(key, None)
+        made["ignore_eos"] = True  # a token that ends the text would have no log-probabilities
     return Request(made, cuts, is_empty, _with_logprobs(options, made))
 
 

@@ -29,10 +29,10 @@ from rtlang.contract.errors import (
 )
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph import Generate, Node, Text
+from rtlang.contract.host_calls import answer_call
 from rtlang.contract.params import SamplingParams, Usage, check_run_options, seconds_left
 from rtlang.contract.target import GraphRun, Target
 from rtlang.lang.execution.compilation import Compilation, EventCopies
-from rtlang.lang.execution.host_calls import answer_call
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
 from rtlang.lang.recording import Outcome, Recording
 

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeAlias
 from rtlang.contract.errors import RtlangError, TraceError, ValueParseError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, Text
+from rtlang.contract.growing_json import Path, Place
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
@@ -24,7 +25,6 @@ from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, settle
 from rtlang.lang.meta import Meta
-from rtlang.lang.partials.growing_json import Path, Place
 from rtlang.lang.partials.partial_object import PartialObject
 from rtlang.lang.static_types import R_co
 from rtlang.lang.values import user_location

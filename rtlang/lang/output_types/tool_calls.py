@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NoReturn
 
-from rtlang.contract.errors import ToolError, TraceError, ValueParseError
+from rtlang.contract.errors import ToolError, TraceError, ValueParseError, described
 from rtlang.lang.coroutines import run_coroutine
 from rtlang.lang.output_types.signatures import Signature
 from rtlang_grammars.formats import parsing
@@ -82,7 +82,7 @@ class ToolCall:
     def _fail(self, error: Exception) -> NoReturn:
         assert self.function is not None
         location = _location(error.__traceback__, inspect.unwrap(self.function))
-        raise ToolError(self.name, f"{type(error).__name__}: {error}", location) from error
+        raise ToolError(self.name, described(error), location) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ async def _awaited(value: Any) -> Any:
 
 def error_text(error: Exception) -> str:
     """What a model is told about an error: the exception, without places in files."""
-    known = error.reason if isinstance(error, (ToolError, ValueParseError)) else f"{type(error).__name__}: {error}"
+    known = error.reason if isinstance(error, (ToolError, ValueParseError)) else described(error)
     return f"Error: {known}"
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rtlang.contract.events import Completion
 from rtlang.contract.graph import Generate, Node
+from rtlang.contract.growing_json import GrowingJson, Path, Place
 from rtlang.contract.params import ConstraintKind
-from rtlang.lang.partials.growing_json import GrowingJson, Path, Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtlang.lang.partials.growing_json import GrowingJson, Kind, Path, Place
+from rtlang.contract.growing_json import GrowingJson, Kind, Path, Place
 from rtlang.lang.partials.shapes import PLAIN, Shape
 
 

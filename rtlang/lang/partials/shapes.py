@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from rtlang.lang.partials.growing_json import Kind
+from rtlang.contract.growing_json import Kind
 
 _LEAVES = (
     str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from rtlang.contract.errors import AbortedError
 from rtlang.contract.graph import (
     Apply,
     Node,
@@ -113,3 +114,8 @@ def _uses(node: Node, parts: Collection[int]) -> set[Slot]:
 
 def _matters(node: Node) -> bool:
     return not isinstance(node, Text) and not (isinstance(node, Apply) and node.name is None)
+
+
+def cancellation() -> AbortedError:
+    """The error of a node that a decision ended."""
+    return AbortedError("it was cancelled, because a decision was made without it")

@@ -69,6 +69,7 @@ class ModelCalls:
         listener: receives the events of the nodes, NodeFailed excepted.
         purse: accounts for what the nodes spend, if the run has a budget.
         ends_with_text: whether the last characters before a node are text that may be tokenized anew.
+        on_text: called when the text of a completion has grown that runs on and that no check can refuse.
         on_choice: called with the text of a completion of a node that others of its completions keep running.
         on_end: called with the sequence behind the node, the texts of its completions and its requests.
         on_fail: called with the error of a request.
@@ -89,6 +90,7 @@ class ModelCalls:
         seed: int,
         purse: Purse | None,
         ends_with_text: Callable[[Generate], bool],
+        on_text: Callable[[Generate, int], None],
         on_choice: Callable[[Generate, int, str], None],
         on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...], Sequence[Request]], None],
         on_fail: Callable[[Generate | Select, RtlangError], None],
@@ -97,7 +99,7 @@ class ModelCalls:
         self._graph_id, self._listener, self._seed, self._purse = graph_id, listener, seed, purse
         self._tokenizer, self._submit, self._abort, self._clock = tokenizer, submit, abort, clock
         self._ends_with_text = ends_with_text
-        self._on_choice, self._on_end, self._on_fail = on_choice, on_end, on_fail
+        self._on_text, self._on_choice, self._on_end, self._on_fail = on_text, on_choice, on_end, on_fail
         self._work: dict[int, Work] = {}
 
     def _begun(self, sequence: TokenSequence) -> TokenSequence:
@@ -177,6 +179,12 @@ class ModelCalls:
         if request is not None:
             self._abort(request)
         self._close_choice(work.node, work)
+
+    def text_so_far(self, node_id: int, choice: int) -> str | None:
+        """The text of a running completion that nothing will replace; None if there is none."""
+        work = self._work.get(node_id)
+        request = None if work is None or work.contest is not None else work.by_choice.get(choice)
+        return request.output_text.shown if request is not None and _is_enforced(request) else None
 
     def start_choice(self, node_id: int, choice: int) -> None:
         """Start a completion that was held back; does nothing if its node has ended."""
@@ -266,6 +274,8 @@ class ModelCalls:
             self._close_choice(node, work)
             return
         if output.finish_reason is None:
+            if contest is None and output.text and _is_enforced(output.request):
+                self._on_text(node, choice)
             return
         request = output.request
         if request not in work.requests:  # an earlier attempt was invalid; usage counts all attempts
@@ -416,6 +426,11 @@ class ModelCalls:
             unconditional_logprobs=tuple(scored[num_choices:]) or None,
         )
         self._on_end(node, self._begun(work.before).followed_by(tokens), (text,), work.requests)
+
+
+def _is_enforced(request: Request) -> bool:
+    """Whether the text of a request is held to a constraint by masks alone, so that no check can refuse it at its end."""
+    return request.session is not None and request.session.value_check is None
 
 
 def _usage_of(requests: Sequence[Request]) -> Usage:

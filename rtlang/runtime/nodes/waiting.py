@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rtlang.contract.graph import Node
+from rtlang.contract.graph import Generate, Node, num_requests
 from rtlang.runtime.nodes.losers import Slot
 
 
@@ -45,3 +45,17 @@ class WaitingActions:
             waiting.num_missing -= 1
             if waiting.num_missing == 0:
                 self.ready.append(waiting)
+
+    def take(self, *, generations_last: bool) -> Callable[[], None]:
+        """Remove and return the next ready action; there must be one."""
+        if generations_last:
+            for index, waiting in enumerate(self.ready):
+                if not isinstance(waiting.node, Generate):
+                    del self.ready[index]
+                    return waiting.run
+        return self.ready.popleft().run
+
+    @property
+    def num_ready_requests(self) -> int:
+        """Requests of the generations that are ready to start."""
+        return sum(num_requests(each.node) for each in self.ready if isinstance(each.node, Generate))

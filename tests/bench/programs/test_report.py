@@ -9,7 +9,7 @@ from rtlang.bench.programs.report import ALL, Finding, Mark, Spread, Table, find
 
 
 def run(prompt: int = 100, generated: int = 50, latency: float = 1.0, steps: float = 20.0, cpu: float = 1.0) -> Run:
-    return Run(prompt, generated, (latency, latency), steps, 30, 40, 12, cpu)
+    return Run(prompt, generated, (latency, latency), steps, 30, round(2 * steps), 12, cpu)
 
 
 def test_a_difference_counts_if_it_shows_in_every_turn() -> None:
@@ -27,21 +27,27 @@ def tables(without: list[Run]) -> list[Table]:
 
 def test_what_a_pass_saves_is_measured_against_the_run_without_it() -> None:
     [finding] = findings(tables([run(generated=100, steps=40.0), run(generated=100, steps=80.0)]), ["merge"], 3)
-    assert finding.saved == {"generated tokens": 0.5, "latency in steps": pytest.approx(1 - 1 / 3)}
+    third = pytest.approx(1 - 1 / 3)
+    assert finding.saved == {"generated tokens": 0.5, "steps": third, "latency in steps": third}
     assert finding.is_useful
-    assert str(finding) == "merge, tree: saves 50% of generated tokens, 67% of latency in steps"
+    assert str(finding) == "merge, tree: saves 50% of generated tokens, 67% of steps, 67% of latency in steps"
 
 
 def test_a_pass_that_loses_latency_is_named() -> None:
     [finding] = findings(tables([run(prompt=200, steps=10.0), run(prompt=200, steps=10.0)]), ["merge"], 3)
-    assert finding.saved == {"prompt tokens": 0.5, "latency in steps": -1.0}
+    assert finding.saved == {"prompt tokens": 0.5, "steps": -1.0, "latency in steps": -1.0}
     assert finding.loses_latency
-    assert str(finding) == "merge, tree: saves 50% of prompt tokens; costs 100% more latency in steps"
+    assert str(finding) == "merge, tree: saves 50% of prompt tokens; costs 100% more steps, 100% more latency in steps"
 
 
 def test_few_turns_compare_tokens_only() -> None:
     [finding] = findings(tables([run(prompt=200, steps=10.0), run(prompt=200, steps=10.0)]), ["merge"], 2)
     assert finding.saved == {"prompt tokens": 0.5}
+
+
+def test_a_step_or_two_are_no_difference() -> None:
+    [finding] = findings(tables([run(steps=21.0), run(steps=21.0)]), ["merge"], 3)
+    assert finding.saved == {}
 
 
 def test_times_decide_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 import rtlang.compat.sglang as sgl
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def tiny() -> Iterator[sgl.Runtime]:
     with sgl.Runtime(model_path="rtlang:tiny", dtype="float32") as runtime:
         yield runtime

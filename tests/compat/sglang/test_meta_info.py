@@ -76,6 +76,21 @@ def test_no_tokens_give_the_next_log_probabilities_and_no_text(backend: sgl.Runt
     assert state.text() == "The color of the lamp" + state["x"]
 
 
+def test_a_text_that_would_end_at_once_has_log_probabilities_too(backend: sgl.Runtime) -> None:
+    @sgl.function
+    def peek(s: sgl.ProgramState) -> None:
+        s += sgl.user("Hello!")
+        with s.assistant():
+            s += sgl.gen("answer", max_tokens=64)
+            s += sgl.gen("peek", max_tokens=0, return_logprob=True, top_logprobs_num=2)
+
+    state = peek.run(temperature=0)
+    assert state.get_meta_info("answer")["finish_reason"]["type"] == "stop"
+    ((_, token_id, _), _) = state.get_meta_info("peek")["output_top_logprobs"][0]
+    assert state["peek"] == ""
+    assert token_id in backend.target.tokenizer.eos_token_ids
+
+
 def test_the_numbers_of_a_stream_grow(backend: sgl.Runtime) -> None:
     async def read() -> list[Any]:
         state = say.run(stream=True)

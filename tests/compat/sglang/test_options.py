@@ -92,7 +92,7 @@ def test_a_schema_goes_without_a_regex_and_without_stops() -> None:
 def test_no_tokens_mean_one_that_is_not_kept() -> None:
     found = request(max_tokens=0, stop="x", n=3, regex="a", return_logprob=True, top_logprobs_num=4)
     assert found.is_empty
-    assert found.options == {"max_tokens": 1, "temperature": 1.0, "logprobs": 4}
+    assert found.options == {"max_tokens": 1, "temperature": 1.0, "ignore_eos": True, "logprobs": 4}
 
 
 def test_logprobs_of_the_prompt_are_reported_from_a_start() -> None:

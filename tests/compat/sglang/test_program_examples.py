@@ -125,7 +125,7 @@ def test_json_written_field_by_field(backend: sgl.Runtime) -> None:
 
 
 def test_one_pattern_for_a_whole_object(backend: sgl.Runtime) -> None:
-    pattern = r'\{\n"name": "[A-Za-z ]{1,12}",\n"house": "(Red|Blue)",\n"year": [0-9]{1,4}\n\}'
+    pattern = r'\{\n"name": "[A-Za-z ]{1,12}",\n"house": "(Red|Blue)",\n"year": [1-9][0-9]{0,3}\n\}'
 
     @function
     def character(s, name):  # type: ignore[no-untyped-def]

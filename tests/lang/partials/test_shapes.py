@@ -13,7 +13,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from typing_extensions import TypedDict
 
-from rtlang.lang.partials.growing_json import GrowingJson, Kind
+from rtlang.contract.growing_json import GrowingJson, Kind
 from rtlang.lang.partials.partial_object import PartialObject
 from rtlang.lang.partials.shapes import PLAIN, Shape, shape_of, whole
 

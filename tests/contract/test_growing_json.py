@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.lang.partials.growing_json import GrowingJson, Place, plain_value
+from rtlang.contract.growing_json import GrowingJson, Place, plain_value
 
 ALPHABET = ["a", "é", "😀", '"', "\\", "\n", "\u2028", "\ud800", "\udc00", "/", " ", "{", "]", ",", "1"]
 
