@@ -39,7 +39,7 @@ def call(
 ) -> Any:
     """Call a function of this process as a part of the graph, and return its value, lazily.
 
-    The function runs in a thread of the run, once the values of `args` are there, while the rest of the graph goes on; only what uses its
+    The function runs in a thread of the run, once the values of `args` are there, while the rest of the graph runs; only what uses its
     value waits. It gets the actual values, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses or models of
     those. It may be `async`.
 
@@ -121,7 +121,7 @@ def _called(recording: Recording, name: str, operands: tuple[Operand, ...], run:
 
 
 def first(values: Iterable[Any]) -> Any:
-    """The value among `values` that is there first, lazily. The others are cancelled, unless something else needs them.
+    """The value among `values` that is available first, lazily. The others are cancelled, unless something else needs them.
 
     Raises:
         TraceError: outside of a program, or a value cannot be an operand of a node.

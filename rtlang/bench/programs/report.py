@@ -125,7 +125,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one pass does to one workload: the workload without the pass, compared with all passes.
+    """The effect of one pass on one workload: the workload without the pass, compared with all passes.
 
     Attributes:
         saved: by what is saved, the share of what is used without the pass; negative where the pass costs something. Only differences of
@@ -252,7 +252,7 @@ def variant(name: str, runs: Sequence[Run], whole: Sequence[Run]) -> Variant:
 
 
 def findings(tables: Sequence[Table], passes: Sequence[str], num_turns: int) -> tuple[Finding, ...]:
-    """What each pass does to each workload. With fewer than LEAST_TURNS turns only what hardly varies counts."""
+    """The effect of each pass on each workload. With fewer than LEAST_TURNS turns only what hardly varies counts."""
     found = []
     for name in passes:
         for table in tables:

@@ -29,7 +29,7 @@ def operand_slots(operands: Iterable[Operand | None]) -> set[Slot]:
 
 
 def slots_of(node: Node) -> set[Slot]:
-    """What a node waits for before it starts: the end of its parent, and its operands."""
+    """The slots that a node waits for before it starts: the end of its parent, and its operands."""
     slots = operand_slots(operands_of(node))
     parent = parent_of(node)
     if parent is not None:
