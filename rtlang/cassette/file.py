@@ -43,7 +43,7 @@ def read_records(path: str, data: bytes) -> Iterator[tuple[Any, int]]:
     if not data.startswith(MAGIC):
         if MAGIC.startswith(data):  # killed while it was created
             return
-        raise CassetteError(path, "the file is no recording")
+        raise CassetteError(path, "expected a file that rt.record made; use another path")
     at = len(MAGIC)
     while at + _HEAD.size <= len(data):
         length, checksum = _HEAD.unpack_from(data, at)

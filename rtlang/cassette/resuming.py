@@ -146,7 +146,11 @@ class ResumingRun(ForwardedRun):
             if known is not None and isinstance(known.end, NodeFinished):
                 run.resolve(node_id, known.end.value)
             else:
-                run.reject(node_id, "call", "the recording has no value of it")
+                run.reject(
+                    node_id,
+                    "call",
+                    "the recording has no value of this call; run the program with rt.record(path, runtime) to add it",
+                )
 
         _in_thread(act)
 

@@ -141,11 +141,6 @@ class Finding:
         """Whether the pass saves something."""
         return any(share > 0 for share in self.saved.values())
 
-    @property
-    def loses_latency(self) -> bool:
-        """Whether programs end later with the pass."""
-        return self.saved.get(LATENCY, 0) < 0
-
     def __str__(self) -> str:
         parts = [f"{share:.0%} of {what}" for what, share in self.saved.items() if share > 0]
         costs = [f"{-share:.0%} more {what}" for what, share in self.saved.items() if share < 0]
