@@ -84,7 +84,7 @@ class ScriptedRuntime(ModelFreeRuntime):
         return [request.prompt for request in list(self.requests) if name in (request.name, _own_name(request.name))]
 
     def assert_all_used(self) -> None:
-        """Raise AssertionError if an answer was never asked for: its name may be misspelt, or the program took another way."""
+        """Raise AssertionError if an answer was never requested: its name may be misspelt, or the program took another branch."""
         with self._lock:
             used, asked = dict(self._used), set(self._num_asked)
         unused = []

@@ -157,7 +157,7 @@ def test_closing_ends_what_runs() -> None:
     runtime = ScriptedRuntime(delay_s=30.0)
     stream = agent.stream("Why?", runtime=runtime)
     runtime.close()
-    with pytest.raises(rt.AbortedError, match="closed"):
+    with pytest.raises((rt.AbortedError, rt.EngineDeadError), match="closed"):  # the graph may not be submitted yet
         list(stream)
 
 

@@ -1,1 +1,1 @@
-"""Recordings of what models answered: files, keys and the runtimes that write and read them."""
+"""Recordings of outcomes: their files, their keys, and the runtimes that write and read them."""

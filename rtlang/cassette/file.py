@@ -38,12 +38,12 @@ def read_records(path: str, data: bytes) -> Iterator[tuple[Any, int]]:
     """The bodies of the complete records, each with the offset of its end.
 
     Raises:
-        CassetteError: this is no recording, or a record is damaged that others follow.
+        CassetteError: the file is not a recording, or a record other than the last one is damaged.
     """
     if not data.startswith(MAGIC):
         if MAGIC.startswith(data):  # killed while it was created
             return
-        raise CassetteError(path, "the file is no recording")
+        raise CassetteError(path, "expected a file that rt.record made; use another path")
     at = len(MAGIC)
     while at + _HEAD.size <= len(data):
         length, checksum = _HEAD.unpack_from(data, at)
@@ -99,10 +99,10 @@ class CassetteFile:
         return self._values.get(key)
 
     def begin(self, model: str, tool_format: str | None) -> None:
-        """Write the first record of a new recording, or check that this one is of the same model.
+        """Write the first record of a new recording, or check that the existing one was made with this model.
 
         Raises:
-            CassetteError: it is of another model.
+            CassetteError: the recording was made with another model.
         """
         with self._lock:
             if self.model is None:

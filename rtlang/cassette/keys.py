@@ -103,11 +103,11 @@ class Keys:
 
 def _depends_on_run(node: Node) -> bool:
     if isinstance(node, Generate):
-        return draws(node)
+        return depends_on_run_seed(node)
     return isinstance(node, Call) or (isinstance(node, Decide) and (node.how == "first" or node.need is not None))
 
 
-def draws(node: Generate) -> bool:
+def depends_on_run_seed(node: Generate) -> bool:
     """Whether a generation depends on the seed of its run."""
     params = node.params
     return params.seed is None and (params.temperature > 0 or params.n > 1 or node.constraint is not None)

@@ -1,4 +1,4 @@
-"""Runs of a remote runtime that go on from a recording."""
+"""Runs of a remote runtime that continue from a recording."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ class ResumingRun(ForwardedRun):
         if isinstance(asked.node, Text):
             return False
         self._move(asked.graph_id)
-        asked.end(KnownOutcome(CassetteError("", "the run goes on elsewhere")))  # nobody hears of it
+        asked.end(KnownOutcome(CassetteError("", "the run goes on elsewhere")))  # has no listener any more
         return True
 
     def _move(self, graph_id: int) -> None:
-        """Go on on the remote runtime."""
+        """Continue on the remote runtime."""
         with self._lock:
             if self._is_remote:
                 return
@@ -137,7 +137,7 @@ class ResumingRun(ForwardedRun):
             self._listener(event)
 
     def _answer_call(self, node_id: int) -> None:
-        """Answer with the recorded value. In a thread of its own, because the remote run may not be known yet."""
+        """Answer with the recorded value, in a separate thread, because the remote run may not be known yet."""
         known = self._known.get(node_id)
 
         def act() -> None:
@@ -146,7 +146,11 @@ class ResumingRun(ForwardedRun):
             if known is not None and isinstance(known.end, NodeFinished):
                 run.resolve(node_id, known.end.value)
             else:
-                run.reject(node_id, "call", "the recording has no value of it")
+                run.reject(
+                    node_id,
+                    "call",
+                    "the recording has no value of this call; run the program with rt.record(path, runtime) to add it",
+                )
 
         _in_thread(act)
 

@@ -12,7 +12,7 @@ from rtlang.lang.execution.run import default_runtime, resolve_runtime, set_defa
 def record(path: str | os.PathLike[str], runtime: Target | None = None) -> Recorder:
     """A runtime that runs on `runtime` (default: the default runtime), and keeps the outcome of every node in the file `path`.
 
-    What the file has already is read instead of computed, so a batch that was interrupted goes on where it stopped:
+    Outcomes that the file already has are read instead of computed, so an interrupted batch continues where it stopped:
 
         with rt.record("run.cassette", runtime):
             results = extract.run_batch(rows)

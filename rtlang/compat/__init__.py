@@ -1,1 +1,1 @@
-"""Vocabularies of other frameworks over this language, one package each."""
+"""Compatibility layers for programs of other frameworks, one package each."""

@@ -1,4 +1,4 @@
-"""Estimates the longest path behind each node: the engine runs what others wait for before what nobody waits for."""
+"""Estimates the longest path of dependents of each node; the engine runs nodes with longer paths first."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Drops nodes that no output needs, and finds those that a waiting program needs first.
 
-A call of the client's function is never dropped: it may be there for what it does. In the blocks of branches and loops, named nodes and
+A call of the client's function is never dropped: it may have side effects. In the blocks of branches and loops, named nodes and
 what the block's sequence and value need stay.
 """
 

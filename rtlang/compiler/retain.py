@@ -1,4 +1,4 @@
-"""Finds how long the sequence of each generation is needed: the engine keeps its pages so long, and frees them first afterwards."""
+"""Finds how long the sequence of each generation is needed. The engine keeps its pages until then, and frees them first afterwards."""
 
 from __future__ import annotations
 

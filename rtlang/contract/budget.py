@@ -1,4 +1,4 @@
-"""What a run may spend, shared by all of its nodes."""
+"""Limits of a run, shared by all of its nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Budget:
     """Limits of one run.
 
     A generation that starts gets at most what is left, divided by the generations that start at the same time; the constraint closes its
-    value within that. What gets nothing fails with SpentError.
+    value within that. A generation that gets no tokens fails with SpentError.
 
     Attributes:
         tokens: generated tokens.

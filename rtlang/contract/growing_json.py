@@ -1,7 +1,7 @@
 """Follows a JSON text while it grows, chunk by chunk.
 
 `GrowingJson` reads each character once and keeps a tree of `Place`s, one for each value that has begun. A value is final when no further
-text can change it: a number when the character after it is there, a string at its closing quote, an object or array at its bracket.
+text can change it: a number when the character after it is known, a string at its closing quote, an object or array at its bracket.
 """
 
 from __future__ import annotations

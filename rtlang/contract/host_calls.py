@@ -72,7 +72,7 @@ def _answer(event: CallRequested, function: HostFunction | None, run: Answerable
         plain = checked_answer(to_plain(value))
     except Exception as error:  # a value that contains itself, or a model that cannot be written
         reason = error.allowed if isinstance(error, ParameterError) else described(error)
-        run.reject(event.node_id, "call", f"it returned no plain data: {reason}")
+        run.reject(event.node_id, "call", f"expected plain data as its return value: {reason}")
         return
     run.resolve(event.node_id, plain)
 

@@ -132,7 +132,7 @@ def _parse_json(text: object) -> Any:
 
 
 def _parse_tools(text: object, tool_format: object, tools: object, has_begun: object = False) -> dict[str, Any]:
-    """What a model wrote that may call tools, in a format by its name; `tools` is a text of `tool_list`."""
+    """Parse a text with tool calls in a format, given by name; `tools` is a text of `tool_list`."""
     if len(_text(text)) > MAX_TOOL_CHARS:
         raise ValueError(f"expected at most {MAX_TOOL_CHARS} characters")
     try:

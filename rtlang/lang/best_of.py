@@ -20,7 +20,7 @@ from rtlang.lang.variables import Entry, generated
 
 
 def best_of(n: int, expr: Expr, by: Literal["logprob"] | Callable[[Any], Any] = "logprob") -> Expr:
-    """A generation with the best of `n` candidates, which share what is before it; the sequence goes on with the best.
+    """A generation with the best of `n` candidates, which share the text before it; the sequence continues with the best.
 
     Args:
         expr: `rt.gen(...)` with a temperature above 0.
@@ -44,7 +44,7 @@ def best_of(n: int, expr: Expr, by: Literal["logprob"] | Callable[[Any], Any] = 
 
 
 def _record(state: State, gen: Gen, by: Callable[[Any], Any]) -> None:
-    """Record the candidates as generations side by side, their scores, the decision, and a switch that goes on with the winner."""
+    """Record the candidates as generations side by side, their scores, the decision, and a switch that continues with the winner."""
     key = state._new_key(gen.name)
     recording, sequence = state._recording, state._sequence
     if recording.is_in_block:

@@ -12,7 +12,7 @@ from rtlang.lang.values import Value, derived, lazy_form, real, user_location
 
 
 def join(separator: Any, values: Any) -> Any:
-    """What `separator.join(str(each) for each in values)` gives, lazily where possible.
+    """The text `separator.join(str(each) for each in values)`, lazily where possible.
 
     Args:
         separator: a string, or a lazy one.
@@ -46,7 +46,7 @@ def _joined(separator: str, *items: Any) -> str:
 
 
 def format(template: Any, *values: Any) -> Any:
-    """What `template.format(*values)` gives, lazily where possible: if the fields are `{}` or `{0}`, without specifications.
+    """The text `template.format(*values)`, lazily where possible: if the fields are `{}` or `{0}`, without specifications.
 
     Args:
         template: a string with `{}` for each value, or `{0}`, `{1}`, ...; `{{` and `}}` stand for braces.

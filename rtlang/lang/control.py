@@ -39,7 +39,7 @@ def call(
 ) -> Any:
     """Call a function of this process as a part of the graph, and return its value, lazily.
 
-    The function runs in a thread of the run, once the values of `args` are there, while the rest of the graph goes on; only what uses its
+    The function runs in a thread of the run, once the values of `args` are there, while the rest of the graph runs; only what uses its
     value waits. It gets the actual values, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses or models of
     those. It may be `async`.
 
@@ -59,7 +59,7 @@ def call(
         return [call(each, on_error=on_error) for each in function]
     if isinstance(function, (Value, ToolCall, ToolReply)):
         if args:
-            raise TraceError("rt.call(): a call of a tool has its arguments already", user_location())
+            raise TraceError("rt.call(): expected no arguments after a tool call, which has its own", user_location())
         return _call_tools(function, recording, catches)
     if not callable(function):
         raise TraceError(
@@ -89,7 +89,7 @@ def _call_tools(calls: Value | ToolCall | ToolReply, recording: Recording, catch
     output_type = None if ref is None or source_of(calls) is not recording else recording.type_of(ref)
     if ref is None or output_type is None or output_type.calls is None:
         raise TraceError(
-            f"rt.call(): {calls!r} is no call of a tool; expected a function, or the value of rt.gen(tools=...)",
+            f"rt.call(): {calls!r} is not a tool call; expected a function, or the value of rt.gen(tools=...)",
             user_location(),
         )
     if not output_type.calls.can_run:
@@ -121,7 +121,7 @@ def _called(recording: Recording, name: str, operands: tuple[Operand, ...], run:
 
 
 def first(values: Iterable[Any]) -> Any:
-    """The value among `values` that is there first, lazily. The others are cancelled, unless something else needs them.
+    """The value among `values` that is available first, lazily. The others are cancelled, unless something else needs them.
 
     Raises:
         TraceError: outside of a program, or a value cannot be an operand of a node.

@@ -63,7 +63,7 @@ from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.ballot import Ballot
 from rtlang.runtime.nodes.early_fields import EarlyFields
 from rtlang.runtime.nodes.graph_retention import GraphRetention
-from rtlang.runtime.nodes.losers import Slot, cancellation, needless, operand_slots, slots_of
+from rtlang.runtime.nodes.losers import CANCELLED, Slot, cancellation, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.nodes.named_values import named_values
 from rtlang.runtime.nodes.staging import Staging
@@ -74,8 +74,6 @@ from rtlang.runtime.token_sequence import TokenSequence, append_text
 
 Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[KnownOutcome], None]], bool]
 """Ends nodes instead of the engine; see `GraphExecution`."""
-
-_CANCELLED = "it was cancelled, because a decision was made without it"
 
 __all__ = ["Answer", "GraphExecution", "Submit"]
 
@@ -318,9 +316,7 @@ class GraphExecution:
             return
         cause = self._cause(slots)
         if cause is not None:
-            self._fail_node(
-                node, cause, is_silent=isinstance(node, (Text, Apply)) and cause.cause_message == _CANCELLED
-            )
+            self._fail_node(node, cause, is_silent=isinstance(node, (Text, Apply)) and cause.cause_message == CANCELLED)
             return
         try:
             act()

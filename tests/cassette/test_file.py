@@ -59,7 +59,7 @@ def test_damage_before_the_end_is_an_error(path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("something else, which is kept")
-    with pytest.raises(CassetteError, match="no recording"):
+    with pytest.raises(CassetteError, match=r"expected a file that rt\.record made"):
         CassetteFile(path, is_written=True)
     assert path.read_text() == "something else, which is kept"
 

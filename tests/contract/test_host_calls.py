@@ -54,7 +54,7 @@ def leave() -> Any:
 
 ODD: list[tuple[Callable[[], Any], str]] = [
     (cycle, "RecursionError"),
-    (lambda: Holder(item=object()), "no plain data"),
+    (lambda: Holder(item=object()), "expected plain data as its return value"),
     (lambda: Broken(), "no amount"),
     (mute, "Mute"),
     (leave, "SystemExit: enough"),

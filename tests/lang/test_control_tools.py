@@ -308,10 +308,10 @@ def test_waiting_for_a_call_inside_a_loop_names_the_way_without(run: Any) -> Non
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda s: rt.call(s["text"]), "is no call of a tool"),
-        (lambda s: rt.call(s["call"], 3), "has its arguments already"),
+        (lambda s: rt.call(s["text"]), "is not a tool call"),
+        (lambda s: rt.call(s["call"], 3), "expected no arguments after a tool call"),
         (lambda s: rt.call(len, "x", on_error="ignore"), "on_error"),
-        (lambda s: rt.call(s["call"].name), "is no call of a tool"),
+        (lambda s: rt.call(s["call"].name), "is not a tool call"),
     ],
 )
 def test_mistakes_are_refused_where_they_are_written(use: Any, message: str) -> None:

@@ -123,7 +123,7 @@ class _TimedRun:
 
 @dataclass(slots=True)
 class Meter:
-    """What a workload gets to run on, and what it reports besides the engine's counters.
+    """The runtimes that a workload uses, and the figures that it reports besides the engine's counters.
 
     Attributes:
         runtime: not measured program by program; for other load.

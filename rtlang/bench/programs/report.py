@@ -125,7 +125,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one pass does to one workload: the workload without the pass, compared with all passes.
+    """The effect of one pass on one workload: the workload without the pass, compared with all passes.
 
     Attributes:
         saved: by what is saved, the share of what is used without the pass; negative where the pass costs something. Only differences of
@@ -140,11 +140,6 @@ class Finding:
     def is_useful(self) -> bool:
         """Whether the pass saves something."""
         return any(share > 0 for share in self.saved.values())
-
-    @property
-    def loses_latency(self) -> bool:
-        """Whether programs end later with the pass."""
-        return self.saved.get(LATENCY, 0) < 0
 
     def __str__(self) -> str:
         parts = [f"{share:.0%} of {what}" for what, share in self.saved.items() if share > 0]
@@ -252,7 +247,7 @@ def variant(name: str, runs: Sequence[Run], whole: Sequence[Run]) -> Variant:
 
 
 def findings(tables: Sequence[Table], passes: Sequence[str], num_turns: int) -> tuple[Finding, ...]:
-    """What each pass does to each workload. With fewer than LEAST_TURNS turns only what hardly varies counts."""
+    """The effect of each pass on each workload. With fewer than LEAST_TURNS turns only what hardly varies counts."""
     found = []
     for name in passes:
         for table in tables:

@@ -60,7 +60,7 @@ def facts(s: Any, problem: str) -> Any:
 
 @users_program
 def thoughts(s: Any, problem: str, depths: tuple[int, ...]) -> Any:
-    """Branches of unequal depth, each rated; goes on with the best."""
+    """Branches of unequal depth, each rated; continues with the best."""
     s += rt.user("Solve step by step.\n", problem)
     branches = s.fork(len(depths))
     for number, (branch, depth) in enumerate(zip(branches, depths, strict=True)):
@@ -115,7 +115,7 @@ def judge(s: Any, essay: str, rubric: str, criteria: tuple[str, ...]) -> None:
 
 
 def judged(encoder: Encoder, *, seed: int, quick: bool) -> ProgramWorkload:
-    """Essays under one rubric. The rubric is written behind the essay, and advice is written that nobody asks for."""
+    """Essays under one rubric. The rubric follows the essay. The program also generates advice that no output needs."""
     maker = TextMaker(encoder, seed)
     num_essays, criteria = (2, ("style",)) if quick else (5, ("style", "argument"))
     rubric = maker.text(160)
@@ -161,7 +161,7 @@ def whole_agent(s: Any, task: str, num_turns: int, tool: Callable[[int, str], st
 
 @users_program
 def other(s: Any, text: str) -> None:
-    """Other load: a long prompt that nobody shares."""
+    """Other load: a long prompt that shares no prefix."""
     s += rt.text(text)
     s += _written("out", 8)
 

@@ -1,8 +1,8 @@
-"""The vocabulary of SGLang's frontend language over this one: programs written for it run with only the import changed.
+"""SGLang's frontend language on this engine: programs written for it run with only the import changed.
 
     import rtlang.compat.sglang as sgl
 
-`docs/coming-from-sglang.md` lists the differences. All that differs from this language is in this package.
+`docs/coming-from-sglang.md` lists the differences. Code for these programs is in this package only.
 """
 
 from rtlang.compat.sglang.backends import Anthropic as Anthropic

@@ -15,7 +15,7 @@ from rtlang.lang.values import user_location
 
 
 class Backend:
-    """A runtime, with what programs ask a backend.
+    """A runtime with the methods that programs call on a backend.
 
     Attributes:
         target: the runtime.
@@ -148,7 +148,7 @@ def check_template(name: object) -> None:
 
 
 class _Refused:
-    """A backend of a remote API, which cannot be asked for what programs need."""
+    """A backend of a remote API; these are not supported."""
 
     def __init__(self, *_: object, **__: object) -> None:
         raise ConfigError(

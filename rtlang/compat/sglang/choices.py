@@ -1,4 +1,4 @@
-"""How a choice is made from the log-probabilities of its options: the three methods, and the class that own methods derive from.
+"""Methods that choose among options by log-probability: the three built-in ones, and the base class of custom ones.
 
 The engine makes the choices of the three methods itself. Here they are functions of numbers, which also describe a choice in its meta
 information. A log-probability of a token is a tuple (log-probability, token id, text).
@@ -70,7 +70,7 @@ class TokenLengthNormalized(ChoicesSamplingMethod):
 
 
 class GreedyTokenSelection(ChoicesSamplingMethod):
-    """Token by token the likelier options stay. An option without a token left goes on with its mean log-probability."""
+    """Keeps the likelier options token by token. An option without a token left is compared by its mean log-probability."""
 
     def __call__(
         self,
@@ -94,7 +94,7 @@ class GreedyTokenSelection(ChoicesSamplingMethod):
 
 
 class UnconditionalLikelihoodNormalized(ChoicesSamplingMethod):
-    """The option whose tokens gain most, on average, from the prompt."""
+    """The option whose mean log-probability the prompt raises most."""
 
     @property
     def requires_unconditional_logprobs(self) -> bool:

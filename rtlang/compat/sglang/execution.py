@@ -62,7 +62,7 @@ _early = EarlySubmission()
 
 
 class Texts(Protocol):
-    """What a backend knows about texts of its model."""
+    """Access to the texts of tokens and message markers of a backend's model."""
 
     @property
     def has_vocabulary(self) -> bool:

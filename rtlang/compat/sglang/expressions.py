@@ -158,7 +158,7 @@ def gen(
 
     Args:
         max_tokens: 0 generates nothing; the meta information then has the log-probabilities of the next token.
-        n: number of texts. With more than one, the value is a list, and the sequence goes on with the first.
+        n: number of texts. With more than one, the value is a list, and the sequence continues with the first.
         dtype: int, float, bool or str: a text of this form.
         choices: choose among these instead, as `select` does.
         json_schema: the text is JSON of this schema.
@@ -298,7 +298,7 @@ def assistant_end() -> Expression:
 def separate_reasoning(expr: object = None, model_type: str | None = None) -> Expression:
     """Divide the text of each generation in `expr` into reasoning and answer.
 
-    The answer is the value of the variable and goes on in the sequence; the reasoning is the variable `NAME_reasoning_content`.
+    The answer is the value of the variable and stays in the sequence; the reasoning is the variable `NAME_reasoning_content`.
 
     Args:
         model_type: the kind of model, which decides the marks of reasoning: "deepseek-r1", "qwen3", "kimi" and others.
@@ -311,7 +311,7 @@ def separate_reasoning(expr: object = None, model_type: str | None = None) -> Ex
 
 
 def image(expr: object) -> NoReturn:
-    """Refused: models with images do not run here.
+    """Refused: models with image input are not supported.
 
     Raises:
         ParameterError: always.
@@ -320,7 +320,7 @@ def image(expr: object) -> NoReturn:
 
 
 def video(path: object, num_frames: object = None) -> NoReturn:
-    """Refused: models with videos do not run here.
+    """Refused: models with video input are not supported.
 
     Raises:
         ParameterError: always.

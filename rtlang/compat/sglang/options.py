@@ -1,4 +1,4 @@
-"""Options of generations: their names and defaults, and how they become options of `rt.gen`."""
+"""Options of generations: names, defaults, and their translation to options of `rt.gen`."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A message was given up: of the pieces before, only the first `num_kept` are left."""
+    """A message was dropped: only the first `num_kept` of the pieces before it remain."""
 
     num_kept: int
 
@@ -150,7 +150,7 @@ LoggedPiece = Piece | Drop
 
 
 def kept(pieces: Iterable[LoggedPiece]) -> list[Piece]:
-    """The pieces without those that were given up."""
+    """The pieces without those that were dropped."""
     found: list[Piece] = []
     for piece in pieces:
         if isinstance(piece, Drop):

@@ -70,7 +70,7 @@ class Recorder:
         self._num_unnamed = 0
 
     def branch(self, inner: State) -> Recorder:
-        """A recorder that goes on from here into another state."""
+        """A recorder that continues from here in another state."""
         branch = Recorder(self.execution, inner)
         branch.variables, branch.log = dict(self.variables), list[LoggedPiece](self.pieces)
         branch.fork_start = len(branch.log)
@@ -125,7 +125,7 @@ class Recorder:
                 self._note(piece)
 
     def _append_tokens(self, token_ids: tuple[int, ...]) -> None:
-        """Append exactly these tokens: a generation that is held to them."""
+        """Append exactly these tokens: a generation constrained to them."""
         form = forms.sequence(*map(forms.token, token_ids))
         expression = exprs.gen(self._graph_name(None, "tokens"), len(token_ids), type=form, temperature=0.0)
         (recorded,) = _record(self.inner, expression)
@@ -146,7 +146,7 @@ class Recorder:
         self._roles, self._open_role = (*self._roles, role), None
 
     def drop_role(self) -> None:
-        """Give up the open message: the sequence goes on from before it."""
+        """Drop the open message: the sequence continues from the place before it."""
         if self._open_role is not None:
             self.inner._sequence.drop_role(self._role_start)
             start = max(index for index, piece in enumerate(self.pieces) if isinstance(piece, Mark))
@@ -168,7 +168,7 @@ class Recorder:
         # A text that is cut is generated beside the sequence, and then appended.
         side = self.inner.copy() if request.cuts else self.inner
         made = [self._generated(each, request.cuts, request.logprobs) for each in _record(side, expression)]
-        if request.cuts or len(made) > 1:  # with n > 1 the sequence goes on from before
+        if request.cuts or len(made) > 1:  # with n > 1 the sequence continues from before the generation
             self.inner += made[0].value
         if gen.name is not None:
             self.variables[gen.name] = made[0] if len(made) == 1 else Many(tuple(made))

@@ -231,7 +231,7 @@ _SAMPLING = frozenset(
 
 
 def _of_token_ids(backend: Backend, token_ids: Any) -> list[Any]:
-    """What to append for a prompt of these tokens: text where it has just these tokens, else the tokens themselves.
+    """The prompt to append for these tokens: text if it is tokenized to exactly these tokens, otherwise the tokens themselves.
 
     Raises:
         ParameterError: they are no token ids, or no sequence can begin with them.

@@ -130,7 +130,7 @@ class ProgramState:
 
     @property
     def ret_value(self) -> Any:
-        """What the body returned."""
+        """The return value of the body."""
         self._wait_for_body()
         return self._execution.ret_value
 

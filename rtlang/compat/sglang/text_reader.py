@@ -86,7 +86,7 @@ class TextReader(ABC):
         return self._arrivals.count != self._seen
 
     def _rest_of(self, piece: LoggedPiece) -> tuple[str, bool]:
-        """What was added to a piece, and whether it is complete."""
+        """The text added to a piece since the last read, and whether the piece is complete."""
         if isinstance(piece, str):
             return piece, True
         if isinstance(piece, Drop):  # what was shown cannot be taken back

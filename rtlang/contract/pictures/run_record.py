@@ -76,7 +76,7 @@ class NodeRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run that ended or goes on.
+    """A run that has ended or is still running.
 
     Attributes:
         graph: the nodes as submitted, after the passes of the compiler.

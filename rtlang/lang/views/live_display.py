@@ -1,4 +1,4 @@
-"""Shows a run while it goes on: in a notebook as HTML that is replaced at most ten times a second, elsewhere as text on standard output."""
+"""Shows a running program: in a notebook as HTML that is replaced at most ten times a second, elsewhere as text on standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What views know about the notebook in which they appear."""
+"""Facts about the notebook in which views appear."""
 
 from __future__ import annotations
 

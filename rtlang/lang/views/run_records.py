@@ -16,7 +16,7 @@ from rtlang.lang.views.notebook import with_cell_names
 
 
 def record_of(session: Session, partial: Mapping[tuple[int, int], str] | None = None) -> RunRecord:
-    """The record of a run that has ended or goes on.
+    """The record of a run that has ended or is still running.
 
     Args:
         partial: the text so far of completions, by node and choice.
@@ -93,7 +93,7 @@ def _applied(recorded: tuple[Node, ...], session: Session) -> dict[int, NodeReco
 
 
 def _paths(recorded: tuple[Node, ...], recording: Recording) -> dict[int, tuple[Part, ...]]:
-    """What branches and loops that have ended added to their sequences."""
+    """The parts that finished branches and loops added to their sequences."""
     found: dict[int, tuple[Part, ...]] = {}
     for node in recorded:
         if isinstance(node, (Switch, Repeat)):

@@ -1,1 +1,1 @@
-"""What the kinds of nodes do when they run: model calls, blocks, decisions."""
+"""Execution of the kinds of nodes: model calls, blocks, decisions."""

@@ -10,7 +10,7 @@ from rtlang.contract.graph import Decide
 
 
 class Ballot:
-    """What is known of the operands of a decision.
+    """The known values and ratings of the operands of a decision.
 
     The outcome of a vote without `need`, and that of "best", is the same in whatever order the operands become known: it is decided
     early only if nothing that is missing can change the winning value. At a tie the value of the earliest operand wins.

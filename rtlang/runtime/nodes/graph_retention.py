@@ -1,4 +1,4 @@
-"""Keeps the pages of a graph's sequences while something may continue them, and gives them up first afterwards.
+"""Keeps the pages of a graph's sequences while nodes may continue them, and makes them the first to be evicted afterwards.
 
 A sequence is needed while a node that continues it has not ended: a generation that waits or runs, or text that waits for a tool. It is
 needed as well while a running block ends with it, and, if its lifetime is the program, as long as the graph is open. Each needed sequence

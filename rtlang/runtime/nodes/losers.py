@@ -22,6 +22,9 @@ from rtlang.contract.graph import (
 Slot = tuple[int, int | None]
 """A choice of a node, or (with None) the end of the node with all its choices."""
 
+CANCELLED = "it was cancelled, because a decision was made without it"
+"""The message of `cancellation`."""
+
 
 def operand_slots(operands: Iterable[Operand | None]) -> set[Slot]:
     """The choices that operands refer to."""
@@ -29,7 +32,7 @@ def operand_slots(operands: Iterable[Operand | None]) -> set[Slot]:
 
 
 def slots_of(node: Node) -> set[Slot]:
-    """What a node waits for before it starts: the end of its parent, and its operands."""
+    """The slots that a node waits for before it starts: the end of its parent, and its operands."""
     slots = operand_slots(operands_of(node))
     parent = parent_of(node)
     if parent is not None:
@@ -118,4 +121,4 @@ def _matters(node: Node) -> bool:
 
 def cancellation() -> AbortedError:
     """The error of a node that a decision ended."""
-    return AbortedError("it was cancelled, because a decision was made without it")
+    return AbortedError(CANCELLED)

@@ -231,7 +231,7 @@ class ModelCalls:
         work.by_choice[choice] = request
 
     def _healing(self, node: Node, before: TokenSequence) -> Healing | None:
-        """What a generation takes back from the text before it. Tokens of the chat template and generated ones stay."""
+        """The tokens that healing removes from the text before a generation. Tokens of the chat template and generated ones stay."""
         if not isinstance(node, Generate) or not node.params.token_healing or not self._ends_with_text(node):
             return None
         if not hasattr(self._tokenizer, "token_bytes"):  # a runtime without a model
@@ -429,7 +429,7 @@ class ModelCalls:
 
 
 def _is_enforced(request: Request) -> bool:
-    """Whether the text of a request is held to a constraint by masks alone, so that no check can refuse it at its end."""
+    """Whether masks alone enforce the constraint of a request, so that no check can reject its finished text."""
     return request.session is not None and request.session.value_check is None
 
 

@@ -1,4 +1,4 @@
-"""Actions that wait until slots (values, or ends of nodes) are there."""
+"""Actions that wait until slots (values, or ends of nodes) are filled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rtlang.runtime.nodes.losers import Slot
 
 @dataclass(slots=True)
 class Waiting:
-    """Something to do once all slots that it waits for are there. `node` is what it starts."""
+    """An action that runs once all slots that it waits for are filled. `node` is what it starts."""
 
     run: Callable[[], None]
     node: Node | None = None
@@ -40,7 +40,7 @@ class WaitingActions:
             self.ready.append(waiting)
 
     def release(self, slot: Slot) -> None:
-        """A slot is there."""
+        """A slot was filled."""
         for waiting in self._by_slot.pop(slot, ()):
             waiting.num_missing -= 1
             if waiting.num_missing == 0:

@@ -1,1 +1,1 @@
-"""What generations of one run may spend, and which of their candidates go on."""
+"""Budgets of runs, and the elimination of candidates that cannot win."""

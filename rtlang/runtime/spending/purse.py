@@ -1,4 +1,4 @@
-"""What a graph has left of its budget. Used on the engine thread only."""
+"""The remaining budget of a graph. Used on the engine thread only."""
 
 from __future__ import annotations
 
