@@ -24,6 +24,7 @@ from rtlang.contract.errors import AbortedError
 from rtlang.contract.events import Completion, Event, GraphFailed, GraphFinished, NodeFinished, Timing
 from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
 from rtlang.lang import expr as rt
 from rtlang.lang.decorator import program
@@ -106,9 +107,10 @@ class InstantTarget:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        principal: Principal | None = None,
     ) -> _InstantRun:
         """See `Target.submit`."""
-        del inputs, priority, deadline_s
+        del inputs, priority, deadline_s, principal
         if self._validates:
             graph.validate()
         run = _InstantRun(self, listener)

@@ -23,6 +23,7 @@ from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Call, Node, RequestGraph, Text
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import FinishReason, check_run_options
+from rtlang.contract.principal import Principal
 from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.scripts.model_free import ModelFreeRuntime
@@ -140,6 +141,7 @@ class Recorder(_DefaultWithin):
         deadline_s: float | None = None,
         seed: int | None = None,
         budget: Budget | None = None,
+        principal: Principal | None = None,
     ) -> RecordedRun:
         """See `Target.submit`.
 
@@ -152,7 +154,8 @@ class Recorder(_DefaultWithin):
         check_run_options(priority, deadline_s, seed)
         self._recorded.file.begin(identity_of(self._target), self._target.tool_format)
         given = dict(inputs or {})
-        others = {} if budget is None else {"budget": budget}
+        options = {"budget": budget, "principal": principal}
+        others = {name: value for name, value in options.items() if value is not None}
         with self._recorded.seed_of(graph, given) if seed is None else nullcontext(seed) as seed:
             run = RecordedRun(self, listener, Keys(given, seed), has_budget=budget is not None)
             known = run.add(graph.nodes)
@@ -302,6 +305,7 @@ class Replay(_DefaultWithin):
         deadline_s: float | None = None,
         seed: int | None = None,
         budget: Budget | None = None,
+        principal: Principal | None = None,
     ) -> ReplayedRun:
         """See `Target.submit`. With a budget, what it has cut short in the recorded run is cut short again."""
         graph.validate()
@@ -320,6 +324,7 @@ class Replay(_DefaultWithin):
             deadline_s=deadline_s,
             seed=seed,
             known=known,
+            principal=principal,
         )
         return ReplayedRun(self._recorded, run, keys, has_budget=budget is not None)
 

@@ -42,6 +42,7 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
 from rtlang.contract.pictures.page import table_fragment
+from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import check_offset, describe_close, error_from_wire, event_from_wire, read_messages
 from rtlang.protocol.field_checks import check_int, check_ints, check_str
@@ -135,6 +136,7 @@ class RemoteRuntime:
         deadline_s: float | None = None,
         seed: int | None = None,
         budget: Budget | None = None,
+        principal: Principal | None = None,
     ) -> RemoteGraphRun:
         """Run a graph on the server; see `rtlang.contract.target.Target`. Waits until the server has accepted it.
 
@@ -144,6 +146,7 @@ class RemoteRuntime:
             GraphError: the graph is malformed or too large for the server. OverloadError: the server is full or draining.
             ConnectionLostError: the connection is lost, or the server did not answer within the timeout.
         """
+        del principal  # the server derives it from the key
         graph.validate()
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
         if seed is not None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.known import Known
+from rtlang.contract.principal import Principal
 
 Listener = Callable[[Event], None]
 """Called with each event of a graph, in order, on a thread of the runtime. Must return quickly and must not raise."""
@@ -99,6 +100,7 @@ class Target(Protocol):
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        principal: Principal | None = None,
     ) -> GraphRun:
         """Submit a graph. Once accepted, exactly one final event reaches the listener, whatever fails.
 
@@ -109,9 +111,11 @@ class Target(Protocol):
             deadline_s: seconds from now after which the graph fails with DeadlineError.
             seed: determines the text of every generation that samples without a seed of its own; random if it is not given. The same graph
                 with the same seed gives the same texts.
+            principal: the party that the graph belongs to; None for `LOCAL`. A remote runtime ignores it: its server knows the
+                principal from the key.
         Raises:
-            GraphError: the graph is invalid, or an input is missing or unknown.
-            OverloadError: the queue is full.
+            GraphError: the graph is invalid, needs more than the principal may ever use, or an input is missing or unknown.
+            OverloadError: the queue is full, or the principal has used up what it may use now.
             EngineDeadError, ConnectionLostError: the runtime is closed or lost.
         """
 
@@ -137,6 +141,7 @@ class ResumableTarget(Target, Protocol):
         deadline_s: float | None = None,
         seed: int | None = None,
         known: Known | None = None,
+        principal: Principal | None = None,
     ) -> ResumableRun:
         """See `Target.submit`.
 

@@ -30,6 +30,7 @@ from rtlang.contract.known import Known
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, check_run_options
 from rtlang.contract.pictures.page import table_fragment
+from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
@@ -182,6 +183,7 @@ class Runtime:
         seed: int | None = None,
         known: Known | None = None,
         budget: Budget | None = None,
+        principal: Principal | None = None,
     ) -> LocalGraphRun:
         """See `ResumableTarget.submit`."""
         graph.validate()

@@ -54,6 +54,7 @@ from rtlang.contract.graph import (
     parent_of,
 )
 from rtlang.contract.params import ConstraintKind, FinishReason, Usage
+from rtlang.contract.principal import Principal
 from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.contract.target import Listener
 
@@ -361,6 +362,7 @@ class FakeTarget:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        principal: Principal | None = None,
     ) -> FakeRun:
         graph.validate()
         given = dict(inputs or {})

@@ -14,6 +14,7 @@ from rtlang.contract.errors import AbortedError, GraphError, RtlangError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing
 from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
 
 
@@ -29,6 +30,7 @@ class ScriptedRun:
         self.pieces: list[str] = []
         self.deadline_s: float | None = None
         self.priority = 0
+        self.principal: Principal | None = None
 
     @property
     def graph_id(self) -> int:
@@ -100,6 +102,7 @@ class ScriptedTarget:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        principal: Principal | None = None,
     ) -> ScriptedRun:
         if self.refusal is not None:
             raise self.refusal
@@ -108,7 +111,7 @@ class ScriptedTarget:
             raise GraphError(None, "inputs", "one text for each input is needed")
         with self._arrived:
             run = ScriptedRun(len(self.runs) + 1, graph, listener, inputs or {}, is_open)
-            run.priority, run.deadline_s = priority, deadline_s
+            run.priority, run.deadline_s, run.principal = priority, deadline_s, principal
             self.runs.append(run)
             self._arrived.notify_all()
         return run

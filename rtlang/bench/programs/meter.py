@@ -11,6 +11,7 @@ from typing import Any
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import Node, RequestGraph, all_nodes
+from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
 from rtlang.lang.execution.result import Result
 from rtlang.runtime.graph_run import LocalGraphRun
@@ -78,6 +79,7 @@ class TimedTarget:
         priority: int = 0,
         deadline_s: float | None = None,
         seed: int | None = None,
+        principal: Principal | None = None,
     ) -> _TimedRun:
         """See `Target.submit`."""
         started, first_step = perf_counter(), self._runtime.stats()["num_steps"]
@@ -97,6 +99,7 @@ class TimedTarget:
             priority=priority,
             deadline_s=deadline_s,
             seed=0 if seed is None else seed,  # the same samples in every variant
+            principal=principal,
         )
         return _TimedRun(run, self._count)
 

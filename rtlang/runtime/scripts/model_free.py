@@ -17,6 +17,7 @@ from rtlang.contract.events import GraphFailed
 from rtlang.contract.graph import Call, Generate, RequestGraph, Select, Text
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import check_run_options
+from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
 from rtlang.model.text.chat import ChatFraming
 from rtlang.model.text.constant_texts import ConstantTexts
@@ -132,6 +133,7 @@ class ModelFreeRuntime:
         seed: int | None = None,
         known: Known | None = None,
         budget: Budget | None = None,
+        principal: Principal | None = None,
         answer: Callable[[AskedNode], bool] | None = None,
     ) -> LocalGraphRun:
         """See `ResumableTarget.submit`.
@@ -140,6 +142,7 @@ class ModelFreeRuntime:
             budget: what the nodes may spend together.
             answer: asked instead of that of the runtime.
         """
+        del principal  # nothing is computed here
         ask = self._answer if answer is None else answer
         graph.validate()
         given = dict(inputs or {})

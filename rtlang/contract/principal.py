@@ -1,0 +1,141 @@
+"""The party that a request belongs to: its name, its weight among others, its share of the prefix cache and its limits.
+
+A server derives the principal from the key of a request; a program in the process of its runtime is `LOCAL`. The principal travels with a
+graph from the edge to the engine as plain data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from rtlang.contract.errors import ConfigError
+from rtlang.contract.params import MAX_PRIORITY
+
+MAX_NAME_LENGTH = 64
+MAX_WEIGHT = 1000.0
+MAX_LIMIT = 1 << 50
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalLimits:
+    """Limits of all unfinished work of one principal; None for no limit of its own.
+
+    Attributes:
+        max_places: unfinished requests (n per generation, one per choice of a select).
+        max_rows: requests that hold a row of the batch at the same time; others wait.
+        max_prompt_bytes: bytes of the texts of unfinished graphs, in UTF-8.
+        max_prompt_tokens: tokens of the prompts of requests that hold a row at the same time; others wait. A longer prompt fails.
+        max_output_tokens: the sum of `max_tokens` over unfinished requests.
+        max_detached: graphs that run without a connection, to be resumed.
+        tokens_per_minute: computed tokens (prompt tokens that were not cached, and generated tokens), as a refilling bucket that holds
+            one minute.
+        compile_seconds_per_minute: seconds of compiling constraints, as a refilling bucket that holds one minute.
+    """
+
+    max_places: int | None = None
+    max_rows: int | None = None
+    max_prompt_bytes: int | None = None
+    max_prompt_tokens: int | None = None
+    max_output_tokens: int | None = None
+    max_detached: int | None = None
+    tokens_per_minute: int | None = None
+    compile_seconds_per_minute: float | None = None
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value is None:
+                continue
+            if item.name == "compile_seconds_per_minute":
+                _check_number(item.name, value, MAX_LIMIT)
+            elif isinstance(value, bool) or not isinstance(value, int) or not _lowest(item.name) <= value <= MAX_LIMIT:
+                raise ConfigError(
+                    item.name, value, f"expected an integer from {_lowest(item.name)} to {MAX_LIMIT}, or None"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The party that a request belongs to.
+
+    Attributes:
+        name: an identifier for accounts, logs and metrics; never a key.
+        weight: its share of computed tokens while others wait, relative to theirs.
+        namespace: requests reuse cached prefixes of their own namespace only.
+        limits: limits of its unfinished work.
+        min_priority, max_priority: the priorities that its graphs may have; lower values run first.
+        client: one client of the principal, such as a connection. Clients of one principal share its limits, and its tokens equally.
+    """
+
+    name: str = "local"
+    weight: float = 1.0
+    namespace: str = ""
+    limits: PrincipalLimits = field(default_factory=PrincipalLimits)
+    min_priority: int = -MAX_PRIORITY
+    max_priority: int = MAX_PRIORITY
+    client: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("name", "namespace", "client"):
+            value = getattr(self, name)
+            is_text = isinstance(value, str) and len(value) <= MAX_NAME_LENGTH and value.isprintable()
+            if not is_text or (name == "name" and not value):
+                raise ConfigError(name, value, f"expected printable text of at most {MAX_NAME_LENGTH} characters")
+        _check_number("weight", self.weight, MAX_WEIGHT)
+        for name in ("min_priority", "max_priority"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not -MAX_PRIORITY <= value <= MAX_PRIORITY:
+                raise ConfigError(name, value, f"expected an integer from {-MAX_PRIORITY} to {MAX_PRIORITY}")
+        if self.min_priority > self.max_priority:
+            raise ConfigError("min_priority", self.min_priority, f"expected at most max_priority = {self.max_priority}")
+
+    def priority_of(self, priority: int) -> int:
+        """The nearest priority that the principal may use."""
+        return min(max(priority, self.min_priority), self.max_priority)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The principal as a map of plain values, without the defaults."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "limits"}
+        plain = {name: value for name, value in plain.items() if value != getattr(LOCAL, name)}
+        limits = {name: value for name, value in asdict(self.limits).items() if value is not None}
+        return plain | ({"limits": limits} if limits else {})
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Principal:
+        """The principal of a map made by `to_plain`.
+
+        Raises:
+            ConfigError: a field is unknown or invalid.
+        """
+        given = dict(plain)
+        limits = given.pop("limits", None)
+        if limits is not None:
+            given["limits"] = PrincipalLimits(**_known("limits", limits, PrincipalLimits))
+        return cls(**_known("principal", given, cls))
+
+
+def _known(name: str, given: object, kind: type[Any]) -> dict[str, Any]:
+    allowed = [item.name for item in fields(kind)]
+    if not isinstance(given, Mapping):
+        raise ConfigError(name, given, "expected a map")
+    for key in given:
+        if key not in allowed:
+            raise ConfigError(f"{name}.{key}", given[key], f"unknown field; expected one of {', '.join(allowed)}")
+    return dict(given)
+
+
+def _lowest(name: str) -> int:
+    return 0 if name == "max_detached" else 1
+
+
+def _check_number(name: str, value: object, high: float) -> None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or not 0 < value <= high:  # type: ignore[operator]
+        raise ConfigError(name, value, f"expected a number above 0 and at most {high:g}")
+
+
+LOCAL = Principal()
+"""The principal of programs that run in the process of their runtime."""
