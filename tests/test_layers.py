@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.runtime": {"rtlang.contract", "rtlang.model", "rtlang.engine", "rtlang_grammars"},
     "rtlang.testing": {"rtlang.contract", "rtlang.runtime"},
     "rtlang.cassette": {"rtlang.contract", "rtlang.lang", "rtlang.protocol", "rtlang.runtime"},
-    "rtlang.serve": {"rtlang.contract", "rtlang.protocol"},
+    "rtlang.serve": {"rtlang.contract", "rtlang.protocol", "rtlang_grammars"},
     "rtlang": {
         "rtlang.cassette",
         "rtlang.contract",
@@ -287,7 +287,7 @@ def test_light_parts_load_nothing_heavy(statement: str) -> None:
             leaves_its_part,
         ),
         ("rtlang.lang.execution.run", "from rtlang import Runtime", leaves_its_part),
-        ("rtlang.serve.http_routes", "import rtlang.bench.report", leaves_its_part),
+        ("rtlang.serve.http.app", "import rtlang.bench.report", leaves_its_part),
         ("rtlang.client.connect", "from rtlang.serve import connection", leaves_its_part),
         ("rtlang_kernels.ops", "from rtlang.contract.step import Step", leaves_its_part),
         ("rtlang_grammars.spec", "import rtlang_kernels", leaves_its_part),

@@ -30,7 +30,7 @@ from rtlang.contract.target import Target
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import DecodeLimits
 from rtlang.serve.connection import ServerInfo
-from rtlang.serve.http_routes import create_app
+from rtlang.serve.http.app import create_app
 from rtlang.serve.service import StreamService
 from rtlang.serve.websocket import StreamSocket
 

@@ -51,6 +51,7 @@ class StreamService:
         self.event_bridge = EventBridge(loop)
         self.resumable_streams = ResumeRegistry(loop, server_info.epoch, config.resume_buffer_bytes, metrics)
         self.sockets: set[StreamSocket] = set()
+        self.http_streams: set[StreamSocket] = set()  # graphs of HTTP requests
         self.numbers = count(1)
         self.is_draining = False
         self.idle = asyncio.Event()
@@ -59,13 +60,13 @@ class StreamService:
         """Stop accepting work and tell every client that the server shuts down in `deadline_s` seconds."""
         self.is_draining = True
         self.resumable_streams.close()  # no client can reconnect any more
-        for socket in tuple(self.sockets):
+        for socket in (*self.sockets, *self.http_streams):
             socket.drain(deadline_s)
         self.check_idle()
 
     def check_idle(self) -> None:
         """Set `idle` if no graph is running, clear it otherwise."""
-        if not any(socket.num_running for socket in self.sockets):
+        if not any(socket.num_running for socket in (*self.sockets, *self.http_streams)):
             self.idle.set()
         else:
             self.idle.clear()
@@ -73,5 +74,5 @@ class StreamService:
     def close_all(self, code: int, reason: str) -> None:
         """Close every connection; running graphs are cancelled, including resumable ones."""
         self.resumable_streams.close()
-        for socket in tuple(self.sockets):
+        for socket in (*self.sockets, *self.http_streams):
             socket.end(code, reason)

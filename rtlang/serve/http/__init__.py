@@ -1,0 +1,1 @@
+"""HTTP: routes, access, error responses, request bodies and server-sent events."""

@@ -1,0 +1,32 @@
+"""The ASGI application of a server: the routes of all groups behind access control."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Route
+
+from rtlang.contract.errors import RtlangError
+from rtlang.serve.http import routes_operations
+from rtlang.serve.http.access_middleware import AccessMiddleware
+from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_response, raised_error_response
+from rtlang.serve.service import StreamService
+
+GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (routes_operations.routes,)
+"""The route groups; each module makes its routes for a service."""
+
+
+def create_app(service: StreamService) -> Starlette:
+    """The ASGI application of a server."""
+    return Starlette(
+        routes=[route for group in GROUPS for route in group(service)],
+        middleware=[Middleware(AccessMiddleware, config=service.config), Middleware(FaultMiddleware)],
+        exception_handlers={
+            RtlangError: raised_error_response,
+            HttpError: raised_error_response,
+            HTTPException: http_exception_response,
+        },
+    )

@@ -1,0 +1,139 @@
+"""Runs one graph for one HTTP request.
+
+The events come through the EventBridge into a bounded buffer. The graph is cancelled when the client leaves, when it does not take its
+output, and when the reader of the events stops early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from rtlang.contract.errors import AbortedError, OverloadError, RtlangError, SlowConsumerError
+from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
+from rtlang.contract.graph import RequestGraph
+from rtlang.serve.service import StreamService
+
+_EVENT_BYTES = 200  # of an event without its text, approximately
+
+
+class GraphStream:
+    """The events of one graph. Owned by the server's event loop. Use as a context manager, which cancels a graph that has not ended.
+
+    Args:
+        options: arguments of `Target.submit`, such as inputs, priority, deadline_s and seed.
+    Raises:
+        OverloadError: the server is shutting down, or the queue is full.
+        RtlangError: the target refuses the graph.
+    """
+
+    def __init__(self, service: StreamService, graph: RequestGraph, **options: Any) -> None:
+        if service.is_draining:
+            raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
+        self._service = service
+        self._events: list[Event] = []
+        self._arrived = asyncio.Event()
+        self._num_bytes = 0
+        self._has_ended = False
+        self.error: RtlangError | None = None
+        """The reason why the server ended the stream before its graph ended."""
+        options = {name: value for name, value in options.items() if value is not None}
+        self._run = service.target.submit(graph, service.event_bridge.listener(self, 0), **options)
+        service.http_streams.add(self)
+
+    def __enter__(self) -> GraphStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    @property
+    def num_running(self) -> int:
+        """1 until the graph has ended."""
+        return 0 if self._has_ended else 1
+
+    def drain(self, deadline_s: float) -> None:
+        """Nothing to tell: the response goes on."""
+
+    def end(self, code: int, reason: str) -> None:
+        """Cancel the graph, because the server stops."""
+        self._stop(AbortedError(reason))
+
+    def abort(self) -> None:
+        """Cancel the graph, because events were lost."""
+        self._stop(RtlangError("events of the graph were lost"))
+
+    def cancel(self) -> None:
+        """Cancel the graph, because its client has left."""
+        self._stop(AbortedError("the client has left"))
+
+    def deliver(self, events: list[tuple[int, Event]]) -> None:
+        """Buffer events for the reader."""
+        if self.error is not None:
+            return
+        for _, event in events:
+            self._events.append(event)
+            self._num_bytes += _size(event)
+            if isinstance(event, (GraphFinished, GraphFailed)):
+                self._has_ended = True
+        self._arrived.set()
+        if self._num_bytes > self._service.config.send_buffer_bytes:
+            self._stop(SlowConsumerError("the client did not take its output in time"))
+
+    async def batches(self) -> AsyncIterator[list[Event]]:
+        """The events in groups of those that have arrived together. Ends behind the final event of the graph.
+
+        Raises:
+            RtlangError: the server ended the stream.
+        """
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            if self.error is not None:
+                raise self.error
+            events, self._events, self._num_bytes = self._events, [], 0
+            if events:
+                yield events
+            if events and isinstance(events[-1], (GraphFinished, GraphFailed)):
+                return
+
+    def _stop(self, error: RtlangError) -> None:
+        if self.error is None and not self._has_ended:
+            self.error = error
+            self._close()
+            self._arrived.set()
+
+    def _close(self) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self._run.cancel()
+        self._service.http_streams.discard(self)
+        if self._service.is_draining:
+            self._service.check_idle()
+
+
+async def events_of(
+    service: StreamService, graph: RequestGraph, *, inputs: Mapping[str, str] | None = None, **options: Any
+) -> AsyncIterator[Event]:
+    """The events of a graph, one by one, up to and with its final event. Closing the iterator cancels the graph.
+
+    Args:
+        options: further arguments of `Target.submit`.
+    Raises:
+        RtlangError: the target refuses the graph (before the first event), or the server ends the stream.
+    """
+    with GraphStream(service, graph, inputs=inputs, **options) as stream:
+        async for events in stream.batches():
+            for event in events:
+                yield event
+
+
+def _size(event: Event) -> int:
+    if isinstance(event, TextDelta):
+        return _EVENT_BYTES + 4 * len(event.text)
+    if isinstance(event, NodeFinished):
+        return _EVENT_BYTES + sum(
+            4 * len(each.text) + 8 * len(each.token_ids) + 100 * len(each.logprobs or ()) for each in event.completions
+        )
+    return _EVENT_BYTES

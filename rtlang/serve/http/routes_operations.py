@@ -1,0 +1,42 @@
+"""The routes for operators: `/health`, `/ready`, `/metrics` and `/version`."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rtlang.contract import version
+from rtlang.contract.metrics import CONTENT_TYPE
+from rtlang.protocol.messages import VERSION
+from rtlang.serve.service import StreamService
+
+
+def routes(service: StreamService) -> list[Route]:
+    """The routes of a server."""
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "alive"})
+
+    async def ready(request: Request) -> Response:
+        if service.is_draining:
+            return JSONResponse({"status": "draining"}, status_code=503)
+        if not service.target.is_alive:
+            return JSONResponse({"status": "the engine has stopped"}, status_code=503)
+        return JSONResponse({"status": "ready"})
+
+    async def metrics(request: Request) -> Response:
+        return Response(service.metrics.render(), headers={"content-type": CONTENT_TYPE})
+
+    async def version_route(request: Request) -> Response:
+        models = [dict(model) for model in service.server_info.models]
+        return JSONResponse(
+            {"version": version.VERSION, "protocol": VERSION, "epoch": service.server_info.epoch, "models": models}
+        )
+
+    return [
+        Route("/health", health),
+        Route("/ready", ready),
+        Route("/metrics", metrics),
+        Route("/version", version_route),
+    ]

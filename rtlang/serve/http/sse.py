@@ -1,0 +1,151 @@
+"""Server-sent events.
+
+A response carries groups of events, each written as one piece. A comment is sent when nothing else was for a while, so that proxies and
+clients keep the connection. The iterator of the groups is closed as soon as the client leaves or takes no bytes for too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from rtlang.serve.http.errors import described_error, response_of
+
+_T = TypeVar("_T")
+
+HEARTBEAT_S = 15.0
+DONE = b"data: [DONE]\n\n"
+_HEARTBEAT = b": \n\n"
+_FIRST_WAIT_S = 2.0  # an error that comes within this time is an error response; later ones are events of the stream
+_HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    "x-accel-buffering": "no",  # nginx would hold the events back
+}
+
+
+def sse_event(data: Mapping[str, Any], *, event: str | None = None, event_id: str | None = None) -> bytes:
+    """One event with JSON data. `event` and `event_id` must not contain line breaks."""
+    lines = [] if event_id is None else [f"id: {event_id}\n"]
+    if event is not None:
+        lines.append(f"event: {event}\n")
+    lines.append(f"data: {json_text(data)}\n\n")
+    return "".join(lines).encode(errors="replace")
+
+
+def json_text(data: Any) -> str:
+    """Compact JSON text."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+class SseResponse(Response):
+    """A response of server-sent events.
+
+    Args:
+        groups: groups of encoded events. Closed at the end of the response in every case, on the task of the response.
+        slow_timeout_s: the response ends if the client takes no bytes for this time.
+        on_error: the events that report an error after the start; default: one event with the error body, then `[DONE]`.
+    """
+
+    def __init__(
+        self,
+        groups: AsyncGenerator[Sequence[bytes], None],
+        *,
+        slow_timeout_s: float,
+        on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
+    ) -> None:
+        super().__init__(headers=_HEADERS)
+        del self.headers["content-length"]
+        self._groups, self._slow_timeout_s = groups, slow_timeout_s
+        self._on_error = on_error or _error_events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with contextlib.aclosing(self._groups) as groups:
+            leaving = asyncio.ensure_future(disconnected(receive))
+            try:
+                await self._respond(groups, leaving, scope, receive, send)
+            finally:
+                leaving.cancel()
+
+    async def _respond(
+        self,
+        groups: AsyncGenerator[Sequence[bytes], None],
+        leaving: asyncio.Future[None],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        has_started = False
+        group: asyncio.Future[Sequence[bytes]] | None = None
+
+        async def write(data: bytes) -> None:
+            nonlocal has_started
+            if not has_started:
+                has_started = True
+                await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            async with asyncio.timeout(self._slow_timeout_s):
+                await send({"type": "http.response.body", "body": data, "more_body": True})
+
+        try:
+            while True:
+                group = group or asyncio.ensure_future(anext(groups))
+                wait_s = HEARTBEAT_S if has_started else _FIRST_WAIT_S
+                await asyncio.wait((group, leaving), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+                if leaving.done():
+                    return
+                if not group.done():
+                    await write(_HEARTBEAT)
+                    continue
+                try:
+                    encoded = group.result()
+                except StopAsyncIteration:
+                    break
+                except Exception as error:
+                    if not has_started:
+                        await response_of(error)(scope, receive, send)
+                        return
+                    await write(b"".join(self._on_error(error)))
+                    break
+                finally:
+                    group = None
+                await write(b"".join(encoded))
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            return  # the client takes no bytes; uvicorn closes a connection whose response is not complete
+        finally:
+            if group is not None:
+                group.cancel()
+                with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration, Exception):
+                    await group
+
+
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client has left. Only after its request has been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def unless_disconnected(request: Request, work: Awaitable[_T]) -> _T | None:
+    """The result of `work`, or None if the client left before; `work` is cancelled then."""
+    task = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(disconnected(request.receive))
+    try:
+        await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        leaving.cancel()
+        if not task.done():
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+def _error_events(error: BaseException) -> Sequence[bytes]:
+    return sse_event(described_error(error)[1]), DONE

@@ -1,0 +1,47 @@
+"""Who gets in over HTTP: keys, host names and browser origins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.http_client import HttpClient
+from tests.support.serving import serving
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[HttpClient]:
+    with serving(api_key="secret", allowed_origins=("https://app.example",)) as server:
+        yield HttpClient(server.url)
+
+
+AUTH = {"Authorization": "Bearer secret"}
+
+
+def test_probes_need_no_key(client: HttpClient) -> None:
+    assert (client.get("/health").status, client.get("/ready").status) == (200, 200)
+
+
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/version", "/", "/nowhere", "/health/", "//health", "/health%20", "/v1/models"]
+)
+@pytest.mark.parametrize("key", [None, "Bearer wrong", "Basic secret", "Bearer"])
+def test_every_other_path_needs_the_key(client: HttpClient, path: str, key: str | None) -> None:
+    answer = client.get(path, **({} if key is None else {"Authorization": key}))
+    assert answer.status == 401
+    assert answer.json["error"]["code"] == "invalid_api_key"
+    assert b"secret" not in answer.body
+
+
+@pytest.mark.parametrize("path", ["/health", "/metrics", "/version"])
+def test_another_host_name_is_refused(client: HttpClient, path: str) -> None:
+    assert client.get(path, **AUTH, Host="rebound.example").status == 403
+
+
+@pytest.mark.parametrize("path", ["/health", "/metrics"])
+def test_a_page_of_another_origin_is_refused(client: HttpClient, path: str) -> None:
+    answer = client.get(path, **AUTH, Origin="https://elsewhere.example")
+    assert (answer.status, answer.json["error"]["code"]) == (403, "origin")
+    for origin in ("https://app.example", "http://localhost:5173"):
+        assert client.get(path, **AUTH, Origin=origin).status == 200
