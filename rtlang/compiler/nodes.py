@@ -16,6 +16,7 @@ from rtlang.contract.graph import (
     Select,
     Switch,
     Text,
+    TokenIds,
     all_nodes,
     blocks_of,
     parent_of,
@@ -86,7 +87,7 @@ def is_generation(node: Node) -> bool:
 
 
 def _part_tokens(part: Part) -> int:
-    return 16 if type(part) is Ref else 3
+    return 16 if type(part) is Ref else len(part.ids) if type(part) is TokenIds else 3
 
 
 def estimated_prompt_tokens(graph: RequestGraph) -> int:

@@ -24,16 +24,18 @@ from rtlang.contract.nodes import (
     Select,
     Switch,
     Text,
+    TokenIds,
     choices_of,
     last_id,
     parent_of,
 )
-from rtlang.contract.params import Constraint, SamplingParams
+from rtlang.contract.params import MAX_TOKEN_ID, Constraint, SamplingParams
 from rtlang.contract.pure_functions import FUNCTIONS, check_plain
 from rtlang.contract.tool_list import tools_from_text
 
 MAX_SELECT_CHOICES = 1_024
 MAX_TEXT_CHARS = 4_000_000
+MAX_TEXT_TOKENS = 1_000_000
 MAX_NAME_CHARS = 32_768
 MAX_OPERANDS = 4_096
 MAX_CASES = 256
@@ -152,7 +154,7 @@ class NodeChecks:
             _fail(node, field, f"arg {arg.name!r} is not an input; expected one of {known}")
 
     def _check_parts(self, node: Text) -> None:
-        num_chars = 0
+        num_chars = num_tokens = 0
         for part in node.parts:
             match part:
                 case str():
@@ -175,10 +177,21 @@ class NodeChecks:
                             _fail(node, "parts", f"tools: {error}")
                 case RoleEnd():
                     pass
+                case TokenIds():
+                    num_tokens += len(part.ids)
+                    for token_id in part.ids:
+                        if not _is_int(token_id, 0, MAX_TOKEN_ID):
+                            _fail(
+                                node,
+                                "parts",
+                                f"token id {token_id!r:.80}: expected an integer from 0 to {MAX_TOKEN_ID}",
+                            )
                 case _:
-                    _fail(node, "parts", f"expected str, Ref, Arg, RoleStart or RoleEnd, not {type(part).__name__}")
+                    _fail(node, "parts", f"expected str, Ref, Arg, TokenIds or a role, not {type(part).__name__}")
         if num_chars > MAX_TEXT_CHARS:
             _fail(node, "parts", f"expected at most {MAX_TEXT_CHARS} characters, not {num_chars}")
+        if num_tokens > MAX_TEXT_TOKENS:
+            _fail(node, "parts", f"expected at most {MAX_TEXT_TOKENS} token ids, not {num_tokens}")
 
     def _check_decide(self, node: Decide) -> None:
         if node.how not in get_args(How):

@@ -32,6 +32,7 @@ from rtlang.contract.nodes import (
     Select,
     Switch,
     Text,
+    TokenIds,
     parent_of,
 )
 from rtlang.contract.params import Constraint, SamplingParams, SelectMethod
@@ -121,6 +122,8 @@ def _part_to_plain(part: Part) -> Any:
             return {"role": part.role} | ({} if part.tools is None else {"tools": json.loads(part.tools)})
         case RoleEnd():
             return {"role": None}
+        case TokenIds():
+            return {"tokens": list(part.ids)}
         case _:
             return _operand_to_plain(part)
 
@@ -248,11 +251,13 @@ def _part_from_plain(part: object, node_id: int) -> Part:
         return part
     if isinstance(part, dict) and "role" in part:
         return RoleEnd() if part["role"] is None else RoleStart(part["role"], _tools(part.get("tools"), node_id))
+    if isinstance(part, dict) and "tokens" in part:
+        return TokenIds(tuple(list_from_plain(part["tokens"], node_id, "parts")))
     if isinstance(part, dict) and ("ref" in part or "arg" in part):
         operand = _operand(part, node_id, "parts")
         if not isinstance(operand, Const):
             return operand
-    _fail(node_id, "parts", f"expected a string or a map with ref, arg or role, not {part!r:.80}")
+    _fail(node_id, "parts", f"expected a string or a map with ref, arg, role or tokens, not {part!r:.80}")
 
 
 def _cases(item: dict[str, Any], node_id: int, depth: int) -> tuple[tuple[Any, Block], ...]:

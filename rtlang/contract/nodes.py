@@ -61,7 +61,14 @@ class RoleEnd:
     """End of the open chat message."""
 
 
-Part = str | Ref | Arg | RoleStart | RoleEnd
+@dataclass(frozen=True, slots=True)
+class TokenIds:
+    """Tokens of the model, appended as they are. At the start of a sequence no start token is put before them."""
+
+    ids: tuple[int, ...]
+
+
+Part = str | Ref | Arg | RoleStart | RoleEnd | TokenIds
 
 
 Lifetime = Literal["unknown", "part", "program"]

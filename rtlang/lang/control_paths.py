@@ -21,6 +21,7 @@ from rtlang.contract.graph import (
     RoleStart,
     Switch,
     Text,
+    TokenIds,
     parent_of,
 )
 from rtlang.contract.pure_functions import apply, text_of_plain
@@ -80,7 +81,7 @@ class _Path:
         return [part for parts in reversed(found) for part in parts]
 
     def _part(self, part: Part) -> Part:
-        if isinstance(part, (str, RoleStart, RoleEnd, Arg)):
+        if isinstance(part, (str, RoleStart, RoleEnd, Arg, TokenIds)):
             return part
         return text_of_plain(self._value(part))
 

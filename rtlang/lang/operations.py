@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rtlang.contract.graph import Const, Operand, Part, RoleEnd, RoleStart
+from rtlang.contract.graph import Const, Operand, Part, RoleEnd, RoleStart, TokenIds
 from rtlang.lang.output_types.kinds import (
     ANY,
     BOOL,
@@ -134,7 +134,7 @@ def text_of_parts(parts: Sequence[Part]) -> Lazy | None:
     """The text that parts make."""
     operands: list[Term] = []
     for part in parts:
-        if isinstance(part, (RoleStart, RoleEnd)):
+        if isinstance(part, (RoleStart, RoleEnd, TokenIds)):
             return None
         operands.append(Const(part) if isinstance(part, str) else part)
     if len(operands) == 1:

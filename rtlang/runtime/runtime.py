@@ -51,6 +51,7 @@ from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.process_settings import loading
 from rtlang.runtime.seeds import new_run_seed
 from rtlang.runtime.telemetry import Telemetry, counters
+from rtlang.runtime.text_service import TokenizerTextService
 from rtlang.runtime.trace import Trace
 from rtlang_grammars import Report
 
@@ -104,6 +105,7 @@ class Runtime:
         self._graphs: dict[int, GraphRun] = {}  # engine thread only
         self._is_broken = False
         self._identity: str | None = None
+        self._text_service: TokenizerTextService | None = None
         self._admission = Admission(self.config.max_waiting)
         self._telemetry = Telemetry(self.metrics)
         self._traces: tuple[Trace, ...] = ()
@@ -158,6 +160,15 @@ class Runtime:
     def tool_format(self) -> str | None:
         """See `Target.tool_format`."""
         return self.tokenizer.tool_format
+
+    @property
+    def text_service(self) -> TokenizerTextService:
+        """The model's tokenizer as plain functions, for clients that handle tokens; loads the model if needed."""
+        if self._text_service is None:
+            self.start()
+            assert self._runner is not None
+            self._text_service = TokenizerTextService(self._runner.tokenizer, self._runner.max_model_len)
+        return self._text_service
 
     @property
     def model_directory(self) -> Path:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from rtlang.contract.graph import Arg, Node, Ref, RoleEnd, RoleStart, Text
+from rtlang.contract.graph import Arg, Node, Ref, RoleEnd, RoleStart, Text, TokenIds
 from rtlang.contract.pure_functions import text_of_plain
 from rtlang.model.text.tokenizer import Tokenizer
 
@@ -96,7 +96,7 @@ def ends_with_text(node_id: int | None, nodes: Mapping[int, Node], value_of: Cal
         if not isinstance(node, Text):
             return False
         for part in reversed(node.parts):
-            if isinstance(part, (RoleStart, RoleEnd)):
+            if isinstance(part, (RoleStart, RoleEnd, TokenIds)):
                 return False
             if part if isinstance(part, str) else text_of_plain(value_of(part)):
                 return True

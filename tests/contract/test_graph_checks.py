@@ -21,6 +21,7 @@ from rtlang.contract.graph import (
     RequestGraph,
     Switch,
     Text,
+    TokenIds,
 )
 from rtlang.contract.params import SamplingParams
 
@@ -37,6 +38,9 @@ BROKEN: list[tuple[Node, str]] = [
     (Apply(3, "len", (Arg("y"),)), "args: arg 'y' is not an input; expected one of none"),
     (Apply(3, "len", (Const({1: 2}),)), "args: expected only text as keys"),
     (Apply(3, "len", (Const(float("nan")),)), "args: nan is not a finite number"),
+    (Text(3, 1, (TokenIds((5, -1)),)), "parts: token id -1: expected an integer from 0 to"),
+    (Text(3, 1, (TokenIds((True,)),)), "parts: token id True: expected an integer from 0 to"),
+    (Text(3, 1, (TokenIds((1,) * 1_000_001),)), "parts: expected at most 1000000 token ids, not 1000001"),
     (Apply(3, "len", (Const(b"x"),)), "args: a bytes is not plain data"),
     (Apply(3, "len", (Const("x" * 1_000_001),)), "args: a value has more than 1000000 characters and items"),
     (Call(3, "", ()), "function: expected a string of 1 to"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import GraphError
-from rtlang.contract.graph import Generate, RequestGraph, all_nodes, nodes_from_plain
+from rtlang.contract.graph import Generate, RequestGraph, Text, TokenIds, all_nodes, nodes_from_plain
 from rtlang.contract.graph_plain import KINDS
 from tests.support.random_graphs import random_graph
 
@@ -65,6 +65,7 @@ def _break_something(plain: Any, random: Random) -> None:
         ({"id": 0, "kind": "call", "function": "f"}, "node 0, args: expected a list, not NoneType"),
         ({"id": 0, "kind": "switch", "on": {"value": 1}, "cases": [1]}, "node 0, cases: expected pairs"),
         ({"id": 0, "kind": "repeat", "body": 3}, "node 0, body: expected a map with nodes, end and value, not int"),
+        ({"id": 0, "kind": "text", "parts": [{"tokens": 3}]}, "node 0, parts: expected a list, not int"),
         ({"id": 0, "kind": "loop"}, f"node 0, kind: expected one of {', '.join(KINDS)}, not 'loop'"),
         (
             {"id": 0, "kind": "text", "parts": [], "marks": {"remaining_tokens": -1}},
@@ -88,6 +89,11 @@ def test_deep_nesting_is_refused_not_crashed_on() -> None:
         plain = {"id": 0, "kind": "repeat", "body": block, "until": {"value": True}, "at_most": 1, "stride": 1}
     with pytest.raises(GraphError, match="nested more than 40 levels deep"):
         nodes_from_plain([plain])
+
+
+def test_token_ids_come_back_equal() -> None:
+    graph = RequestGraph((Text(0, None, (TokenIds((3, 0, 7)), "a")),))
+    assert RequestGraph.from_plain(json.loads(json.dumps(graph.to_plain()))) == graph
 
 
 def test_hints_of_newer_compilers_are_ignored() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ContextLengthError, RequestError
-from rtlang.contract.graph import Arg, Ref, RoleEnd, RoleStart
+from rtlang.contract.graph import Arg, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 from tests.support.fake_runner import FakeTokenizer
 
@@ -33,6 +33,15 @@ def test_a_sequence_begins_with_the_start_token_once() -> None:
 
 def test_references_and_inputs_are_text() -> None:
     assert grow(EMPTY, "x ", Ref(3, 1), " ", Arg("who")).token_ids == (1, *ids("x text 3/1 you"))
+
+
+def test_token_ids_are_appended_without_a_start_token() -> None:
+    assert grow(EMPTY, TokenIds((7, 0)), "a").token_ids == (7, 0, *ids("a"))
+    assert grow(EMPTY, "a", TokenIds((1,)), "b").token_ids == (1, *ids("a"), 1, *ids("b"))
+    with pytest.raises(RequestError, match="token id 259: expected 0 to 258"):
+        grow(EMPTY, TokenIds((259,)))
+    with pytest.raises(ContextLengthError):
+        grow(EMPTY, TokenIds((7,) * (LIMIT + 1)))
 
 
 def test_messages_are_framed_and_remembered() -> None:

@@ -49,6 +49,7 @@ from rtlang.contract.graph import (
     RoleStart,
     Select,
     Text,
+    TokenIds,
     dependencies,
     name_of,
     parent_of,
@@ -280,6 +281,8 @@ class FakeRun:
                     pieces.append(f"<{part.role}>")
                 case RoleEnd():
                     pieces.append("</>")
+                case TokenIds():
+                    pieces.append("".join(map(chr, part.ids)))
         return "".join(pieces)
 
     def _operand(self, operand: Operand) -> Any:

@@ -27,6 +27,7 @@ from rtlang.contract.nodes import (
     Select,
     Switch,
     Text,
+    TokenIds,
     blocks_of,
     name_of,
 )
@@ -212,6 +213,8 @@ def _of_part(part: Part, names: Mapping[int, str]) -> str:
             return part
         case RoleStart() | RoleEnd():
             return " "
+        case TokenIds():
+            return f"[{len(part.ids)} tokens]"
         case _:
             return of_operand(part, names)
 

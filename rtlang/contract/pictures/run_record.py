@@ -21,6 +21,7 @@ from rtlang.contract.nodes import (
     RoleStart,
     Switch,
     Text,
+    TokenIds,
 )
 from rtlang.contract.params import Usage
 from rtlang.contract.pictures.labels import names_of
@@ -238,6 +239,8 @@ def _of_parts(
                 yield Span("text", text, node_id) if text is not None else Span("missing", "{" + name + "}", node_id)
             case Arg():
                 yield Span("missing", "{" + part.name + "}", node_id)
+            case TokenIds():
+                yield Span("missing", f"[{len(part.ids)} tokens]", node_id)
 
 
 def _generated(node_id: int, choice: int, names: Mapping[int, str], record: RunRecord) -> Span:

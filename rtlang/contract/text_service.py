@@ -1,0 +1,74 @@
+"""Texts as tokens and back, for clients that count, cut or send tokens themselves.
+
+A target that knows its tokenizer offers a `TextService` as its `text_service`. All arguments and results are plain data or parts of text
+nodes, so that they can cross a process boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rtlang.contract.nodes import Part
+
+
+@dataclass(frozen=True, slots=True)
+class TextServiceInfo:
+    """The tokenizer of a model.
+
+    Attributes:
+        vocab_size: highest token id plus one.
+        max_model_len: longest sequence in tokens; None if unknown.
+        eos_token_ids: tokens that end a generation, in ascending order.
+        special_token_ids: control tokens, in ascending order.
+        has_chat_template: whether the model has a chat template; else messages are framed in a plain form.
+    """
+
+    vocab_size: int
+    max_model_len: int | None = None
+    bos_token_id: int | None = None
+    eos_token_ids: tuple[int, ...] = ()
+    special_token_ids: tuple[int, ...] = ()
+    has_chat_template: bool = False
+
+
+class TextService(Protocol):
+    """The tokenizer of a target. Thread-safe; calls may block for as long as encoding takes, so call it on a thread of its own."""
+
+    @property
+    def info(self) -> TextServiceInfo:
+        """The tokenizer's constants."""
+
+    def encode(self, text: str, *, adds_start: bool = True, allow_special: bool = False) -> list[int]:
+        """The tokens of a text at the start of a sequence.
+
+        Args:
+            adds_start: put the model's start tokens, if it has any, before the text.
+            allow_special: encode the names of special tokens as these tokens.
+        """
+
+    def encode_parts(self, parts: Sequence[Part]) -> list[int]:
+        """The tokens of a sequence that begins with these parts of a text node, without references and inputs.
+
+        Raises:
+            RequestError, ParameterError: as the graph with this text node would fail.
+        """
+
+    def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
+        """The text of tokens: invalid bytes give U+FFFD; special tokens give their names with `shows_special`, else nothing.
+
+        Raises:
+            ParameterError: an id is not in the vocabulary.
+        """
+
+    def token_names(self, token_ids: Sequence[int]) -> list[str]:
+        """The tokenizer's own spelling of each token; "" for an id that is not in use."""
+
+    def token_bytes(self, token_ids: Sequence[int]) -> list[bytes]:
+        """The bytes of each token, which may be a part of a character; for a special token those of its name."""
+
+
+def text_service_of(target: object) -> TextService | None:
+    """The text service that a target offers as `text_service`; None if it has none. Loads the model if needed."""
+    return getattr(target, "text_service", None)
