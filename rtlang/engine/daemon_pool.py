@@ -1,22 +1,24 @@
 """A thread pool and timers that use daemon threads, so that they never keep the process from exiting.
 
 The standard library's executor joins its threads at interpreter exit, so a native call that never returns would block the exit forever.
-The number of threads of this pool can also change while it runs.
+The number of threads of this pool can also change while it runs, and its queue is fair between the owners of jobs (`FairQueue`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, Protocol, TypeVar
+
+from rtlang.engine.fair_queue import FairQueue
 
 _T = TypeVar("_T")
 
 
 class DaemonPool(Executor):
-    """Runs jobs in order of submission. Safe to use from several threads.
+    """Runs jobs: of each owner the smallest first, and those of one size in order of submission. Safe to use from several threads.
 
     Args:
         num_threads: maximum number of threads; started on demand.
@@ -26,7 +28,7 @@ class DaemonPool(Executor):
     def __init__(self, num_threads: int, name: str) -> None:
         self._num_threads, self._name = num_threads, name
         self._condition = threading.Condition()
-        self._jobs: deque[tuple[Future[Any], Callable[[], None]]] = deque()
+        self._jobs = FairQueue()
         self._threads: set[threading.Thread] = set()
         self._num_idle = 0
         self._is_shut_down = False
@@ -37,13 +39,21 @@ class DaemonPool(Executor):
         Raises:
             RuntimeError: the pool was shut down.
         """
+        return self.submit_for("", 0, lambda: fn(*args, **kwargs))
+
+    def submit_for(self, owner: str, size: int, fn: Callable[[], _T]) -> Future[_T]:
+        """Run `fn` on a thread of the pool, for an owner; `size` orders the jobs of one owner.
+
+        Raises:
+            RuntimeError: the pool was shut down.
+        """
         future: Future[_T] = Future()
 
         def job() -> None:
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                result = fn(*args, **kwargs)
+                result = fn()
             except BaseException as error:
                 future.set_exception(error)
             else:
@@ -52,9 +62,14 @@ class DaemonPool(Executor):
         with self._condition:
             if self._is_shut_down:
                 raise RuntimeError("the pool was shut down")
-            self._jobs.append((future, job))
+            self._jobs.put((future, job), owner, size)
             self._serve()
         return future
+
+    @property
+    def num_waiting(self) -> int:
+        """Number of jobs that wait for a thread. Read without a lock."""
+        return len(self._jobs)
 
     def resize(self, num_threads: int) -> None:
         """Change the maximum number of threads. Surplus threads end after their current job."""
@@ -67,9 +82,7 @@ class DaemonPool(Executor):
         """Refuse new jobs; `wait` for accepted ones; with `cancel_futures`, cancel those not started."""
         with self._condition:
             self._is_shut_down = True
-            dropped = [future for future, _ in self._jobs] if cancel_futures else []
-            if cancel_futures:
-                self._jobs.clear()
+            dropped = [future for future, _ in self._jobs.clear()] if cancel_futures else []
             self._condition.notify_all()
             threads = list(self._threads)
         for future in dropped:  # outside the lock: it runs callbacks
@@ -96,9 +109,12 @@ class DaemonPool(Executor):
                     self._threads.discard(threading.current_thread())
                     self._condition.notify()
                     return
-                future, job = self._jobs.popleft()
+                (future, job), owner = self._jobs.take()
+            started = time.thread_time()
             job()
             del future, job  # an idle thread must not keep a result alive
+            with self._condition:
+                self._jobs.charge(owner, time.thread_time() - started)
 
 
 class Timer(Protocol):

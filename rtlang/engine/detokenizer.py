@@ -1,33 +1,15 @@
-"""Incremental detokenization with stop strings and stop regexes.
+"""Incremental detokenization with stop strings and stop patterns.
 
-Text is held back only while it could still become part of a stop, so no part of a stop string is ever streamed. For regexes this uses
-partial matching of the `regex` library, which also limits the time of a search.
+Text is held back only while it could still become part of a stop, so no part of a stop string is ever streamed.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import regex
-
-from rtlang.contract.errors import ParameterError, RequestError
 from rtlang.contract.params import SamplingParams
+from rtlang.engine.stop_search import Stop, StopPattern, StopSearch
 from rtlang.model.text.tokenizer import Tokenizer
-
-SEARCH_TIMEOUT_S = 0.1
-_LOOKS_AHEAD = re.compile(r"\$|\\[bBzZmM]|\(\?[=!>]|\(\?\(|[*+?}][+]")
-"""Matches syntax whose result may depend on the text after a match (conservative)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """A stop that was found, and the end of the text in characters."""
-
-    match: str
-    offset: int
 
 
 class IncrementalDetokenizer:
@@ -36,28 +18,34 @@ class IncrementalDetokenizer:
     Args:
         skipped: text with which the tokens begin and which is not part of the output text; stops are not searched in it.
         shows_special: special tokens stand in the text under their names, as those that a constraint asks for.
-    Raises:
-        ParameterError: a stop regex does not compile (on creation).
+        patterns: the compiled patterns of `stop_regex`; `search_for` gives them later.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, params: SamplingParams, *, shows_special: bool = False, skipped: str = ""
+        self,
+        tokenizer: Tokenizer,
+        params: SamplingParams,
+        *,
+        shows_special: bool = False,
+        skipped: str = "",
+        patterns: Sequence[StopPattern] = (),
     ) -> None:
         self._tokenizer = tokenizer
         self._decoder = tokenizer.decoder(shows_special=shows_special)
-        self._stops = params.stop
-        self._patterns: list[tuple[str, Any, int]] = []  # source, pattern, characters that must follow a match
-        for pattern in params.stop_regex:
-            try:
-                self._patterns.append((pattern, regex.compile(pattern), _num_ahead(pattern)))
-            except regex.error as error:
-                raise ParameterError("stop_regex", pattern, f"expected a valid Python re pattern: {error}") from None
-        self._max_stop = max((len(stop) for stop in self._stops), default=0)
+        self._strings = params.stop
+        self._search: StopSearch | None = None
+        if params.stop or patterns:
+            self._search = StopSearch(params.stop, patterns)
         self._skipped = skipped
         self._num_to_skip = len(skipped)
         self._text = ""
         self._num_shown = 0
         self._token_ids: list[int] = []
+
+    def search_for(self, patterns: Sequence[StopPattern]) -> None:
+        """Search for these patterns as well. Call before the first token."""
+        assert not self._token_ids
+        self._search = StopSearch(self._strings, patterns)
 
     @property
     def text(self) -> str:
@@ -93,11 +81,17 @@ class IncrementalDetokenizer:
         if not piece and not is_whole:
             return "", None
         self._text += piece
-        if not may_stop or not (self._stops or self._patterns):
+        search = self._search
+        if search is None:
             return self._show(len(self._text)), None
-        stop = self._find(is_whole)
+        if not may_stop:
+            search.skip(piece)
+            return self._show(len(self._text)), None
+        stop = search.push(piece) if piece else None
+        if stop is None and is_whole:
+            stop = search.finish()
         if stop is None:
-            return self._show(len(self._text) - (0 if is_whole else self._num_held())), None
+            return self._show(len(self._text) if is_whole else search.open_from), None
         self._text = self._text[: stop.offset]
         self._cut_tokens()
         return self._show(stop.offset), stop
@@ -106,47 +100,6 @@ class IncrementalDetokenizer:
         shown = self._text[self._num_shown : end]
         self._num_shown = max(self._num_shown, end)
         return shown
-
-    def _find(self, is_whole: bool) -> Stop | None:
-        """The earliest stop in the unstreamed text; None if more text may still invalidate the match."""
-        found: list[Stop] = []
-        open_at = len(self._text)
-        for stop in self._stops:
-            at = self._text.find(stop, self._num_shown)
-            if at >= 0:
-                found.append(Stop(stop, at))
-        for source, pattern, num_ahead in self._patterns:
-            match = self._search(pattern, partial=False)
-            if match is None:
-                continue
-            if is_whole or match.end() + num_ahead <= len(self._text):
-                found.append(Stop(source, match.start()))
-            else:
-                open_at = min(open_at, match.start())
-        first = min(found, key=lambda stop: stop.offset, default=None)
-        return None if first is None or open_at < first.offset else first
-
-    def _num_held(self) -> int:
-        """Number of trailing characters that could still become part of a stop."""
-        length = len(self._text)
-        keep = 0
-        for size in range(min(self._max_stop - 1, length - self._num_shown), 0, -1):
-            if any(stop.startswith(self._text[length - size :]) for stop in self._stops):
-                keep = size
-                break
-        for _, pattern, _ in self._patterns:
-            match = self._search(pattern, partial=True)
-            if match is not None:
-                keep = max(keep, length - match.start())
-        return keep
-
-    def _search(self, pattern: Any, *, partial: bool) -> Any:
-        try:
-            return pattern.search(self._text, pos=self._num_shown, partial=partial, timeout=SEARCH_TIMEOUT_S)
-        except TimeoutError:
-            raise RequestError(
-                f"stop_regex = {pattern.pattern!r}: the search took more than {SEARCH_TIMEOUT_S:g} s"
-            ) from None
 
     def _cut_tokens(self) -> None:
         """Truncate the tokens to the cut text: whole tokens are kept, a partial one is re-encoded."""
@@ -160,15 +113,6 @@ class IncrementalDetokenizer:
         self._token_ids = self._token_ids[:kept]
         if rest:
             self._token_ids += self._tokenizer.encode(rest, is_start=False)
-
-
-def _num_ahead(pattern: str) -> int:
-    """Number of characters that must follow a match before it counts.
-
-    0 unless the pattern looks ahead: at the end of unfinished text, `\\bfor\\b` would match the start of "forest". A pattern is
-    assumed to look ahead no farther than its own length.
-    """
-    return len(pattern) + 1 if _LOOKS_AHEAD.search(pattern) else 0
 
 
 def longest_token_prefix(tokenizer: Tokenizer, token_ids: Sequence[int], text: str) -> int:

@@ -8,8 +8,10 @@ step that fails as a whole fails the requests in it and no others.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.config import RuntimeConfig
@@ -29,6 +31,7 @@ from rtlang.engine.output_processor import advance
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
+from rtlang.engine.stop_search import StopPattern
 from rtlang.model.runner import Runner
 from rtlang_grammars.spec.structures import sequence
 
@@ -71,7 +74,8 @@ class Engine:
         self._page_size = config.page_size
         self._check = check_every_step
         self._requests: dict[int, Request] = {}
-        self._compiling: dict[Request, Future[ConstraintSession]] = {}
+        self._compiling: dict[Request, Future[ConstraintSession] | Future[tuple[StopPattern, ...]]] = {}
+        self._compiled: deque[Request] = deque()  # those of `_compiling` that are done; filled by other threads
         self._failed: list[RequestOutput] = []
         self._awaiting_masks: list[Request] = []  # requests whose next mask is computed outside the steps
         self._is_stalled = False  # the last step was empty because of them
@@ -86,7 +90,7 @@ class Engine:
             (not is_stalled and (self.scheduler.running or self.scheduler.num_waiting))
             or self._failed
             or self._pipeline.is_busy
-            or any(future.done() for future in self._compiling.values())
+            or self._compiled
         )
 
     @property
@@ -112,6 +116,7 @@ class Engine:
         score_only: bool = False,
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
+        owner: str = "",
     ) -> Request:
         """Accept a request. From now on its listener receives exactly one last output.
 
@@ -123,6 +128,7 @@ class Engine:
             score_only: score the prompt and generate nothing.
             begins_with: text with which the generated tokens begin, before the text that is asked for and constrained.
             first_banned_ids: see `Request`.
+            owner: the name of the principal, between which compilations are fair.
         Raises:
             RequestError, ParameterError: the request can never run.
         """
@@ -174,15 +180,27 @@ class Engine:
         self._next_id += 1
         self._is_stalled = False
         self._requests[request.request_id] = request
-        if constraint is None:
-            self.scheduler.add(request)
-        else:
-            request.status = RequestStatus.COMPILING
+        if constraint is not None:
             compiled = sequence(begins_with, constraint) if begins_with else constraint
-            future = self._compiler.session(compiled, request.max_tokens)
-            self._compiling[request] = future
-            future.add_done_callback(lambda _: self._wake())
+            self._await(request, self._compiler.session(compiled, request.max_tokens, owner))
+        elif params.stop_regex and not score_only:
+            self._await(request, self._compiler.stop_patterns(params.stop_regex, owner))
+        else:
+            self.scheduler.add(request)
         return request
+
+    def _await(
+        self, request: Request, future: Future[ConstraintSession] | Future[tuple[StopPattern, ...]]
+    ) -> None:
+        """Queue a request once its constraint or its stop patterns are compiled."""
+        request.status = RequestStatus.COMPILING
+        self._compiling[request] = future
+
+        def note(_: Future[Any]) -> None:
+            self._compiled.append(request)
+            self._wake()
+
+        future.add_done_callback(note)
 
     def abort(self, request: Request) -> None:
         """End a request now and free its pages. Its listener receives the last output with the next step."""
@@ -260,15 +278,22 @@ class Engine:
         self._failed.append(RequestOutput(request, finish_reason=reason, error=error))
 
     def _admit_compiled(self) -> None:
-        for request in [request for request, future in self._compiling.items() if future.done()]:
-            future = self._compiling.pop(request)
+        for _ in range(len(self._compiled)):
+            request = self._compiled.popleft()
+            future = self._compiling.pop(request, None)
+            if future is None:  # it has ended meanwhile
+                continue
             try:
-                request.session = future.result()
+                result = future.result()
             except RtlangError as error:
                 self._fail(request, error)
             except Exception as error:
                 logger.exception("the constraint of request %d failed", request.request_id)
                 self._fail(request, RequestError(f"constraint: {type(error).__name__}: {error}"))
             else:
-                self._prepare_if_slow(request)
+                if isinstance(result, ConstraintSession):
+                    request.session = result
+                    self._prepare_if_slow(request)
+                else:
+                    request.output_text.search_for(result)
                 self.scheduler.add(request)

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from rtlang.contract.errors import ParameterError, RequestError
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.detokenizer import IncrementalDetokenizer, longest_token_prefix
+from rtlang.engine.stop_search import compile_stop_patterns
 from tests.support.fake_runner import FakeTokenizer
 
 TOKENIZER = FakeTokenizer()
@@ -17,7 +17,8 @@ TOKENIZER = FakeTokenizer()
 
 def stream(text: str, params: SamplingParams) -> tuple[list[str], IncrementalDetokenizer, str | None]:
     """Push the bytes of `text` one by one; returns what was shown, the object, and the stop."""
-    output = IncrementalDetokenizer(TOKENIZER, params)  # type: ignore[arg-type]
+    patterns = compile_stop_patterns(params.stop_regex)
+    output = IncrementalDetokenizer(TOKENIZER, params, patterns=patterns)  # type: ignore[arg-type]
     shown = []
     for token in TOKENIZER.encode(text, is_start=False):
         piece, stop = output.push(token, may_stop=True)
@@ -80,7 +81,7 @@ def test_patterns_hold_back_what_may_still_match(pattern: str, text: str, expect
         (SamplingParams(stop=("c E",), stop_regex=(r"\bEND\b",)), "abc END", "ab", "c E"),
     ],
 )
-def test_the_stop_that_begins_first_wins_though_it_is_certain_later(
+def test_of_the_stops_that_one_character_makes_certain_the_first_wins(
     params: SamplingParams, text: str, expected: str, stop: str
 ) -> None:
     shown, output, found = stream(text, params)
@@ -98,14 +99,22 @@ def test_a_held_end_is_shown_when_nothing_follows() -> None:
     assert (output.text, stop) == ("abc END", None)
 
 
-def test_a_bad_pattern_is_refused_by_name() -> None:
-    with pytest.raises(ParameterError, match="stop_regex"):
-        IncrementalDetokenizer(TOKENIZER, SamplingParams(stop_regex=("(",)))  # type: ignore[arg-type]
+def test_patterns_that_are_compiled_later_are_searched() -> None:
+    output = IncrementalDetokenizer(TOKENIZER, SamplingParams(stop=("x",), stop_regex=("b+c",)))  # type: ignore[arg-type]
+    output.search_for(compile_stop_patterns(("b+c",)))
+    found = [output.push(token, may_stop=True) for token in TOKENIZER.encode("abbc", is_start=False)]
+    assert [text for text, _ in found] == ["a", "", "", ""]
+    assert found[-1][1] is not None
+    assert (found[-1][1].match, output.text) == ("b+c", "a")
 
 
-def test_a_pattern_that_explodes_fails_its_request() -> None:
-    with pytest.raises(RequestError, match="the search took more than"):
-        stream("a" * 40, SamplingParams(stop_regex=(r"(a|a|aa)+$b",)))
+def test_text_before_min_tokens_has_no_stop_but_is_looked_back_at() -> None:
+    patterns = compile_stop_patterns((r"(?<=ab)c", r"abc"))
+    output = IncrementalDetokenizer(TOKENIZER, SamplingParams(), patterns=patterns)  # type: ignore[arg-type]
+    tokens = TOKENIZER.encode("abc", is_start=False)
+    shown = [output.push(token, may_stop=index == 2) for index, token in enumerate(tokens)]
+    assert [text for text, _ in shown] == ["a", "b", ""]
+    assert output.text == "ab"
 
 
 def test_longest_token_prefix_ends_on_whole_characters() -> None:

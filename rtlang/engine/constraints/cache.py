@@ -50,8 +50,12 @@ class PendingCompile:
 
     Attributes:
         is_unwanted: set when no request waits any more, so the compilation may stop.
+        owners: the principals that wait, each with a job in the queue of the lane.
+        is_slow: it has used its slice of the fast lane.
     """
 
     timer: Timer | None = None
     is_unwanted: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[Future[ConstraintSession], int]] = field(default_factory=list)
+    owners: set[str] = field(default_factory=set)
+    is_slow: bool = False

@@ -2,7 +2,8 @@
 
 The engine never waits for a grammar: `ConstraintCompiler.session` returns a future. Equal constraints requested at the same time are
 compiled once, and a cache with a byte limit keeps compiled constraints (and compilation errors) by the canonical form of their source. A
-failure of one constraint fails the requests that use it and no others.
+failure of one constraint fails the requests that use it and no others. Compilations are fair between principals, small ones come first, and
+slow ones have threads of their own (`CompileLanes`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, OverloadError, RtlangError
 from rtlang.contract.metrics import Metrics
 from rtlang.engine.constraints.cache import CacheEntry, PendingCompile
+from rtlang.engine.constraints.lanes import CompileLanes, Turn
 from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
+from rtlang.engine.stop_search import StopPattern, compile_stop_patterns
 from rtlang_grammars import (
     CompletionSearch,
     Constraint,
@@ -41,6 +44,8 @@ _SEARCH_LIMIT = 4096
 _ERROR_BYTES = 1024
 _MAX_OTHER_FORMS, _MAX_OTHER_BYTES = 256, 32 << 10
 """Number and maximum length of sources whose canonical forms are cached; others are canonicalized each time, off the step."""
+_MAX_STOPS = 256
+"""Number of requests whose compiled stop patterns are cached."""
 MAX_LATE = 4
 """Maximum number of compilations that continue past their time limit. They stop soon."""
 
@@ -82,8 +87,8 @@ class ConstraintCompiler:
         self._folder = _folder(config)  # resolved now, in case the process changes its working directory
         self._metrics = metrics or Metrics()
         self._own_threads = executor is None
+        self._lanes = CompileLanes(config.grammar_threads, executor)
         # Masks have their own threads: a step must never queue behind a compilation.
-        self._compile_pool = executor or DaemonPool(config.grammar_threads, "constraint-compile")
         self._fill_pool = executor or DaemonPool(config.grammar_threads, "constraint-fill")
         # Slow masks have separate threads, because a step waits for all masks in the other pool.
         self._prepare_pool = executor or DaemonPool(NUM_SLOW, "constraint-prepare")
@@ -95,12 +100,13 @@ class ConstraintCompiler:
         self._forms: OrderedDict[Constraint, Constraint] = OrderedDict()  # other sources -> canonical form
         self._waiting: dict[Constraint, PendingCompile] = {}
         self._running: set[Constraint] = set()
+        self._stops: OrderedDict[tuple[str, ...], tuple[StopPattern, ...]] = OrderedDict()
         self._late: set[Constraint] = set()  # running compilations whose requests were failed
         self._is_closed = False
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 
-    def session(self, constraint: Constraint, max_tokens: int) -> Future[ConstraintSession]:
-        """Create a session for a new output of at most `max_tokens` tokens.
+    def session(self, constraint: Constraint, max_tokens: int, owner: str = "") -> Future[ConstraintSession]:
+        """Create a session for a new output of at most `max_tokens` tokens, for the principal named `owner`.
 
         Never raises and never blocks. The future may be cancelled. It fails with:
             ConstraintError: the constraint cannot be compiled, or not within the time limit.
@@ -127,15 +133,54 @@ class ConstraintCompiler:
                 future.set_exception(self._too_late(constraint))
                 return future
             else:
-                is_new = constraint not in self._waiting
-                self._waiting.setdefault(constraint, PendingCompile()).requests.append((future, max_tokens))
+                pending = self._waiting.setdefault(constraint, PendingCompile())
+                pending.requests.append((future, max_tokens))
+                is_new, is_slow = owner not in pending.owners, pending.is_slow
+                pending.owners.add(owner)
         if compiled is not None:
             if compiled.error is not None or (compiled.path is not None and compiled.path.fits(max_tokens)):
                 self._answer(future, compiled, max_tokens)
             else:
-                self._submit(self._compile_pool, lambda: self._answer(future, compiled, max_tokens), future)
+                self._compile_for(owner, 0, lambda: self._answer(future, compiled, max_tokens), asked=future)
         elif is_new:
-            self._submit(self._compile_pool, lambda: self._compile(constraint))
+            self._compile_for(
+                owner, len(constraint.source), lambda: self._compile(constraint, is_slow), is_slow=is_slow
+            )
+        return future
+
+    def stop_patterns(self, sources: tuple[str, ...], owner: str = "") -> Future[tuple[StopPattern, ...]]:
+        """Compile the patterns of `stop_regex` of one request, for the principal named `owner`. Never raises and never blocks.
+
+        The future fails with:
+            ParameterError: a pattern is invalid, needs backtracking, or is too complex.
+        """
+        future: Future[tuple[StopPattern, ...]] = Future()
+        with self._lock:
+            if self._is_closed:
+                future.cancel()
+                return future
+            known = self._stops.get(sources)
+            if known is not None:
+                self._stops.move_to_end(sources)
+        if known is not None:
+            future.set_result(known)
+            return future
+
+        def compile_stops() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                patterns = compile_stop_patterns(sources)
+            except BaseException as error:
+                future.set_exception(error)
+                return
+            with self._lock:
+                self._stops[sources] = patterns
+                if len(self._stops) > _MAX_STOPS:
+                    self._stops.popitem(last=False)
+            future.set_result(patterns)
+
+        self._compile_for(owner, sum(map(len, sources)), compile_stops, asked=future)
         return future
 
     def fill(self, sessions: Sequence[ConstraintSession], bitmask: NDArray[np.int32]) -> Future[None]:
@@ -168,7 +213,7 @@ class ConstraintCompiler:
                 done.set_result(None)
 
         for part in range(num_parts):
-            self._submit(self._fill_pool, lambda part=part: fill_part(part))  # type: ignore[misc]
+            self._submit(self._fill_pool.submit, lambda part=part: fill_part(part))  # type: ignore[misc]
         return done
 
     def prepare(self, session: ConstraintSession, wake: Callable[[], None]) -> None:
@@ -183,7 +228,7 @@ class ConstraintCompiler:
                 make()
                 self._metrics.mask.observe(perf_counter() - started)
 
-            self._submit(self._prepare_pool, job)
+            self._submit(self._prepare_pool.submit, job)
 
         session.prepare(-(-self._vocab_size // 32), submit, wake)
 
@@ -199,24 +244,32 @@ class ConstraintCompiler:
             for future, _ in compilation.requests:
                 future.cancel()
         if self._own_threads:
-            self._compile_pool.shutdown(wait=False, cancel_futures=True)
+            self._lanes.close()
             self._fill_pool.shutdown(wait=True)
             self._prepare_pool.shutdown(wait=False, cancel_futures=True)
 
     # -- on the compile threads
 
-    def _compile(self, constraint: Constraint) -> None:
+    def _compile_for(
+        self, owner: str, size: int, job: Callable[[], None], *, is_slow: bool = False, asked: Future[Any] | None = None
+    ) -> None:
+        """Run a job in a lane; see `_submit`."""
+        self._submit(lambda run: self._lanes.submit(run, owner=owner, size=size, is_slow=is_slow), job, asked)
+
+    def _compile(self, constraint: Constraint, is_slow: bool) -> None:
+        size = len(constraint.source)
         if not precompile.is_ready(
             self._vocab_size,
             constraint,
-            lambda: self._submit(self._compile_pool, lambda: self._compile(constraint)),  # lets other threads run first
+            lambda: self._compile_for("", size, lambda: self._compile(constraint, is_slow)),  # lets others run first
         ):
             return
         with self._lock:
-            # It timed out, was closed, or was requested again and compiled in the meantime.
-            if constraint not in self._waiting or constraint in self._running:
+            pending = self._waiting.get(constraint)
+            # It timed out, was closed, or was requested by others and compiled or moved in the meantime.
+            if pending is None or pending.is_slow != is_slow or constraint in self._running:
                 return
-            is_unwanted = self._waiting[constraint].is_unwanted
+            is_unwanted = pending.is_unwanted
             refused = self._waiting.pop(constraint) if len(self._late) >= MAX_LATE else None
             if refused is None:
                 self._running.add(constraint)
@@ -226,7 +279,10 @@ class ConstraintCompiler:
         if self._backend is not None:  # the time limit starts now, so that no request fails because others were slow
             self._start_timer_of(constraint)
         started = perf_counter()
-        form, compiled, is_new = self._compiled(constraint, is_unwanted)
+        form, compiled, is_new = self._compiled(constraint, is_unwanted, is_slow)
+        if compiled is None:
+            self._move_to_slow_lane(constraint)
+            return
         if is_new:
             self._metrics.grammar_compile.observe(perf_counter() - started)
         with self._lock:
@@ -250,6 +306,22 @@ class ConstraintCompiler:
             for future, max_tokens in waiting.requests:
                 self._answer(future, compiled, max_tokens)
 
+    def _move_to_slow_lane(self, constraint: Constraint) -> None:
+        """A compilation has used its slice of the fast lane: begin it again in the slow one, with all of its time."""
+        with self._lock:
+            self._running.discard(constraint)
+            self._late.discard(constraint)
+            self._make_room()
+            pending = self._waiting.get(constraint)
+            if pending is None:
+                return
+            timer, pending.timer, pending.is_slow = pending.timer, None, True
+            owners = tuple(pending.owners)
+        if timer is not None:
+            timer.cancel()
+        for owner in owners:
+            self._compile_for(owner, len(constraint.source), lambda: self._compile(constraint, True), is_slow=True)
+
     def _drop_oldest(self) -> None:
         """Enforce the cache limit. Call with the lock held."""
         while self.num_cached_bytes > self._config.grammar_cache_bytes:
@@ -263,9 +335,12 @@ class ConstraintCompiler:
             if len(self._forms) > _MAX_OTHER_FORMS:
                 self._forms.popitem(last=False)
 
-    def _compiled(self, constraint: Constraint, is_unwanted: threading.Event) -> tuple[Constraint, CacheEntry, bool]:
-        """The canonical form of a constraint, its cache entry, and whether the entry is new."""
+    def _compiled(
+        self, constraint: Constraint, is_unwanted: threading.Event, is_slow: bool
+    ) -> tuple[Constraint, CacheEntry | None, bool]:
+        """The canonical form of a constraint, its cache entry, and whether the entry is new. No entry: its slice is over."""
         source_bytes, form = len(constraint.source), constraint
+        turn: Turn | None = None
         try:
             form = canonical(constraint)
             with self._lock:
@@ -273,10 +348,13 @@ class ConstraintCompiler:
             if known is not None and not known.is_invalid:
                 return form, known, False
             backend, search = self._make_backend()
-            grammar = backend.compile(constraint, is_unwanted)
+            turn = self._lanes.turn(is_unwanted, is_slow=is_slow)
+            grammar = backend.compile(constraint, turn)
             matcher = grammar.matcher()
             path = search.find(matcher, _SEARCH_LIMIT)
         except BaseException as error:  # see ConstraintSession.fill
+            if turn is not None and turn.is_over and not is_unwanted.is_set():
+                return form, None, True
             return form, CacheEntry(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
         return form, CacheEntry(grammar.size_bytes + source_bytes, source_bytes, grammar, path), True
 
@@ -351,8 +429,7 @@ class ConstraintCompiler:
 
     def _make_room(self) -> None:
         """Adjust the number of threads, not counting those busy with late compilations. Call with the lock held."""
-        if isinstance(self._compile_pool, DaemonPool):
-            self._compile_pool.resize(self._config.grammar_threads + len(self._late))
+        self._lanes.resize(self._config.grammar_threads, len(self._late))
 
     def _refuse(self, constraint: Constraint, waiting: PendingCompile) -> None:
         if waiting.timer is not None:
@@ -367,10 +444,15 @@ class ConstraintCompiler:
             return OverloadError(f"{MAX_LATE} constraints are still being compiled after {timeout:g} s", timeout)
         return ConstraintError(f"the constraint was not compiled within {timeout:g} s")
 
-    def _submit(self, pool: Executor, job: Callable[[], None], asked: Future[Any] | None = None) -> None:
+    def _submit(
+        self,
+        submit: Callable[[Callable[[], None]], Future[Any]],
+        job: Callable[[], None],
+        asked: Future[Any] | None = None,
+    ) -> None:
         """Run a job; if the pool is shut down before it starts, the requested futures are cancelled."""
         try:
-            submitted = pool.submit(job)
+            submitted = submit(job)
         except RuntimeError:
             submitted = Future()
             submitted.cancel()

@@ -132,6 +132,11 @@ def resolve_anchors_at(node: Node, kind: AnchorKind, budget: Budget) -> Node:
     return _resolve(node, kind, True, budget)
 
 
+def refuse_anchors(node: Node, kind: AnchorKind, budget: Budget) -> Node:
+    """Remove the anchors of one end of the string from a tree that does not reach up to that end: they do not hold."""
+    return _resolve(node, kind, False, budget)
+
+
 def _resolve(node: Node, kind: AnchorKind, is_at_end: bool, budget: Budget) -> Node:
     """Remove anchors of one kind from a node; `is_at_end`: the near end of the node is that end of the string."""
     bit = ZeroWidth.START if kind is AnchorKind.START else ZeroWidth.END
