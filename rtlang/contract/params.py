@@ -21,6 +21,10 @@ __all__ = ["Constraint", "ConstraintKind", "FinishReason", "SamplingParams", "Se
 MAX_N = 128
 MAX_LOGPROBS = 100
 MAX_STOPS = 32
+MAX_STOP_CHARS = 16_384
+"""Characters of all stop strings of a generation together."""
+MAX_STOP_REGEX_CHARS = 4_096
+"""Characters of all stop patterns of a generation together."""
 MAX_RETRIES = 16
 MAX_PRIORITY = 1_000_000
 MAX_SEED = (1 << 64) - 1
@@ -57,7 +61,8 @@ class SamplingParams:
         min_tokens: end tokens and stops are ignored before this number of tokens.
         stop: a string or strings that end the text and are not part of it. Ignored in constrained text, which its constraint ends.
         stop_token_ids: tokens that end the text, in addition to the model's end tokens; not part of it.
-        stop_regex: a pattern or patterns (Python `re`) that end the text at their first match, which is not part of it.
+        stop_regex: a pattern or patterns (Python `re` without backreferences, atomic groups, possessive quantifiers and conditionals) that
+            end the text where a match begins. Generation ends with the first character that makes a match certain.
         temperature: logits are divided by it; 0 (the default, for reproducible programs) takes the most likely token.
         top_k: sample from the k most likely tokens only; 0 means all.
         top_p: then from the smallest set of tokens whose probability reaches top_p.
@@ -114,7 +119,7 @@ class SamplingParams:
                 with warnings.catch_warnings(
                     action="ignore", category=FutureWarning
                 ):  # about syntax whose meaning may change, such as [[
-                    re.compile(pattern)
+                    _parser.parse(pattern)  # to compile it takes a second for a class of all letters in either case
             except (re.error, OverflowError, RecursionError) as error:
                 raise ParameterError("stop_regex", pattern, f"expected a valid Python re pattern: {error}") from None
         _check_ints("stop_token_ids", self.stop_token_ids)
@@ -292,8 +297,12 @@ def _check_strings(name: str, value: object) -> None:
     for item in value:
         if not isinstance(item, str) or not item:
             raise ParameterError(name, item, f"expected {what}, none of them empty")
-        if any("\ud800" <= character <= "\udfff" for character in item):
+        if not item.isascii() and any("\ud800" <= character <= "\udfff" for character in item):
             raise ParameterError(name, item, "expected text without lone surrogates")
+    limit = MAX_STOP_CHARS if name == "stop" else MAX_STOP_REGEX_CHARS
+    num_chars = sum(map(len, value))
+    if num_chars > limit:
+        raise ParameterError(name, f"{num_chars} characters", f"expected at most {limit} characters in all entries together")
 
 
 def _check_ints(name: str, value: object) -> None:
