@@ -18,6 +18,7 @@ import msgpack
 from rtlang.contract.errors import GraphError
 from rtlang.contract.graph_checks import (
     MAX_NAME_CHARS,
+    MAX_NODES,
     MAX_SELECT_CHOICES,
     MAX_TEXT_CHARS,
     MAX_TEXT_TOKENS,
@@ -111,8 +112,6 @@ __all__ = [
     "parent_of",
 ]
 
-MAX_NODES = 20_000
-
 
 def all_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
     """The nodes and those of their blocks, in the order of their ids."""
@@ -134,25 +133,25 @@ class RequestGraph:
     inputs: tuple[str, ...] = ()
     outputs: tuple[int, ...] | None = None
 
-    def validate(self, known: Mapping[int, Node] | None = None) -> None:
+    def validate(self, known: Mapping[int, Node] | None = None) -> NodeChecks:
         """Check all rules of the format.
 
         Args:
             known: the nodes of the running graph that these nodes extend, by id.
+        Returns:
+            The checks for nodes that are added later.
         Raises:
             GraphError: names the node and the field.
         """
         seen: dict[int, Node] = dict(known or {})
-        num_nodes = len(seen) + sum(1 for _ in all_nodes(self.nodes))
-        if num_nodes > MAX_NODES:
-            raise GraphError(None, "nodes", f"expected at most {MAX_NODES} nodes, not {num_nodes}")
         for name in self.inputs:
             if not isinstance(name, str) or not name:
                 raise GraphError(None, "inputs", f"expected non-empty strings, not {name!r}")
         checks = NodeChecks(seen, self.inputs)
-        for node in self.nodes:
-            checks.check(node)
+        checks.add(self.nodes)
         check_outputs(self.outputs, seen)
+        checks.take_no_more_inputs()
+        return checks
 
     def to_plain(self) -> dict[str, Any]:
         """The graph as maps, lists and scalars."""

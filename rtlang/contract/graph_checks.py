@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, get_args
 
 from rtlang.contract.errors import GraphError
@@ -25,6 +26,7 @@ from rtlang.contract.nodes import (
     Switch,
     Text,
     TokenIds,
+    blocks_of,
     choices_of,
     last_id,
     parent_of,
@@ -33,6 +35,7 @@ from rtlang.contract.params import MAX_TOKEN_ID, Constraint, SamplingParams
 from rtlang.contract.pure_functions import FUNCTIONS, check_plain
 from rtlang.contract.tool_list import tools_from_text
 
+MAX_NODES = 20_000
 MAX_SELECT_CHOICES = 1_024
 MAX_TEXT_CHARS = 4_000_000
 MAX_TEXT_TOKENS = 1_000_000
@@ -48,7 +51,7 @@ ROLES = ("system", "user", "assistant", "tool")
 
 
 class NodeChecks:
-    """Checks nodes one by one, in order.
+    """Checks the nodes of a graph as they are added. The cost of adding nodes depends on these nodes, not on the graph.
 
     Args:
         seen: the nodes so far, by id; grows.
@@ -59,7 +62,48 @@ class NodeChecks:
         self._seen, self._inputs = seen, inputs
         self._last_id = -1
         self._depth = 0
-        self._reserved = [(node.node_id, last_id(node)) for node in seen.values() if isinstance(node, (Switch, Repeat))]
+        self._reserved: list[tuple[int, int]] = []  # ids within control nodes, ascending; they do not overlap
+        self._reserve(seen.values())
+
+    def add(self, nodes: Sequence[Node]) -> None:
+        """Check nodes and add them; none of them is added if one is refused.
+
+        Raises:
+            GraphError: names the node and the field.
+        """
+        num_nodes = len(self._seen) + _num_nodes(nodes)
+        if num_nodes > MAX_NODES:
+            raise GraphError(None, "nodes", f"expected at most {MAX_NODES} nodes, not {num_nodes}")
+        self._last_id = -1
+        num_checked = 0
+        try:
+            for node in nodes:
+                self.check(node)
+                num_checked += 1
+        except BaseException:
+            self._remove(nodes[:num_checked])
+            raise
+        self._reserve(nodes)
+
+    def remove(self, nodes: Sequence[Node]) -> None:
+        """Undo the last `add`."""
+        self._remove(nodes)
+        for node in nodes:
+            if isinstance(node, (Switch, Repeat)):
+                self._reserved.remove((node.node_id, last_id(node)))
+
+    def _remove(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            del self._seen[node.node_id]
+
+    def take_no_more_inputs(self) -> None:
+        """Nodes that are added from now on refer to no input."""
+        self._inputs = ()
+
+    def _reserve(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, (Switch, Repeat)):
+                insort(self._reserved, (node.node_id, last_id(node)))
 
     def check(self, node: Node) -> None:
         """Check a node and add it.
@@ -106,9 +150,10 @@ class NodeChecks:
             _fail(node, "node_id", f"{node_id} is the id of a node submitted before")
         if node_id <= self._last_id:
             _fail(node, "node_id", f"{node_id} follows {self._last_id}; ids must increase")
-        for first, last in self._reserved:
-            if first < node_id <= last:
-                _fail(node, "node_id", f"{node_id} is reserved by node {first}, for the ids up to {last}")
+        at = bisect_left(self._reserved, (node_id,))
+        if at and node_id <= self._reserved[at - 1][1]:
+            first, last = self._reserved[at - 1]
+            _fail(node, "node_id", f"{node_id} is reserved by node {first}, for the ids up to {last}")
 
     def _check_parent(self, node: Node) -> None:
         parent_id = parent_of(node)
@@ -285,6 +330,11 @@ def _check_name(node_id: int, name: object) -> None:
         raise GraphError(
             node_id, "name", f"expected a string of 1 to {MAX_NAME_CHARS} characters or none, not {name!r:.80}"
         )
+
+
+def _num_nodes(nodes: Sequence[Node]) -> int:
+    """The number of nodes with those of their blocks."""
+    return sum(1 + sum(_num_nodes(block.nodes) for block in blocks_of(node)) for node in nodes)
 
 
 def _is_int(value: object, low: int, high: int) -> bool:

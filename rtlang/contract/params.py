@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
+from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
@@ -302,7 +303,9 @@ def _check_strings(name: str, value: object) -> None:
     limit = MAX_STOP_CHARS if name == "stop" else MAX_STOP_REGEX_CHARS
     num_chars = sum(map(len, value))
     if num_chars > limit:
-        raise ParameterError(name, f"{num_chars} characters", f"expected at most {limit} characters in all entries together")
+        raise ParameterError(
+            name, f"{num_chars} characters", f"expected at most {limit} characters in all entries together"
+        )
 
 
 def _check_ints(name: str, value: object) -> None:

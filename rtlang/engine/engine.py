@@ -189,9 +189,7 @@ class Engine:
             self.scheduler.add(request)
         return request
 
-    def _await(
-        self, request: Request, future: Future[ConstraintSession] | Future[tuple[StopPattern, ...]]
-    ) -> None:
+    def _await(self, request: Request, future: Future[ConstraintSession] | Future[tuple[StopPattern, ...]]) -> None:
         """Queue a request once its constraint or its stop patterns are compiled."""
         request.status = RequestStatus.COMPILING
         self._compiling[request] = future

@@ -1,7 +1,8 @@
 """A queue of jobs that is fair between owners and takes small jobs first.
 
-The next job is one of the owner that has used the least time so far. An owner that comes back after a pause begins where the others are, so
-that nobody saves up time. Among the jobs of one owner the smallest comes first, but every fourth time the oldest, so that none waits forever.
+The next job is one of the owner that has used the least time so far. An owner that comes back after a pause begins where the others
+are, so that nobody saves up time. Among the jobs of one owner the smallest comes first, but every fourth time the oldest, so that none
+waits forever.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Finds the stops of one growing text: strings and patterns, one character at a time.
 
-A text ends with the first character that makes a stop certain: a match that stands whatever follows. Of the stops that become certain with
-this character, the one that begins first is cut off together with all that follows it; of those that begin at one place, the one listed
-first. So the result depends on the text alone, never on how tokens divide it. A pattern that looks ahead (`$`, `\\b`, `(?=`) is certain only
-once the characters that it looks at are there, or the text has ended.
+A text ends with the first character that makes a stop certain: a match that stands whatever follows. Of the stops that become certain
+with this character, the one that begins first is cut off together with all that follows it; of those that begin at one place, the one
+listed first. So the result depends on the text alone, never on how tokens divide it. A pattern that looks ahead (`$`, `\\b`, `(?=`) is
+certain only once the characters that it looks at are there, or the text has ended.
 
-The work for a character is bounded by the patterns, not by the text: a string follows its longest beginning (Knuth, Morris, Pratt 1977), a
-pattern the states of its complete automaton (`rtlang_grammars`), each with the first place from which it was reached. Nothing backtracks and
-no state is built here, since this runs on the engine thread.
+The work for a character is bounded by the patterns, not by the text: a string follows its longest beginning (Knuth, Morris, Pratt 1977),
+a pattern the states of its complete automaton (`rtlang_grammars`), each with the first place from which it was reached. Nothing
+backtracks and no state is built here, since this runs on the engine thread.
 """
 
 from __future__ import annotations
@@ -62,9 +62,13 @@ def compile_stop_patterns(sources: Sequence[str]) -> tuple[StopPattern, ...]:
             tables = compile_search(source, max_states=MAX_STATES, budget=budget)
         except GrammarError as error:
             place = "" if error.location is None else f" at {error.location}"
-            raise ParameterError("stop_regex", source, f"expected a pattern that automata can search: {error.reason}{place}") from None
+            raise ParameterError(
+                "stop_regex", source, f"expected a pattern that automata can search: {error.reason}{place}"
+            ) from None
         except RecursionError:
-            raise ParameterError("stop_regex", source, "expected a pattern with fewer groups within each other") from None
+            raise ParameterError(
+                "stop_regex", source, "expected a pattern with fewer groups within each other"
+            ) from None
         num_states += len(tables.moves)
         if num_states > MAX_STATES:
             raise ParameterError(

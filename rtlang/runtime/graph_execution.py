@@ -17,7 +17,6 @@ from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     ApplyError,
     CallError,
-    DependencyError,
     RequestError,
     RtlangError,
     SpentError,
@@ -63,10 +62,12 @@ from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.ballot import Ballot
 from rtlang.runtime.nodes.early_fields import EarlyFields
 from rtlang.runtime.nodes.graph_retention import GraphRetention
-from rtlang.runtime.nodes.losers import CANCELLED, Slot, cancellation, needless, operand_slots, slots_of
+from rtlang.runtime.nodes.long_texts import Encoded, Offload, is_long, num_chars, with_texts
+from rtlang.runtime.nodes.losers import CANCELLED, Slot, cancellation, cause_of, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.nodes.named_values import named_values
 from rtlang.runtime.nodes.staging import Staging
+from rtlang.runtime.nodes.turns import Later, Turns
 from rtlang.runtime.nodes.waiting import WaitingActions
 from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_healing import ends_with_text
@@ -74,6 +75,9 @@ from rtlang.runtime.token_sequence import TokenSequence, append_text
 
 Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[KnownOutcome], None]], bool]
 """Ends nodes instead of the engine; see `GraphExecution`."""
+
+_CHARS_A_ACTION = 40
+"""Characters that are encoded in the time of one action; see `Turns`."""
 
 __all__ = ["Answer", "GraphExecution", "Submit"]
 
@@ -104,6 +108,8 @@ class GraphExecution:
         outputs: ids of nodes that no decision cancels.
         on_expand: called with a control node's id and the nodes of a block before they start.
         pages: keeps the pages of sequences that are continued later; None keeps nothing.
+        later: calls a function in a later turn of the engine thread, see `Turns`.
+        offload: encodes long texts on another thread; None encodes them here.
     """
 
     def __init__(
@@ -126,6 +132,8 @@ class GraphExecution:
         outputs: Collection[int] | None = None,
         on_expand: Callable[[int, Sequence[Node]], None] = lambda control_id, nodes: None,
         pages: ProgramPages | None = None,
+        later: Later | None = None,
+        offload: Offload | None = None,
     ) -> None:
         self.graph_id = graph_id
         self.is_open = is_open
@@ -152,6 +160,7 @@ class GraphExecution:
             on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
             on_end=self._end_model_call,
             on_fail=self._fail_node,
+            later=later,
         )
         self._retention = GraphRetention(pages, is_open)
         self._nodes: dict[int, Node] = {}
@@ -172,12 +181,12 @@ class GraphExecution:
             self._calls.text_so_far,
             lambda node_id, value: self._actions.add((), partial(self._know, node_id, 0, value)),
         )
-        self._is_draining = False
+        self._offload = offload
+        self._turns = Turns(self._actions, self._add, self._on_idle, lambda: self.is_ended, later)
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
         """Add validated nodes, and start those whose dependencies are done."""
-        self._add(nodes)
-        self._drain()
+        self._turns.add_nodes(nodes)
 
     def close(self) -> None:
         """End the graph once its nodes have ended: no more will be added."""
@@ -247,15 +256,10 @@ class GraphExecution:
         return slot[0] in self._ended or slot in self._values or slot in self._lost_choices
 
     def _drain(self) -> None:
-        """Do all that is ready, then finish the graph if it is done."""
-        if self._is_draining or self.is_ended:
-            return
-        self._is_draining = True
-        while self._actions.ready and not self.is_ended:
-            # With a budget, generations that start together share what is left.
-            self._actions.take(generations_last=self._purse is not None)()
-        self._is_draining = False
-        if not self.is_open and not self.is_ended and len(self._nodes) == len(self._ended):
+        self._turns.drain(generations_last=self._purse is not None)  # with a budget, these share what is left
+
+    def _on_idle(self) -> None:
+        if not self.is_open and len(self._nodes) == len(self._ended):
             self._finish()
 
     def _affordable(self, node: Generate) -> Generate:
@@ -298,23 +302,11 @@ class GraphExecution:
         )
         self._end_node(node, after)
 
-    def _cause(self, slots: Iterable[Slot]) -> DependencyError | None:
-        """The error for a node that waited for these slots, if one of them failed."""
-        for node_id, choice in sorted(slots, key=lambda slot: (slot[0], slot[1] or 0)):
-            error = self._errors.get(node_id)
-            if isinstance(error, DependencyError):
-                return DependencyError(error.node_id, error.cause_code, error.cause_message)
-            if error is None and choice is not None and (node_id, choice) in self._lost_choices:
-                error = cancellation()
-            if error is not None:
-                return DependencyError(node_id, error.code, error.message)
-        return None
-
     def _guarded(self, node: Node, slots: Iterable[Slot], act: Callable[[], None]) -> None:
         """Act for a node unless it has ended; it fails if one of the slots has failed, or if `act` raises."""
         if node.node_id in self._ended:
             return
-        cause = self._cause(slots)
+        cause = cause_of(slots, self._errors, self._lost_choices)
         if cause is not None:
             self._fail_node(node, cause, is_silent=isinstance(node, (Text, Apply)) and cause.cause_message == CANCELLED)
             return
@@ -344,16 +336,7 @@ class GraphExecution:
                 return
         match node:
             case Text():
-                after = append_text(
-                    before,
-                    node.parts,
-                    self._tokenizer,
-                    self._inputs,
-                    lambda ref: text_of_plain(self._value(ref)),
-                    self._max_model_len,
-                    is_constant=node.marks.is_constant,
-                )
-                self._end_node(node, after)
+                self._start_text(node, before)
             case Generate():
                 held = self._staging.park_choices(node.node_id)
                 assert isinstance(asked, Generate)
@@ -372,6 +355,29 @@ class GraphExecution:
             case Repeat():
                 self._controls[node.node_id] = _Control(self._clock(), node.parent)
                 self._iterate(node)
+
+    def _start_text(self, node: Text, before: TokenSequence) -> None:
+        parts = with_texts(node.parts, self._text_of)
+        self._turns.spend(num_chars(parts) // _CHARS_A_ACTION)
+        encode = partial(append_text, before, parts, self._tokenizer, {}, text_of_plain, self._max_model_len)
+        if self._offload is not None and is_long(parts, before):
+            self._offload(num_chars(parts), encode, partial(self._end_text, node))
+        else:
+            self._end_node(node, encode(is_constant=node.marks.is_constant))
+
+    def _end_text(self, node: Text, encoded: Encoded) -> None:
+        """A text that was encoded on another thread."""
+
+        def end() -> None:
+            if isinstance(encoded, Exception):
+                raise encoded
+            self._end_node(node, encoded)
+
+        if not self.is_ended:
+            self._guarded(node, (), end)
+
+    def _text_of(self, part: Ref | Arg) -> str:
+        return self._inputs[part.name] if isinstance(part, Arg) else text_of_plain(self._value(part))
 
     def _is_answered(
         self, answer: Answer, node: Text | Generate | Select | Call, before: TokenSequence, asked: Node
@@ -519,7 +525,7 @@ class GraphExecution:
         ballot = self._ballots.get(node.node_id)
         if ballot is None or node.node_id in self._ended:
             return
-        if self._cause(operand_slots((operand,))) is not None:
+        if cause_of(operand_slots((operand,)), self._errors, self._lost_choices) is not None:
             ballot.lose(index)
         else:
             tell(index, self._value(operand))
@@ -529,7 +535,7 @@ class GraphExecution:
 
     def _decide(self, node: Decide, ballot: Ballot) -> None:
         if ballot.is_lost:
-            raise self._cause(slots_of(node)) or RequestError("no operand has a value")
+            raise cause_of(slots_of(node), self._errors, self._lost_choices) or RequestError("no operand has a value")
         try:
             winner = ballot.winner()
         except TypeError as error:

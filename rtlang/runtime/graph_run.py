@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, GraphError, RequestError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.graph import Node
+from rtlang.contract.graph_checks import NodeChecks
 from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
@@ -22,6 +23,8 @@ from rtlang.engine.request import Request, RequestOutput
 from rtlang.runtime.admission import Share
 from rtlang.runtime.graph_execution import Answer, GraphExecution
 from rtlang.runtime.loop import EngineLoop, Timer
+from rtlang.runtime.nodes.long_texts import Encoded, Offload
+from rtlang.runtime.token_sequence import TokenSequence
 
 if TYPE_CHECKING:  # they load torch
     from rtlang.engine.constraints.value_check import ValueChecker
@@ -54,6 +57,7 @@ class GraphRun:
         share: the graph's share of admitted requests; released as nodes end.
         is_broken: whether the engine has stopped working.
         on_end: called once, after the final event.
+        offload: encodes long texts on another thread.
         pages_of: given the time of arrival, returns the access to the cache with which the graph keeps pages; None keeps none.
     """
 
@@ -70,6 +74,7 @@ class GraphRun:
         is_broken: Callable[[], bool],
         on_end: Callable[[int], None],
         pages_of: Callable[[float], ProgramPages | None] = lambda arrival: None,
+        offload: Offload | None = None,
     ) -> None:
         self.graph_id = graph_id
         self._listener, self._share, self._priority = listener, share, options.priority
@@ -93,6 +98,8 @@ class GraphRun:
             answer=options.answer,
             budget=options.budget,
             pages=pages_of(self._arrival),
+            later=lambda act: loop.call_later_turn(partial(self._guard, act)),
+            offload=None if offload is None else self._guarded_offload(offload),
         )
         self._aborted: set[Request] = set()
         self._timer: Timer | None = None
@@ -136,6 +143,12 @@ class GraphRun:
     def fail(self, error: RtlangError) -> None:
         """End the graph now with `error`."""
         self._execution.fail(error)
+
+    def _guarded_offload(self, offload: Offload) -> Offload:
+        def run(size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]) -> None:
+            offload(size, work, lambda encoded: self._guard(lambda: then(encoded)))
+
+        return run
 
     def _guard(self, act: Callable[[], None]) -> None:
         """Act for this graph unless it has ended; an unexpected exception fails the graph."""
@@ -219,7 +232,7 @@ class LocalGraphRun:
     """A submitted graph; see `rtlang.contract.target.ResumableRun`. Used by one thread at a time.
 
     Args:
-        nodes: the nodes of the submitted graph, against which later ones are validated.
+        checks: the checks of the submitted graph, for nodes that are added later.
         act: called with a graph id and a function of its `GraphRun`, which it calls on the engine thread unless the graph has ended.
             Raises EngineDeadError once the runtime has ended.
     """
@@ -227,12 +240,12 @@ class LocalGraphRun:
     def __init__(
         self,
         graph_id: int,
-        nodes: Sequence[Node],
+        checks: NodeChecks,
         share: Share,
         act: Callable[[int, Callable[[GraphRun], None]], None],
     ) -> None:
         self._graph_id, self._share, self._act = graph_id, share, act
-        self._nodes = {node.node_id: node for node in nodes}
+        self._checks = checks
         self._is_closed = False
 
     @property
@@ -242,9 +255,12 @@ class LocalGraphRun:
     def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
         if self._is_closed:
             raise GraphError(None, "nodes", "the graph is closed")
-        RequestGraph(tuple(nodes)).validate(self._nodes)
-        self._share.add(nodes)
-        self._nodes.update((node.node_id, node) for node in nodes)
+        self._checks.add(nodes)
+        try:
+            self._share.add(nodes)
+        except BaseException:
+            self._checks.remove(nodes)
+            raise
         self._act(self._graph_id, lambda run: run.add_nodes(nodes, known))
 
     def resolve(self, node_id: int, value: Any) -> None:

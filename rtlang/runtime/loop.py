@@ -68,6 +68,7 @@ class EngineLoop:
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
         self._on_step = on_step
         self._commands: deque[Command] = deque()
+        self._later: deque[Command] = deque()  # for the next turn; used on the engine thread only
         self._timers: list[tuple[float, int, Timer]] = []
         self._num_timers = self._num_cancelled = 0
         self._condition = threading.Condition()
@@ -118,6 +119,10 @@ class EngineLoop:
         timer = Timer(self, command)
         heapq.heappush(self._timers, (when, self._num_timers, timer))
         return timer
+
+    def call_later_turn(self, command: Command) -> None:
+        """Run a command in the next turn, after a step. Call on the engine thread only."""
+        self._later.append(command)
 
     def wake(self) -> None:
         """Wake the engine thread to check for work. Callable from any thread."""
@@ -179,17 +184,19 @@ class EngineLoop:
     def _run_once(self) -> bool:
         engine = self.engine
         with self._condition:
-            while not (self._commands or self._is_stopping or self._is_woken or engine.has_work):
+            while not (self._commands or self._later or self._is_stopping or self._is_woken or engine.has_work):
                 timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
                 if timeout is not None and timeout <= 0:
                     break
                 process_settings.tidy()
                 self._condition.wait(timeout)
             self._is_woken = False
-            num_commands = len(self._commands)
+            num_commands, num_later = len(self._commands), len(self._later)
             is_stopping = self._is_stopping
         for _ in range(num_commands):
             self._commands.popleft()()
+        for _ in range(num_later):
+            self._later.popleft()()
         now = self.clock()
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[-1]

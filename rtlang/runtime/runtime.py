@@ -15,7 +15,9 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,10 +32,11 @@ from rtlang.contract.known import Known
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, check_run_options
 from rtlang.contract.pictures.page import table_fragment
-from rtlang.contract.principal import Principal
+from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.target import Listener
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
+from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.engine import Engine
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import RequestOutput
@@ -48,10 +51,12 @@ from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.fork_guard import ForkGuard
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
+from rtlang.runtime.nodes.long_texts import Encoded
 from rtlang.runtime.process_settings import loading
 from rtlang.runtime.seeds import new_run_seed
 from rtlang.runtime.telemetry import Telemetry, counters
 from rtlang.runtime.text_service import TokenizerTextService
+from rtlang.runtime.token_sequence import TokenSequence
 from rtlang.runtime.trace import Trace
 from rtlang_grammars import Report
 
@@ -59,6 +64,7 @@ logger = logging.getLogger(__name__)
 
 _CLOSED = "the runtime was closed"
 _MANY_TOKENS = 1 << 20
+_NUM_ENCODERS = 2
 
 
 _started: WeakSet[Runtime] = WeakSet()
@@ -97,6 +103,7 @@ class Runtime:
         self._runner: Runner | None = None
         self._compiler: ConstraintCompiler | None = None
         self._checker: ValueChecker | None = None
+        self._encoders: DaemonPool | None = None
         self._loop: EngineLoop | None = None
         self._lock = threading.Lock()
         self._is_closed = False
@@ -197,7 +204,7 @@ class Runtime:
         principal: Principal | None = None,
     ) -> LocalGraphRun:
         """See `ResumableTarget.submit`."""
-        graph.validate()
+        checks = graph.validate()
         given = dict(inputs or {})
         for name in graph.inputs:
             if not isinstance(given.get(name), str):
@@ -211,7 +218,7 @@ class Runtime:
         loop = self._running_loop()
         share = Share(self._admission)
         share.add(graph.nodes)
-        run = LocalGraphRun(next(self._graph_ids), graph.nodes, share, self._act)
+        run = LocalGraphRun(next(self._graph_ids), checks, share, self._act)
 
         if self._traces:
             listener = self._traced(listener)
@@ -246,6 +253,7 @@ class Runtime:
                 pages_of=lambda arrival: ProgramPages(
                     loop.engine.cache, loop.engine.scheduler.rank(arrival, priority), lambda: self._is_broken
                 ),
+                offload=partial(self._encode, (principal or LOCAL).name),
             )
             graph_run.add_nodes(graph.nodes)
 
@@ -357,6 +365,8 @@ class Runtime:
         """Release everything the engine was built from."""
         if self._checker is not None:
             self._checker.close()
+        if self._encoders is not None:
+            self._encoders.shutdown(wait=False, cancel_futures=True)
         if self._compiler is not None:
             self._compiler.close()
         runner, self._runner = self._runner, None
@@ -374,6 +384,7 @@ class Runtime:
         try:
             runner.load()
             self._checker = ValueChecker(self._post)
+            self._encoders = DaemonPool(_NUM_ENCODERS, "encode")
             vocab_size = runner.model_config.vocab_size
             self._compiler = ConstraintCompiler(self.config, runner.tokenizer, vocab_size, self.metrics)
             if self._is_closed:
@@ -427,6 +438,23 @@ class Runtime:
                 act(run)
 
         self._running_loop().post(command)
+
+    def _encode(
+        self, owner: str, size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]
+    ) -> None:
+        """Encode a long text on a thread; see `Offload`."""
+
+        def job() -> None:
+            encoded: Encoded
+            try:
+                encoded = work()
+            except Exception as error:
+                encoded = error
+            with suppress(EngineDeadError):  # its graph has ended
+                self._post(lambda: then(encoded))
+
+        assert self._encoders is not None
+        self._encoders.submit_for(owner, size, job)
 
     def _post(self, command: Callable[[], None]) -> None:
         assert self._loop is not None

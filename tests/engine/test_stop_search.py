@@ -1,4 +1,4 @@
-"""Stops are found where Python's `re` finds them in the shortest beginning of the text that holds one, at a cost that the text cannot raise."""
+"""Stops are found where Python's `re` finds them in the shortest beginning of the text that holds one, at a bounded cost."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import Request, RequestOutput
+from tests.support.open_constraint import OpenCompiler
 
 
 class EngineDriver:
@@ -15,7 +16,7 @@ class EngineDriver:
 
     def __init__(self, runner: Any, config: RuntimeConfig) -> None:
         self.runner = runner
-        self.engine = Engine(config, runner, None, lambda: None, check_every_step=True)  # type: ignore[arg-type]
+        self.engine = Engine(config, runner, OpenCompiler(), lambda: None, check_every_step=True)  # type: ignore[arg-type]
         self.now = 0.0
         self.last: dict[Request, RequestOutput] = {}
         self.text: dict[Request, str] = {}

@@ -12,6 +12,7 @@ from rtlang.engine.engine import Engine
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.runtime.graph_execution import GraphExecution
 from tests.support.fake_runner import FakeRunner, FakeTokenizer
+from tests.support.open_constraint import OpenCompiler
 
 TOKENIZER = FakeTokenizer()
 
@@ -22,7 +23,7 @@ class World:
     def __init__(self, num_pages: int = 400, runner: FakeRunner | None = None, **settings: Any) -> None:
         self.runner = runner or FakeRunner(num_pages, 4)
         config = RuntimeConfig(page_size=4, num_pages=num_pages, max_step_tokens=32, **settings)
-        self.engine = Engine(config, self.runner, None, lambda: None, check_every_step=True)  # type: ignore[arg-type]
+        self.engine = Engine(config, self.runner, OpenCompiler(), lambda: None, check_every_step=True)  # type: ignore[arg-type]
         self.now = 0.0
         self.events: dict[int, list[Event]] = {}
         self.num_ended = 0

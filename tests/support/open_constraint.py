@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang.contract.errors import ParameterError
+from rtlang.engine.stop_search import StopPattern, compile_stop_patterns
+
 
 class OpenSession:
     """Allows every token; see `ConstraintSession`."""
@@ -30,7 +33,15 @@ class OpenSession:
 
 
 class OpenCompiler:
-    """Fills masks at once; see `ConstraintCompiler`."""
+    """Fills masks and compiles stop patterns at once; see `ConstraintCompiler`."""
+
+    def stop_patterns(self, sources: tuple[str, ...], owner: str = "") -> Future[tuple[StopPattern, ...]]:
+        done: Future[tuple[StopPattern, ...]] = Future()
+        try:
+            done.set_result(compile_stop_patterns(sources))
+        except ParameterError as error:
+            done.set_exception(error)
+        return done
 
     def fill(self, sessions: list[Any], bitmask: NDArray[np.int32]) -> Future[None]:
         bitmask[:] = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from rtlang.contract.errors import AbortedError
+from rtlang.contract.errors import AbortedError, DependencyError, RtlangError
 from rtlang.contract.graph import (
     Apply,
     Node,
@@ -122,3 +122,18 @@ def _matters(node: Node) -> bool:
 def cancellation() -> AbortedError:
     """The error of a node that a decision ended."""
     return AbortedError(CANCELLED)
+
+
+def cause_of(
+    slots: Iterable[Slot], errors: Mapping[int, RtlangError], lost_choices: Collection[tuple[int, int]]
+) -> DependencyError | None:
+    """The error of a node that waited for these slots, if one of them failed or was cancelled."""
+    for node_id, choice in sorted(slots, key=lambda slot: (slot[0], slot[1] or 0)):
+        error = errors.get(node_id)
+        if isinstance(error, DependencyError):
+            return DependencyError(error.node_id, error.cause_code, error.cause_message)
+        if error is None and choice is not None and (node_id, choice) in lost_choices:
+            error = cancellation()
+        if error is not None:
+            return DependencyError(node_id, error.code, error.message)
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from rtlang.contract.errors import RtlangError
@@ -13,12 +14,16 @@ from rtlang.contract.graph import Generate, Node, Select, choices_of, num_reques
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang.runtime.nodes.turns import Later
 from rtlang.runtime.seeds import node_seed
 from rtlang.runtime.selection import select_scores, softmax, token_logprobs
 from rtlang.runtime.spending.contest import Contest
 from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_healing import Healing, healing_of
 from rtlang.runtime.token_sequence import TokenSequence
+
+_STARTS_A_TURN = 16
+"""Requests of one node that start in one turn; each copies its prompt."""
 
 
 class Submit(Protocol):
@@ -73,6 +78,7 @@ class ModelCalls:
         on_choice: called with the text of a completion of a node that others of its completions keep running.
         on_end: called with the sequence behind the node, the texts of its completions and its requests.
         on_fail: called with the error of a request.
+        later: starts the requests of a node over several turns of the engine thread; None starts all at once.
 
     Attributes:
         usage: the tokens of all ended nodes.
@@ -94,6 +100,7 @@ class ModelCalls:
         on_choice: Callable[[Generate, int, str], None],
         on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...], Sequence[Request]], None],
         on_fail: Callable[[Generate | Select, RtlangError], None],
+        later: Later | None = None,
     ) -> None:
         self.usage = Usage()
         self._graph_id, self._listener, self._seed, self._purse = graph_id, listener, seed, purse
@@ -101,6 +108,7 @@ class ModelCalls:
         self._ends_with_text = ends_with_text
         self._on_text, self._on_choice, self._on_end, self._on_fail = on_text, on_choice, on_end, on_fail
         self._work: dict[int, Work] = {}
+        self._later = later
 
     def _begun(self, sequence: TokenSequence) -> TokenSequence:
         """The sequence; an empty one becomes the model's start tokens."""
@@ -203,13 +211,31 @@ class ModelCalls:
         work.prompt = self._prompt(before)
         if work.healing is not None:
             work.prompt = work.prompt[:-1]
-        for choice in range(num_texts):
-            if choice not in held:
-                self._start_choice(work, choice)
+        self._start_in_turns(
+            work, [partial(self._start_choice, work, each) for each in range(num_texts) if each not in held]
+        )
+
+    def _start_in_turns(self, work: Work, starts: Sequence[Callable[[], None]], done: int = 0) -> None:
+        """Start the requests of a node, some of them in later turns."""
+        num_now = len(starts) if self._later is None else _STARTS_A_TURN
+        for start in starts[done : done + num_now]:
+            start()
+        if self._later is not None and len(starts) > done + num_now:
+            self._later(partial(self._go_on, work, starts, done + num_now))
+
+    def _go_on(self, work: Work, starts: Sequence[Callable[[], None]], done: int) -> None:
+        if self._work.get(work.node.node_id) is not work:
+            return
+        try:
+            self._start_in_turns(work, starts, done)
+        except RtlangError as error:
+            self._on_fail(work.node, error)
 
     def _start_choice(self, work: Work, choice: int) -> None:
         node, healing = work.node, work.healing
         assert isinstance(node, Generate)
+        if choice in work.completions:  # a decision has ended it before its turn
+            return
         params = node.params
         seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
         if params.best_of > 1:
@@ -365,26 +391,31 @@ class ModelCalls:
         prefixes = [prompt]
         if node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED:
             prefixes.append(tuple(self._tokenizer.start_ids()))
-        jobs = [prefix + choice for prefix in prefixes for choice in work.choices]
-        starts = [max(1, len(prefix)) for prefix in prefixes for _ in work.choices]
-        is_scored = [len(token_ids) > start for token_ids, start in zip(jobs, starts, strict=True)]
+        jobs = [(prefix, choice) for prefix in prefixes for choice in work.choices]
+        is_scored = [len(prefix) + len(choice) > max(1, len(prefix)) for prefix, choice in jobs]
         work.num_open = sum(is_scored)
-        for token_ids, start, is_asked in zip(jobs, starts, is_scored, strict=True):
-            request = None
-            if is_asked:
-                request = self._submit(
-                    token_ids,
-                    SamplingParams(max_tokens=1),
-                    lambda output: self._on_scored(work, output),
-                    remaining_tokens=node.marks.remaining_tokens,
-                    is_urgent=node.marks.is_urgent,
-                    score_from=start,
-                    score_only=True,
-                )
-                work.requests.append(request)
-            work.scored.append(request)
+        work.scored = [None] * len(jobs)
+        starts_of = [
+            partial(self._start_scoring, work, at, prefix, choice)
+            for at, (prefix, choice) in enumerate(jobs)
+            if is_scored[at]
+        ]
+        self._start_in_turns(work, starts_of)
         if not work.num_open:  # single tokens without a prefix
             self._finish_select(node, work)
+
+    def _start_scoring(self, work: Work, at: int, prefix: tuple[int, ...], choice: tuple[int, ...]) -> None:
+        request = self._submit(
+            prefix + choice,
+            SamplingParams(max_tokens=1),
+            lambda output: self._on_scored(work, output),
+            remaining_tokens=work.node.marks.remaining_tokens,
+            is_urgent=work.node.marks.is_urgent,
+            score_from=max(1, len(prefix)),
+            score_only=True,
+        )
+        work.requests.append(request)
+        work.scored[at] = request
 
     def _on_scored(self, work: Work, output: RequestOutput) -> None:
         node = work.node

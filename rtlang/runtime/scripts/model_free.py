@@ -144,7 +144,7 @@ class ModelFreeRuntime:
         """
         del principal  # nothing is computed here
         ask = self._answer if answer is None else answer
-        graph.validate()
+        checks = graph.validate()
         given = dict(inputs or {})
         if given.keys() != set(graph.inputs) or not all(isinstance(each, str) for each in given.values()):
             raise GraphError(None, "inputs", f"expected one text for each of {', '.join(graph.inputs) or 'no inputs'}")
@@ -196,7 +196,7 @@ class ModelFreeRuntime:
             run.add_nodes(graph.nodes)
 
         self._loop.post(begin)
-        return LocalGraphRun(graph_id, graph.nodes, share, self._act)
+        return LocalGraphRun(graph_id, checks, share, self._act)
 
     def close(self) -> None:
         """End all graphs with AbortedError. Idempotent."""

@@ -77,7 +77,9 @@ class _SearchAutomaton(CodePointAutomaton):
         super().__init__(ANY_TEXT, budget, decoder_for(sets))
 
     def _begin(self, tree: syntax.Node) -> None:
-        self._loaded = [self._terms.load(each) for each in self._trees]  # before the context: it follows their lookbehinds
+        self._loaded = [
+            self._terms.load(each) for each in self._trees
+        ]  # before the context: it follows their lookbehinds
         super()._begin(tree)
 
     def complete(self, max_states: int, budget: Budget) -> SearchTables:

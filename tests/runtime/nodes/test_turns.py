@@ -1,0 +1,100 @@
+"""Nodes and actions are spread over turns, in their order; nothing is lost and nothing runs twice."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from rtlang.contract.graph import Node, Text
+from rtlang.runtime.nodes.turns import NODES_A_TURN, TURN_WORK, Turns
+from rtlang.runtime.nodes.waiting import WaitingActions
+
+
+class World:
+    """The turns of one graph; `later` holds what was put off."""
+
+    def __init__(self, *, is_sliced: bool = True) -> None:
+        self.later: deque[Callable[[], None]] = deque()
+        self.added: list[int] = []
+        self.done: list[int] = []
+        self.num_idle = 0
+        self.is_ended = False
+        self.actions = WaitingActions()
+        later = self.later.append if is_sliced else None
+        self.turns = Turns(self.actions, self.add, self.idle, lambda: self.is_ended, later)
+
+    def add(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self.added.append(node.node_id)
+            self.actions.add((), lambda number=node.node_id: self.done.append(number))  # type: ignore[misc]
+
+    def idle(self) -> None:
+        self.num_idle += 1
+
+    def turn(self) -> None:
+        for _ in range(len(self.later)):
+            self.later.popleft()()
+
+
+def texts(count: int, first: int = 0) -> list[Node]:
+    return [Text(first + index, None, ("a",)) for index in range(count)]
+
+
+@pytest.mark.parametrize("is_sliced", [False, True])
+def test_everything_runs_once_and_in_order(is_sliced: bool) -> None:
+    world = World(is_sliced=is_sliced)
+    world.turns.add_nodes(texts(1000))
+    num_turns = 0
+    while world.later:
+        before = len(world.added), len(world.done)
+        world.turn()
+        num_turns += 1
+        assert len(world.added) - before[0] <= NODES_A_TURN
+        assert len(world.done) - before[1] <= TURN_WORK
+    assert world.added == world.done == list(range(1000))
+    assert world.num_idle == 1
+    assert num_turns == (0 if not is_sliced else 1000 // NODES_A_TURN - 1 + 1000 // TURN_WORK - 1)
+
+
+def test_nothing_starts_before_all_nodes_of_a_submission_are_there() -> None:
+    world = World()
+    world.turns.add_nodes(texts(NODES_A_TURN + 1))
+    assert not world.done
+    world.turns.add_nodes(texts(3, first=10_000))
+    world.turn()
+    assert world.added[-1] == 10_002
+    assert world.done[0] == 0
+
+
+def test_a_drain_from_elsewhere_waits_for_the_turn_that_goes_on() -> None:
+    world = World()
+    world.turns.add_nodes(texts(150))
+    assert len(world.done) == TURN_WORK
+    for _ in range(10):
+        world.turns.drain()
+    assert len(world.done) == TURN_WORK
+    world.turn()
+    assert len(world.done) == 150
+
+
+def test_heavy_actions_end_a_turn_early() -> None:
+    world = World()
+    for number in range(10):
+        world.actions.add((), lambda number=number: (world.turns.spend(TURN_WORK), world.done.append(number)))  # type: ignore[misc]
+    world.turns.drain()
+    for number in range(1, 10):
+        assert world.done == list(range(number))
+        world.turn()
+    assert len(world.done) == 10
+
+
+def test_an_ended_graph_does_nothing_more() -> None:
+    world = World()
+    world.turns.add_nodes(texts(1000))
+    world.is_ended = True
+    while world.later:
+        world.turn()
+    assert not world.done
+    assert world.num_idle == 0
