@@ -23,7 +23,10 @@ def create_app(service: StreamService) -> Starlette:
     """The ASGI application of a server."""
     return Starlette(
         routes=[route for group in GROUPS for route in group(service)],
-        middleware=[Middleware(AccessMiddleware, config=service.config), Middleware(FaultMiddleware)],
+        middleware=[
+            Middleware(AccessMiddleware, config=service.config, keys=service.keys),
+            Middleware(FaultMiddleware),
+        ],
         exception_handlers={
             RtlangError: raised_error_response,
             HttpError: raised_error_response,
