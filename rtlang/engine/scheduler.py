@@ -218,7 +218,7 @@ class Scheduler:
             self._num_waiting -= 1
             if request.first_step_time is None:
                 request.first_step_time = now
-                request.num_cached_tokens = request.num_computed_tokens
+                request.num_cached_tokens = min(request.num_computed_tokens, request.num_prompt_tokens)
             num_tokens = min(request.num_target_tokens - request.num_computed_tokens, budget)
             self._take(request, num_tokens)
             budget -= num_tokens

@@ -104,6 +104,7 @@ class GraphExecution:
         outputs: ids of nodes that no decision cancels.
         on_expand: called with a control node's id and the nodes of a block before they start.
         pages: keeps the pages of sequences that are continued later; None keeps nothing.
+        continue_from: for generations, the output tokens of each choice that an earlier run gave out.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class GraphExecution:
         outputs: Collection[int] | None = None,
         on_expand: Callable[[int, Sequence[Node]], None] = lambda control_id, nodes: None,
         pages: ProgramPages | None = None,
+        continue_from: Mapping[int, Sequence[Sequence[int]]] | None = None,
     ) -> None:
         self.graph_id = graph_id
         self.is_open = is_open
@@ -152,6 +154,7 @@ class GraphExecution:
             on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
             on_end=self._end_model_call,
             on_fail=self._fail_node,
+            continue_from=continue_from,
         )
         self._retention = GraphRetention(pages, is_open)
         self._nodes: dict[int, Node] = {}

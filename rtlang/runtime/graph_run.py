@@ -43,6 +43,7 @@ class RunOptions:
     answer: Answer | None = None
     budget: Budget | None = None
     outputs: Collection[int] | None = None
+    continue_from: Mapping[int, Sequence[Sequence[int]]] = field(default_factory=dict)
 
 
 class GraphRun:
@@ -93,6 +94,7 @@ class GraphRun:
             answer=options.answer,
             budget=options.budget,
             pages=pages_of(self._arrival),
+            continue_from=options.continue_from,
         )
         self._aborted: set[Request] = set()
         self._timer: Timer | None = None
@@ -170,8 +172,11 @@ class GraphRun:
         score_only: bool = False,
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
+        given_ids: Sequence[int] = (),
     ) -> Request:
         def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request:
+            nonlocal given_ids
+            given, given_ids = given_ids, ()  # later attempts begin anew
             return self._loop.engine.add(
                 token_ids,
                 params,
@@ -188,6 +193,7 @@ class GraphRun:
                 score_only=score_only,
                 begins_with=begins_with,
                 first_banned_ids=first_banned_ids,
+                given_ids=given,
             )
 
         def guarded(output: RequestOutput) -> None:

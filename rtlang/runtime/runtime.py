@@ -26,7 +26,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError
 from rtlang.contract.events import Event, GraphFailed
 from rtlang.contract.graph import RequestGraph
-from rtlang.contract.known import Known
+from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, check_run_options
 from rtlang.contract.pictures.page import table_fragment
@@ -195,6 +195,7 @@ class Runtime:
         known: Known | None = None,
         budget: Budget | None = None,
         principal: Principal | None = None,
+        continue_from: ContinueFrom | None = None,
     ) -> LocalGraphRun:
         """See `ResumableTarget.submit`."""
         graph.validate()
@@ -208,6 +209,7 @@ class Runtime:
                     None, "inputs", f"unknown input {name!r}; the graph has {', '.join(graph.inputs) or 'none'}"
                 )
         check_run_options(priority, deadline_s, seed)
+        check_continue_from(continue_from or {}, graph.nodes)
         loop = self._running_loop()
         share = Share(self._admission)
         share.add(graph.nodes)
@@ -237,6 +239,7 @@ class Runtime:
                     dict(known or {}),
                     budget=budget,
                     outputs=graph.outputs,
+                    continue_from=dict(continue_from or {}),
                 ),
                 loop=loop,
                 runner=self._runner,

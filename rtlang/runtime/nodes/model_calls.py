@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -39,6 +39,7 @@ class Submit(Protocol):
         score_only: bool = False,
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
+        given_ids: Sequence[int] = (),
     ) -> Request: ...
 
 
@@ -73,6 +74,7 @@ class ModelCalls:
         on_choice: called with the text of a completion of a node that others of its completions keep running.
         on_end: called with the sequence behind the node, the texts of its completions and its requests.
         on_fail: called with the error of a request.
+        continue_from: by node, the output tokens of each choice that an earlier run gave out. They are not given out again.
 
     Attributes:
         usage: the tokens of all ended nodes.
@@ -94,12 +96,14 @@ class ModelCalls:
         on_choice: Callable[[Generate, int, str], None],
         on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...], Sequence[Request]], None],
         on_fail: Callable[[Generate | Select, RtlangError], None],
+        continue_from: Mapping[int, Sequence[Sequence[int]]] | None = None,
     ) -> None:
         self.usage = Usage()
         self._graph_id, self._listener, self._seed, self._purse = graph_id, listener, seed, purse
         self._tokenizer, self._submit, self._abort, self._clock = tokenizer, submit, abort, clock
         self._ends_with_text = ends_with_text
         self._on_text, self._on_choice, self._on_end, self._on_fail = on_text, on_choice, on_end, on_fail
+        self._continue_from = dict(continue_from or {})
         self._work: dict[int, Work] = {}
 
     def _begun(self, sequence: TokenSequence) -> TokenSequence:
@@ -214,6 +218,7 @@ class ModelCalls:
         seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
         if params.best_of > 1:
             params = replace(params, best_of=1, logprobs=params.logprobs or 0)
+        given = () if work.contest is not None else self._continue_from.get(node.node_id, ())
         request = self._submit(
             work.prompt,
             params,
@@ -226,6 +231,7 @@ class ModelCalls:
             score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
             begins_with="" if healing is None else healing.text,
             first_banned_ids=() if healing is None else healing.banned_token_ids,
+            given_ids=given[choice] if choice < len(given) else (),
         )
         work.requests.append(request)
         work.by_choice[choice] = request
@@ -286,7 +292,7 @@ class ModelCalls:
             finish_reason=output.finish_reason,
             stop_match=request.output_stop,
             logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
-            distortion=tuple(request.distortion) or None,
+            distortion=None if request.given_ids else tuple(request.distortion) or None,
         )
         self._close_choice(node, work)
         if work.num_open and work.contest is None:
@@ -308,7 +314,7 @@ class ModelCalls:
         completions = tuple(work.completions[choice] for choice in range(node.params.n))
         before = work.before
         after = self.after(node, before, completions[0].token_ids)
-        scores = tuple(work.requests[0].scores) if node.params.prompt_logprobs is not None else None
+        scores = tuple(work.requests[0].prompt_scores) if node.params.prompt_logprobs is not None else None
         self._report(node, work, completions, prompt_logprobs=scores)
         texts = tuple(completion.text for completion in completions)
         self._on_end(node, after if node.params.n == 1 else before, texts, work.requests)
