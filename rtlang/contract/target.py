@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph
-from rtlang.contract.known import ContinueFrom, Known
+from rtlang.contract.known import Known
 from rtlang.contract.principal import Principal
 
 Listener = Callable[[Event], None]
@@ -101,7 +101,6 @@ class Target(Protocol):
         deadline_s: float | None = None,
         seed: int | None = None,
         principal: Principal | None = None,
-        continue_from: ContinueFrom | None = None,
     ) -> GraphRun:
         """Submit a graph. Once accepted, exactly one final event reaches the listener, whatever fails.
 
@@ -114,7 +113,6 @@ class Target(Protocol):
                 with the same seed gives the same texts.
             principal: the party that the graph belongs to; None for `LOCAL`. A remote runtime ignores it: its server knows the
                 principal from the key.
-            continue_from: the output of generations as far as an earlier run of the graph gave it out; see `check_continue_from`.
         Raises:
             GraphError: the graph is invalid, needs more than the principal may ever use, or an input is missing or unknown.
             OverloadError: the queue is full, or the principal has used up what it may use now.
@@ -144,7 +142,6 @@ class ResumableTarget(Target, Protocol):
         seed: int | None = None,
         known: Known | None = None,
         principal: Principal | None = None,
-        continue_from: ContinueFrom | None = None,
     ) -> ResumableRun:
         """See `Target.submit`.
 

@@ -197,7 +197,13 @@ class Runtime:
         principal: Principal | None = None,
         continue_from: ContinueFrom | None = None,
     ) -> LocalGraphRun:
-        """See `ResumableTarget.submit`."""
+        """See `ResumableTarget.submit`.
+
+        Args:
+            budget: what the nodes may spend together.
+            continue_from: by node, for each choice the output tokens that an earlier run of the graph gave out: those of its `TextDelta`
+                events. The generation goes on behind them, and its events begin there; with the same seed the text is the same.
+        """
         graph.validate()
         given = dict(inputs or {})
         for name in graph.inputs:
