@@ -40,6 +40,7 @@ from rtlang.console.source import (
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.target import Target
+from rtlang.contract.terminal_text import terminal_text
 from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
 from rtlang.model import system_resources
@@ -586,7 +587,7 @@ def _one_line_errors() -> Iterator[None]:
     try:
         yield
     except (RtlangError, CommandError) as error:
-        line = " ".join(str(error).split("\n"))
+        line = terminal_text(" ".join(str(error).split("\n")))
         typer.echo(f"error: {line}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
