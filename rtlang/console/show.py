@@ -166,7 +166,9 @@ class EventPrinter:
             if self._front is None:
                 self._front = min(self._spans)  # in the order of the program
                 span = self._spans[self._front]
-                self.console.print(Text(terminal_text(f"{span.label}: "), style=f"bold {span.style}"), end="", soft_wrap=True)
+                self.console.print(
+                    Text(terminal_text(f"{span.label}: "), style=f"bold {span.style}"), end="", soft_wrap=True
+                )
             span = self._spans[self._front]
             if len(span.text) > span.num_printed:
                 self.console.print(Text(terminal_text(span.text[span.num_printed :])), end="", soft_wrap=True)
@@ -174,7 +176,9 @@ class EventPrinter:
             if not span.is_done:
                 return
             if span.error is not None:
-                self.console.print(Text(terminal_text(f"[failed: {span.error.message}]"), style="red"), end="", soft_wrap=True)
+                self.console.print(
+                    Text(terminal_text(f"[failed: {span.error.message}]"), style="red"), end="", soft_wrap=True
+                )
             self.console.print()
             del self._spans[self._front]
             self._front = None

@@ -8,7 +8,7 @@ step that fails as a whole fails the requests in it and no others.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
 from rtlang.cache.prefix_cache import PrefixCache
@@ -98,6 +98,11 @@ class Engine:
     def num_requests(self) -> int:
         """Number of requests that have not ended."""
         return len(self._requests)
+
+    @property
+    def requests(self) -> Iterable[Request]:
+        """The requests that have not ended, in the order of their arrival."""
+        return self._requests.values()
 
     def add(
         self,

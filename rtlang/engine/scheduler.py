@@ -59,11 +59,26 @@ class Scheduler:
         self._copies: list[tuple[int, int]] = []
         self._layout = BatchLayout(cache.page_size)
         self._step_requests: tuple[Request, ...] = ()  # of the step scheduled last, in row order
+        self._step: Step | None = None  # the step scheduled last, None if there was nothing to compute
 
     @property
     def num_waiting(self) -> int:
         """Number of queued requests, including preempted ones."""
         return self._num_waiting
+
+    @property
+    def max_rows(self) -> int:
+        """Maximum number of rows of a step."""
+        return self._max_rows
+
+    @property
+    def last_rows(self) -> list[tuple[Request, int, int]]:
+        """Each row of the last step as (request, tokens of the step, tokens computed before it); empty if nothing was computed."""
+        rows = () if self._step is None else self._step.rows
+        return [
+            (request, len(row.token_ids), row.num_computed_tokens)
+            for request, row in zip(self._step_requests, rows, strict=False)
+        ]
 
     def rank(self, program_time: float, priority: int) -> float:
         """The place of a program among others; see `policy.program_rank`."""
@@ -91,13 +106,15 @@ class Scheduler:
         self._copies.clear()
         budget = self._schedule_running(self._max_step_tokens)
         self._schedule_waiting(budget, now)
+        self._step = None
         if not self._scheduled:
             return None
         self._step_id += 1
         self.most_pages_in_use = max(self.most_pages_in_use, self.cache.num_in_use)
         layout = self._layout.lay_out(self.running, self._scheduled)
         self._step_requests = layout.requests
-        return Step(self._step_id, layout.rows, tuple(self._copies), layout.num_mask_rows)
+        self._step = Step(self._step_id, layout.rows, tuple(self._copies), layout.num_mask_rows)
+        return self._step
 
     def requests_of(self, step: Step) -> list[Request]:
         """Requests of the step scheduled last, in row order."""

@@ -14,7 +14,7 @@ import itertools
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
@@ -31,12 +31,14 @@ from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, check_run_options
 from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import Principal
+from rtlang.contract.snapshot import EngineSnapshot
 from rtlang.contract.target import Listener
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.engine import Engine
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import RequestOutput
+from rtlang.engine.snapshots import SnapshotTaker
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.identity import model_identity
@@ -108,6 +110,7 @@ class Runtime:
         self._text_service: TokenizerTextService | None = None
         self._admission = Admission(self.config.max_waiting)
         self._telemetry = Telemetry(self.metrics)
+        self._snapshots = SnapshotTaker(self.config.model, self._decode)
         self._traces: tuple[Trace, ...] = ()
 
     def __enter__(self) -> Runtime:
@@ -283,6 +286,28 @@ class Runtime:
         assert self._runner is not None
         return counters(engine, self._runner) | {"num_graphs": len(self._graphs)}
 
+    def snapshot(self, *, after_step: int = 0) -> EngineSnapshot | None:
+        """The state of the engine, after its current step; None before the model is loaded. Callable from any thread.
+
+        Args:
+            after_step: leave out the steps up to this number.
+        Raises:
+            EngineDeadError: the runtime is closed, or its engine has stopped.
+        """
+        self._fork_guard.check()
+        loop = self._loop
+        if loop is None:
+            return None
+        raw = loop.run(lambda: self._snapshots.take(loop.engine, loop.clock(), after_step))
+        return self._snapshots.finish(raw)
+
+    def _decode(self, token_ids: Iterable[int]) -> str:
+        runner = self._runner
+        if runner is None:  # closed meanwhile
+            return ""
+        decoder = runner.tokenizer.decoder(shows_special=True)
+        return decoder.push(token_ids) + decoder.flush()
+
     def __repr__(self) -> str:
         return f"<Runtime {self.config.model} on {self.config.device}, {self._state}>"
 
@@ -327,21 +352,13 @@ class Runtime:
 
     def clear_cache(self) -> None:
         """Drop every cached page that no running request uses, and begin to count `most_pages_in_use` anew."""
-        done = threading.Event()
         loop = self._running_loop()
 
         def clear() -> None:
-            try:
-                loop.engine.cache.clear()
-                loop.engine.scheduler.most_pages_in_use = loop.engine.cache.num_in_use
-            finally:
-                done.set()
+            loop.engine.cache.clear()
+            loop.engine.scheduler.most_pages_in_use = loop.engine.cache.num_in_use
 
-        if loop.is_current_thread:
-            clear()
-        else:
-            loop.post(clear)
-            done.wait()
+        loop.run(clear)
 
     def close(self) -> None:
         """End all graphs with AbortedError, stop the engine and free all memory. Idempotent.
@@ -395,6 +412,7 @@ class Runtime:
 
     def _after_step(self, engine: Engine, outputs: list[RequestOutput], started: float, ended: float) -> None:
         self._telemetry.after_step(engine, outputs, started, ended)
+        self._snapshots.after_step(engine, started, ended)
         for trace in self._traces:
             trace.after_step(engine, outputs, started, ended)
 
