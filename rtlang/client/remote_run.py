@@ -16,6 +16,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph, nodes_to_plain
 from rtlang.contract.host_calls import checked_answer
+from rtlang.contract.params import check_credit
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import Offsets
 from rtlang.protocol.plain_values import value_to_wire
@@ -95,6 +96,9 @@ class GraphOwner(Protocol):
     def cancel(self, run: RemoteGraphRun) -> None:
         """Cancel `run`."""
 
+    def grant(self, run: RemoteGraphRun, num_tokens: int) -> None:
+        """Grant credit to `run`."""
+
     def answer_call(self, run: RemoteGraphRun, node_id: int, answer: Mapping[str, Any]) -> None:
         """Send the answer to a host call of `run`."""
 
@@ -145,6 +149,11 @@ class RemoteGraphRun:
         """Let a host call fail; see `rtlang.contract.target.GraphRun`."""
         answer = {"t": "reject", "code": code, "message": message, "facts": dict(facts or {})}
         self._runtime.answer_call(self, node_id, answer)
+
+    def grant(self, num_tokens: int) -> None:
+        """Add credit; see `rtlang.contract.target.GraphRun`."""
+        check_credit(num_tokens)
+        self._runtime.grant(self, num_tokens)
 
     def close(self) -> None:
         """Close the graph: no more nodes will follow. Idempotent."""

@@ -216,6 +216,12 @@ class RemoteRuntime:
                 if not run.is_attaching:
                     self._send(self._pack({"t": "cancel", "s": run.graph_id}))
 
+    def grant(self, run: RemoteGraphRun, num_tokens: int) -> None:
+        """Grant credit to `run`; called by `RemoteGraphRun.grant`."""
+        with self._lock:
+            if not run.has_ended and self._lost is None and not run.is_attaching:
+                self._send(self._pack({"t": "credit", "s": run.graph_id, "n": num_tokens}))
+
     def answer_call(self, run: RemoteGraphRun, node_id: int, answer: Mapping[str, Any]) -> None:
         """Send the answer to a host call of `run`; called by its `resolve` and `reject`. Answers of ended nodes are ignored."""
         with self._lock:
@@ -407,7 +413,8 @@ class RemoteRuntime:
                     run.call_answers.pop(event.node_id, None)
             if isinstance(event, (GraphFinished, GraphFailed)):
                 self._finish(run)
-            run.notify(event)
+            if event is not None:
+                run.notify(event)
         elif kind == "ack" and "from" in message:
             self._take_attached(run, message)
         elif kind in ("ack", "error"):

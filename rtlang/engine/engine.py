@@ -24,6 +24,7 @@ from rtlang.contract.errors import (
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.output_processor import advance, replay
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
@@ -123,6 +124,7 @@ class Engine:
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
         given_ids: Sequence[int] = (),
+        credit: Credit | None = None,
     ) -> Request:
         """Accept a request. From now on its listener receives exactly one last output.
 
@@ -133,7 +135,7 @@ class Engine:
             score_from: report log-probabilities of prompt tokens from this index on.
             score_only: score the prompt and generate nothing.
             begins_with: text with which the generated tokens begin, before the text that is asked for and constrained.
-            first_banned_ids: see `Request`.
+            first_banned_ids, credit: see `Request`.
             given_ids: output tokens of an earlier run with the same arguments, with which the output begins. They are not given out again:
                 the outputs are those that would follow.
         Raises:
@@ -181,6 +183,7 @@ class Engine:
             score_only=score_only,
             first_banned_ids=first_banned_ids,
             given_ids=tuple(given_ids),
+            credit=credit,
             eos_ids=tokenizer.eos_token_ids,
             stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else tokenizer.eos_token_ids),
         )
@@ -207,6 +210,13 @@ class Engine:
         """End a request now and free its pages. Its listener receives the last output with the next step."""
         if request.status is not RequestStatus.FINISHED:
             self._fail(request, AbortedError("the request was cancelled"))
+
+    def grant(self, credit: Credit, num_tokens: int) -> None:
+        """Add to the credit of a graph, and continue its parked requests."""
+        credit.num_tokens += num_tokens
+        if not credit.is_spent:
+            self._is_stalled = False
+            self.scheduler.resume(credit)
 
     def step(self, now: float) -> list[RequestOutput]:
         """Compute one step; returns its outputs, including the last outputs of failed and aborted requests.

@@ -30,7 +30,9 @@ def advance(request: Request, output: SampledRow) -> RequestOutput | None:
         return (request.given_end or RequestOutput(request, finish_reason=FinishReason.STOP)) if done else None
     if output.token_id is None:
         return None
+    num_logprobs = len(request.logprobs)
     appended = _append(request, output.token_id, output.logprob)
+    appended.logprobs = request.logprobs[num_logprobs:]
     if output.distortion is not None:
         request.distortion.append((output.distortion, len(request.output_text.text)))
     return appended

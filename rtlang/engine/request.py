@@ -16,6 +16,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
 from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 
 
@@ -26,6 +27,7 @@ class RequestStatus(Enum):
     WAITING = auto()
     RUNNING = auto()
     PREEMPTED = auto()  # queued again, with its generated tokens
+    PARKED = auto()  # waits for credit: computed up to its next token, outside the steps
     FINISHED = auto()
 
 
@@ -38,6 +40,7 @@ class RequestOutput:
     token_ids: Sequence[int] = ()
     finish_reason: FinishReason | None = None
     error: RtlangError | None = None
+    logprobs: Sequence[TokenLogprob] = ()
 
     @property
     def is_last(self) -> bool:
@@ -65,6 +68,7 @@ class Request:
         num_in_flight_tokens: computed tokens of launched steps whose results the host has not seen.
         node, num_tree_tokens: the deepest tree node this request locks, and the number of tokens on the path to it.
         stop_ids: tokens that end generation.
+        credit: shared by the requests of a graph; None for a graph without a limit.
     """
 
     request_id: int
@@ -87,6 +91,7 @@ class Request:
     stop_ids: frozenset[int] = frozenset()
     eos_ids: frozenset[int] = frozenset()
     max_tokens: int = 0
+    credit: Credit | None = None
 
     num_prompt_tokens: int = 0
     status: RequestStatus = RequestStatus.WAITING

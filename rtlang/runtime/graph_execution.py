@@ -8,7 +8,7 @@ that names the cause; other nodes continue. The nodes of a block exist from the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ from rtlang.contract.events import (
     NodeFailed,
     NodeFinished,
     Timing,
+    ValueKnown,
 )
 from rtlang.contract.graph import (
     MAX_NODES,
@@ -61,6 +62,7 @@ from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.ballot import Ballot
+from rtlang.runtime.nodes.controls import RunningControl
 from rtlang.runtime.nodes.early_fields import EarlyFields
 from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.losers import CANCELLED, Slot, cancellation, needless, operand_slots, slots_of
@@ -76,16 +78,6 @@ Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[Kno
 """Ends nodes instead of the engine; see `GraphExecution`."""
 
 __all__ = ["Answer", "GraphExecution", "Submit"]
-
-
-@dataclass(slots=True)
-class _Control:
-    """A running control node: its current block and the nodes that it has started."""
-
-    started: float
-    entry: int | None = None
-    iteration: int = 0
-    node_ids: list[int] = field(default_factory=list)
 
 
 class GraphExecution:
@@ -105,6 +97,7 @@ class GraphExecution:
         on_expand: called with a control node's id and the nodes of a block before they start.
         pages: keeps the pages of sequences that are continued later; None keeps nothing.
         continue_from: for generations, the output tokens of each choice that an earlier run gave out.
+        reports_progress: whether events about the progress of nodes are sent; see `Target.submit`.
     """
 
     def __init__(
@@ -128,6 +121,7 @@ class GraphExecution:
         on_expand: Callable[[int, Sequence[Node]], None] = lambda control_id, nodes: None,
         pages: ProgramPages | None = None,
         continue_from: Mapping[int, Sequence[Sequence[int]]] | None = None,
+        reports_progress: bool = False,
     ) -> None:
         self.graph_id = graph_id
         self.is_open = is_open
@@ -137,6 +131,7 @@ class GraphExecution:
         self._clock, self._on_end, self._on_expand = clock, on_end, on_expand
         self._outputs = frozenset(outputs or ())
         self._answer = answer
+        self._reports_progress = reports_progress
         self.known: dict[int, KnownOutcome] = {} if known is None else known
         self._answering: set[int] = set()
         self._purse = None if budget is None else Purse(budget)
@@ -149,6 +144,7 @@ class GraphExecution:
             clock=clock,
             seed=seed,
             purse=self._purse,
+            reports_progress=reports_progress,
             ends_with_text=lambda node: ends_with_text(node.parent, self._nodes, self._value),
             on_text=self._read_text,
             on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
@@ -164,7 +160,7 @@ class GraphExecution:
         self._errors: dict[int, RtlangError] = {}
         self._cancelled: set[int] = set()
         self._lost_choices: set[tuple[int, int]] = set()
-        self._controls: dict[int, _Control] = {}
+        self._controls: dict[int, RunningControl] = {}
         self._ballots: dict[int, Ballot] = {}
         self._staging = Staging()
         self._begun: set[int] = set()
@@ -364,7 +360,9 @@ class GraphExecution:
             case Select():
                 self._calls.start(node, before)
             case Apply():
-                self._values[node.node_id, 0] = apply(node.function, [self._value(each) for each in node.args])
+                value = self._values[node.node_id, 0] = apply(node.function, [self._value(each) for each in node.args])
+                if self._reports_progress:
+                    self._listener(ValueKnown(self.graph_id, node.node_id, value))
                 self._end_node(node)
             case Call():
                 self._host_calls[node.node_id] = self._clock()
@@ -373,7 +371,7 @@ class GraphExecution:
             case Switch():
                 self._start_switch(node)
             case Repeat():
-                self._controls[node.node_id] = _Control(self._clock(), node.parent)
+                self._controls[node.node_id] = RunningControl(self._clock(), node.parent)
                 self._iterate(node)
 
     def _is_answered(
@@ -469,7 +467,7 @@ class GraphExecution:
         block = chosen_block(node, value)
         if block is None:
             raise SwitchError(f"{value!r:.60}", [f"{key!r:.60}" for key, _ in node.cases])
-        self._controls[node.node_id] = control = _Control(self._clock(), node.parent)
+        self._controls[node.node_id] = control = RunningControl(self._clock(), node.parent)
         block = placed(block, node.node_id, node.parent)
         self._run_block(node, control, block, None)
 
@@ -479,7 +477,7 @@ class GraphExecution:
         block = placed(node.body, node.node_id, control.entry, offset)
         self._run_block(node, control, block, placed_until(node, offset))
 
-    def _run_block(self, node: Switch | Repeat, control: _Control, block: Block, until: Operand | None) -> None:
+    def _run_block(self, node: Switch | Repeat, control: RunningControl, block: Block, until: Operand | None) -> None:
         if len(self._nodes) + len(block.nodes) > MAX_NODES:
             raise RequestError(f"the graph has run {len(self._nodes)} nodes; at most {MAX_NODES} are allowed")
         self._on_expand(node.node_id, block.nodes)

@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, GraphError, RequestError, RtlangError
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.events import (
+    CreditSpent,
+    Event,
+    GraphFailed,
+    GraphFinished,
+    NodeFailed,
+    NodeFinished,
+    TextDelta,
+)
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import Known, KnownOutcome
-from rtlang.contract.params import Constraint, SamplingParams, seconds_left
+from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, check_credit, seconds_left
 from rtlang.contract.target import Listener
+from rtlang.engine.credit import Credit
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.runtime.admission import Share
@@ -44,6 +53,8 @@ class RunOptions:
     budget: Budget | None = None
     outputs: Collection[int] | None = None
     continue_from: Mapping[int, Sequence[Sequence[int]]] = field(default_factory=dict)
+    credit: int | None = None
+    reports_progress: bool = False
 
 
 class GraphRun:
@@ -76,6 +87,7 @@ class GraphRun:
         self._listener, self._share, self._priority = listener, share, options.priority
         self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
         self._arrival = loop.clock()
+        self._credit = None if options.credit is None else Credit(options.credit)
         self._execution = GraphExecution(
             graph_id,
             options.inputs,
@@ -95,6 +107,7 @@ class GraphRun:
             budget=options.budget,
             pages=pages_of(self._arrival),
             continue_from=options.continue_from,
+            reports_progress=options.reports_progress,
         )
         self._aborted: set[Request] = set()
         self._timer: Timer | None = None
@@ -131,6 +144,12 @@ class GraphRun:
         """Let a host call fail."""
         self._guard(lambda: self._execution.reject(node_id, code, message, facts))
 
+    def grant(self, num_tokens: int) -> None:
+        """Add credit; ignored by a graph without a limit."""
+        if self._credit is not None and not self._is_broken():
+            num_tokens = min(num_tokens, MAX_CREDIT - self._credit.num_tokens)
+            self._loop.engine.grant(self._credit, num_tokens)
+
     def cancel(self) -> None:
         """End the graph now with AbortedError."""
         self.fail(AbortedError("the graph was cancelled"))
@@ -154,7 +173,13 @@ class GraphRun:
             self._share.end_node(event.node_id)
         elif isinstance(event, (GraphFinished, GraphFailed)):
             self._share.close()
-        if not notify(self._listener, event):
+        is_heard = notify(self._listener, event)
+        if is_heard and self._credit is not None and isinstance(event, TextDelta) and event.token_ids:
+            was_spent = self._credit.is_spent
+            self._credit.num_tokens -= len(event.token_ids)
+            if self._credit.is_spent and not was_spent:
+                is_heard = notify(self._listener, CreditSpent(self.graph_id, event.node_id))
+        if not is_heard:
             self._loop.call_at(self._arrival, self.cancel)  # not now: the execution is in the middle of its work
 
     def _submit(
@@ -194,6 +219,7 @@ class GraphRun:
                 begins_with=begins_with,
                 first_banned_ids=first_banned_ids,
                 given_ids=given,
+                credit=self._credit,
             )
 
         def guarded(output: RequestOutput) -> None:
@@ -259,6 +285,10 @@ class LocalGraphRun:
 
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         self._try(lambda run: run.reject(node_id, code, message, facts))
+
+    def grant(self, num_tokens: int) -> None:
+        check_credit(num_tokens)
+        self._try(lambda run: run.grant(num_tokens))
 
     def close(self) -> None:
         self._is_closed = True

@@ -28,7 +28,7 @@ from rtlang.contract.events import Event, GraphFailed
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.metrics import Metrics
-from rtlang.contract.params import Constraint, check_run_options
+from rtlang.contract.params import Constraint, check_credit, check_run_options
 from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import Principal
 from rtlang.contract.snapshot import EngineSnapshot
@@ -199,6 +199,8 @@ class Runtime:
         budget: Budget | None = None,
         principal: Principal | None = None,
         continue_from: ContinueFrom | None = None,
+        credit: int | None = None,
+        reports_progress: bool = False,
     ) -> LocalGraphRun:
         """See `ResumableTarget.submit`.
 
@@ -219,6 +221,8 @@ class Runtime:
                 )
         check_run_options(priority, deadline_s, seed)
         check_continue_from(continue_from or {}, graph.nodes)
+        if credit is not None:
+            check_credit(credit)
         loop = self._running_loop()
         share = Share(self._admission)
         share.add(graph.nodes)
@@ -249,6 +253,8 @@ class Runtime:
                     budget=budget,
                     outputs=graph.outputs,
                     continue_from=dict(continue_from or {}),
+                    credit=credit,
+                    reports_progress=reports_progress,
                 ),
                 loop=loop,
                 runner=self._runner,

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
+from rtlang.contract.events import (
+    Completion,
+    Event,
+    NodeFinished,
+    NodeStarted,
+    PromptComputed,
+    TextDelta,
+    Timing,
+    TokenLogprob,
+)
 from rtlang.contract.graph import Generate, Node, Select, choices_of, num_requests
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
@@ -61,6 +70,7 @@ class Work:
     scored: list[Request | None] = field(default_factory=list)  # select: by job; None if there is nothing to compute
     first_token_time: float | None = None
     contest: Contest | None = None  # with best_of
+    is_computed: bool = False  # the prompt of one of its requests
 
 
 class ModelCalls:
@@ -68,6 +78,7 @@ class ModelCalls:
 
     Args:
         listener: receives the events of the nodes, NodeFailed excepted.
+        reports_progress: whether NodeStarted and PromptComputed are sent.
         purse: accounts for what the nodes spend, if the run has a budget.
         ends_with_text: whether the last characters before a node are text that may be tokenized anew.
         on_text: called when the text of a completion has grown that runs on and that no check can refuse.
@@ -91,6 +102,7 @@ class ModelCalls:
         clock: Callable[[], float],
         seed: int,
         purse: Purse | None,
+        reports_progress: bool,
         ends_with_text: Callable[[Generate], bool],
         on_text: Callable[[Generate, int], None],
         on_choice: Callable[[Generate, int, str], None],
@@ -101,7 +113,7 @@ class ModelCalls:
         self.usage = Usage()
         self._graph_id, self._listener, self._seed, self._purse = graph_id, listener, seed, purse
         self._tokenizer, self._submit, self._abort, self._clock = tokenizer, submit, abort, clock
-        self._ends_with_text = ends_with_text
+        self._reports_progress, self._ends_with_text = reports_progress, ends_with_text
         self._on_text, self._on_choice, self._on_end, self._on_fail = on_text, on_choice, on_end, on_fail
         self._continue_from = dict(continue_from or {})
         self._work: dict[int, Work] = {}
@@ -128,6 +140,8 @@ class ModelCalls:
         Raises:
             RtlangError: a request can never run; `stop` the node then.
         """
+        if self._reports_progress:
+            self._listener(NodeStarted(self._graph_id, node.node_id, node.name))
         if isinstance(node, Generate):
             self._start_generate(node, before, asked, held)
         else:
@@ -267,11 +281,13 @@ class ModelCalls:
         if output.error is not None:
             self._on_fail(node, output.error)
             return
+        self._report_computed(work, output.request)
         if contest is None and (output.text or output.token_ids):
             if work.first_token_time is None:
                 work.first_token_time = self._clock()
             token_ids = tuple(output.token_ids)
-            self._listener(TextDelta(self._graph_id, node.node_id, choice, output.text, token_ids))
+            logprobs = tuple(output.logprobs) if node.params.logprobs is not None else None
+            self._listener(TextDelta(self._graph_id, node.node_id, choice, output.text, token_ids, logprobs))
         if contest is not None and contest.is_lost(
             choice, output.request.logprobs, has_ended=output.finish_reason is not None
         ):
@@ -400,9 +416,19 @@ class ModelCalls:
         if output.error is not None:
             self._on_fail(node, output.error)
             return
+        self._report_computed(work, output.request)
         work.num_open -= 1
         if not work.num_open:
             self._finish_select(node, work)
+
+    def _report_computed(self, work: Work, request: Request) -> None:
+        """Report once for each node how much of its prompt was cached."""
+        if self._reports_progress and not work.is_computed:
+            work.is_computed = True
+            event = PromptComputed(
+                self._graph_id, work.node.node_id, request.num_prompt_tokens, request.num_cached_tokens
+            )
+            self._listener(event)
 
     def _finish_select(self, node: Select, work: Work) -> None:
         del self._work[node.node_id]
