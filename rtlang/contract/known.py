@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from rtlang.contract.errors import GraphError, RtlangError
 from rtlang.contract.events import NodeFinished, TextDelta
-from rtlang.contract.graph import Generate, Node
+from rtlang.contract.graph import Generate, Node, Select, choices_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +82,21 @@ def check_continue_from(continue_from: ContinueFrom, nodes: Iterable[Node]) -> N
         for token_ids in given:
             if not all(type(token_id) is int and token_id >= 0 for token_id in token_ids):
                 raise GraphError(node_id, "continue_from", "expected lists of token ids")
+
+
+def check_known(node: Node, end: NodeFinished, vocab_size: int) -> None:
+    """Check the known outcome of a node against the node and the vocabulary.
+
+    Raises:
+        GraphError: the number of completions differs, or a token is not in the vocabulary.
+    """
+    if not isinstance(node, (Generate, Select)):
+        return
+    num_choices = choices_of(node)
+    if len(end.completions) != num_choices and not end.is_cancelled:
+        reason = f"{len(end.completions)} completions are given for {num_choices} choices"
+        raise GraphError(node.node_id, "known", reason)
+    for completion in end.completions:
+        for token_id in completion.token_ids:
+            if not 0 <= token_id < vocab_size:
+                raise GraphError(node.node_id, "known", f"the token {token_id} is not below {vocab_size}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from rtlang.contract.blocks import chosen_block, placed, placed_until
@@ -55,7 +56,7 @@ from rtlang.contract.graph import (
     num_requests,
     parent_of,
 )
-from rtlang.contract.known import KnownOutcome
+from rtlang.contract.known import ContinueFrom, KnownOutcome, check_known
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.engine.program_pages import ProgramPages
@@ -120,8 +121,8 @@ class GraphExecution:
         outputs: Collection[int] | None = None,
         on_expand: Callable[[int, Sequence[Node]], None] = lambda control_id, nodes: None,
         pages: ProgramPages | None = None,
-        continue_from: Mapping[int, Sequence[Sequence[int]]] | None = None,
         reports_progress: bool = False,
+        continue_from: ContinueFrom = MappingProxyType({}),
     ) -> None:
         self.graph_id = graph_id
         self.is_open = is_open
@@ -272,6 +273,7 @@ class GraphExecution:
         if isinstance(outcome.end, RtlangError):
             self._fail_node(node, outcome.end)
             return
+        check_known(node, outcome.end, self._tokenizer.vocab_size)
         for delta in outcome.deltas(self.graph_id, node.node_id):
             self._listener(delta)
         event = outcome.event(self.graph_id, node.node_id, name_of(node))

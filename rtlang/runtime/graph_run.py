@@ -22,7 +22,7 @@ from rtlang.contract.events import (
 )
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.host_calls import checked_answer
-from rtlang.contract.known import Known, KnownOutcome
+from rtlang.contract.known import ContinueFrom, Known, KnownOutcome, check_continue_from
 from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, check_credit, seconds_left
 from rtlang.contract.target import Listener
 from rtlang.engine.credit import Credit
@@ -52,9 +52,9 @@ class RunOptions:
     answer: Answer | None = None
     budget: Budget | None = None
     outputs: Collection[int] | None = None
-    continue_from: Mapping[int, Sequence[Sequence[int]]] = field(default_factory=dict)
     credit: int | None = None
     reports_progress: bool = False
+    continue_from: ContinueFrom = field(default_factory=dict)
 
 
 class GraphRun:
@@ -88,6 +88,7 @@ class GraphRun:
         self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
         self._arrival = loop.clock()
         self._credit = None if options.credit is None else Credit(options.credit)
+        self._continue_from = dict(options.continue_from)
         self._execution = GraphExecution(
             graph_id,
             options.inputs,
@@ -106,8 +107,8 @@ class GraphRun:
             answer=options.answer,
             budget=options.budget,
             pages=pages_of(self._arrival),
-            continue_from=options.continue_from,
             reports_progress=options.reports_progress,
+            continue_from=self._continue_from,
         )
         self._aborted: set[Request] = set()
         self._timer: Timer | None = None
@@ -126,8 +127,11 @@ class GraphRun:
         """Whether the final event was sent."""
         return self._execution.is_ended
 
-    def add_nodes(self, nodes: Sequence[Node], known: Known | None = None) -> None:
-        """Add validated nodes and known outcomes of theirs, and start those whose dependencies are done."""
+    def add_nodes(
+        self, nodes: Sequence[Node], known: Known | None = None, continue_from: ContinueFrom | None = None
+    ) -> None:
+        """Add validated nodes, known outcomes and tokens of theirs, and start those whose dependencies are done."""
+        self._continue_from.update(continue_from or {})
         if known:
             self._execution.known.update(known)
         self._guard(lambda: self._execution.add_nodes(nodes))
@@ -271,13 +275,16 @@ class LocalGraphRun:
     def graph_id(self) -> int:
         return self._graph_id
 
-    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
+    def extend(
+        self, nodes: Sequence[Node], *, known: Known | None = None, continue_from: ContinueFrom | None = None
+    ) -> None:
         if self._is_closed:
             raise GraphError(None, "nodes", "the graph is closed")
         RequestGraph(tuple(nodes)).validate(self._nodes)
+        check_continue_from(continue_from or {}, nodes)
         self._share.add(nodes)
         self._nodes.update((node.node_id, node) for node in nodes)
-        self._act(self._graph_id, lambda run: run.add_nodes(nodes, known))
+        self._act(self._graph_id, lambda run: run.add_nodes(nodes, known, continue_from))
 
     def resolve(self, node_id: int, value: Any) -> None:
         checked_answer(value)

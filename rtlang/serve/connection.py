@@ -21,8 +21,10 @@ from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph
+from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
 from rtlang.contract.principal import LOCAL, Principal
+from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
 from rtlang.protocol.event_codec import Offsets, error_to_wire, event_to_wire, next_offset
 from rtlang.protocol.field_checks import check_int, check_map, optional
 from rtlang.protocol.generation import generation_graph_from_plain
@@ -68,6 +70,8 @@ class Submit:
     key: OpenKey | None = None
     seed: int | None = None
     budget: Budget | None = None
+    known: Known = field(default_factory=dict)
+    continue_from: ContinueFrom = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,4 +385,6 @@ class Connection:
             message.key,
             optional(check_int, body, "seed", 0, MAX_SEED),
             None if body.get("budget") is None else Budget.from_plain(body["budget"]),
+            known_from_wire(message.continuation),
+            continue_from_from_wire(message.continuation),
         )

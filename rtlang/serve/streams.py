@@ -11,6 +11,7 @@ from rtlang.contract.errors import GraphError, ProtocolError, RtlangError
 from rtlang.contract.graph import nodes_from_plain
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import GraphRun
+from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
 from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes, RejectCall, ResolveCall
 from rtlang.serve.connection import Action, Cancel, Close, Connection, Submit
 from rtlang.serve.resumable import Replay, ResumableStream, StreamReader, cancel
@@ -104,7 +105,8 @@ class Streams:
                 self._reader, stream, action.resume_timeout_s, action.key, principal
             )
         event_bridge = service.event_bridge
-        options: dict[str, Any] = {} if action.budget is None else {"budget": action.budget}
+        given = {"budget": action.budget, "known": action.known, "continue_from": action.continue_from}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value}
         try:
             run = service.target.submit(
                 action.graph,
@@ -165,7 +167,10 @@ class Streams:
         nodes, run = tuple(nodes_from_plain(message.nodes)), self._runs.get(message.stream)
         if run is None:
             raise GraphError(None, "s", f"s = {message.stream}: the graph of this stream has ended")
-        run.extend(nodes)
+        continuation = message.continuation
+        given = {"known": known_from_wire(continuation), "continue_from": continue_from_from_wire(continuation)}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value}
+        run.extend(nodes, **options)
         if message.closes:
             run.close()
 

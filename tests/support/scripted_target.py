@@ -13,6 +13,7 @@ from typing import Any
 from rtlang.contract.errors import AbortedError, GraphError, RtlangError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing
 from rtlang.contract.graph import Generate, Node, RequestGraph
+from rtlang.contract.known import ContinueFrom
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
@@ -111,6 +112,7 @@ class ScriptedTarget:
         principal: Principal | None = None,
         credit: int | None = None,
         reports_progress: bool = False,
+        continue_from: ContinueFrom | None = None,
     ) -> ScriptedRun:
         if self.refusal is not None:
             raise self.refusal
@@ -121,6 +123,8 @@ class ScriptedTarget:
             run = ScriptedRun(len(self.runs) + 1, graph, listener, inputs or {}, is_open)
             run.priority, run.deadline_s, run.principal = priority, deadline_s, principal
             run.credit, run.reports_progress = credit, reports_progress
+            for choices in (continue_from or {}).values():
+                run.pieces = [f"<{number - 1}>" for number in choices[0]]  # token k is the piece of step k - 1
             self.runs.append(run)
             self._arrived.notify_all()
         return run

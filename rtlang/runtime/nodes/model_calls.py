@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Protocol
 
 from rtlang.contract.errors import RtlangError
@@ -19,6 +20,7 @@ from rtlang.contract.events import (
     TokenLogprob,
 )
 from rtlang.contract.graph import Generate, Node, Select, choices_of, num_requests
+from rtlang.contract.known import ContinueFrom
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
@@ -108,14 +110,14 @@ class ModelCalls:
         on_choice: Callable[[Generate, int, str], None],
         on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...], Sequence[Request]], None],
         on_fail: Callable[[Generate | Select, RtlangError], None],
-        continue_from: Mapping[int, Sequence[Sequence[int]]] | None = None,
+        continue_from: ContinueFrom = MappingProxyType({}),
     ) -> None:
         self.usage = Usage()
         self._graph_id, self._listener, self._seed, self._purse = graph_id, listener, seed, purse
         self._tokenizer, self._submit, self._abort, self._clock = tokenizer, submit, abort, clock
         self._reports_progress, self._ends_with_text = reports_progress, ends_with_text
         self._on_text, self._on_choice, self._on_end, self._on_fail = on_text, on_choice, on_end, on_fail
-        self._continue_from = dict(continue_from or {})
+        self._continue_from = continue_from
         self._work: dict[int, Work] = {}
 
     def _begun(self, sequence: TokenSequence) -> TokenSequence:
