@@ -10,12 +10,16 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from rtlang.contract.errors import RtlangError
-from rtlang.serve.http import routes_operations, routes_page
+from rtlang.serve.http import routes_openai, routes_operations, routes_page
 from rtlang.serve.http.access_middleware import AccessMiddleware
 from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_response, raised_error_response
 from rtlang.serve.service import StreamService
 
-GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (routes_operations.routes, routes_page.routes)
+GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
+    routes_operations.routes,
+    routes_openai.routes,
+    routes_page.routes,
+)
 """The route groups; each module makes its routes for a service."""
 
 
