@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import secrets
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -19,11 +20,13 @@ from starlette.routing import Route
 from rtlang.contract.errors import BudgetError, ConstraintError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, NodeFailed, TextDelta
 from rtlang.contract.graph import RequestGraph
+from rtlang.contract.text_service import TextService, text_service_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
 from rtlang.serve.http.sse import DONE, SseResponse, json_text, sse_event, unless_disconnected
-from rtlang.serve.http.text_models import TokenTexts, model_names, needed_text_service, served_model
+from rtlang.serve.http.text_models import TokenTexts, longest_output, model_names, needed_text_service, served_model
+from rtlang.serve.openai.chat import ChatWriter, read_chat
 from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Heading
 from rtlang.serve.service import StreamService
@@ -86,11 +89,35 @@ def routes(service: StreamService) -> list[Route]:
             request, service, asked.graph, writer, tokens, asked.is_stream, asked.priority, asked.constraint_field
         )
 
+    async def chat(request: Request) -> Response:
+        body = await read_map(request, service)
+        text_service = text_service_of(service.target)
+        read = functools.partial(
+            read_chat,
+            body,
+            service.target.tool_format,
+            longest_output(service),
+            None if text_service is None else functools.partial(_mark_ids, text_service),
+        )
+        asked = await asyncio.to_thread(read)  # a history of calls needs the tokenizer
+        name = served_model(service, asked.model)
+        tokens = TokenTexts(needed_text_service(service, "logprobs") if asked.num_top is not None else None)
+        heading = Heading(f"chatcmpl-{secrets.token_hex(12)}", int(time.time()), name)
+        writer = ChatWriter(asked, heading, tokens.bytes_of, lambda: f"call_{secrets.token_hex(12)}")
+        return await respond(
+            request, service, asked.graph, writer, tokens, asked.is_stream, asked.priority, asked.plan.field
+        )
+
     return [
+        Route("/v1/chat/completions", chat, methods=["POST"]),
         Route("/v1/models", models),
         Route("/v1/models/{model:path}", model),
         Route("/v1/completions", completions, methods=["POST"]),
     ]
+
+
+def _mark_ids(text_service: TextService, mark: str) -> list[int]:
+    return text_service.encode(mark, adds_start=False, allow_special=True)
 
 
 async def respond(

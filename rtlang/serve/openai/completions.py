@@ -144,7 +144,9 @@ def read_prompts(given: Mapping[str, Any]) -> tuple[Prompt, ...]:
             return tuple(prompt)
         if all(isinstance(each, list) and _are_ids(each) for each in prompt):
             return tuple(map(tuple, prompt))
-    raise ParameterError("prompt", prompt, "expected a string, a list of strings, of token ids, or of lists of token ids")
+    raise ParameterError(
+        "prompt", prompt, "expected a string, a list of strings, of token ids, or of lists of token ids"
+    )
 
 
 def _are_ids(given: Sequence[Any]) -> bool:
@@ -272,4 +274,6 @@ def echo_texts(
     texts = [prompt if isinstance(prompt, str) else decode(prompt) for prompt in request.prompts]
     if request.num_logprobs is None:
         return texts, []
-    return texts, [prompt[0] if isinstance(prompt, tuple) else next(iter(encode(prompt)), 0) for prompt in request.prompts]
+    return texts, [
+        prompt[0] if isinstance(prompt, tuple) else next(iter(encode(prompt)), 0) for prompt in request.prompts
+    ]

@@ -100,9 +100,9 @@ def read_bool(given: Mapping[str, Any], name: str, default: bool = False, where:
 
 def read_int(given: Mapping[str, Any], name: str, low: int, high: int, default: int | None = None) -> int | None:
     """An integer field from `low` to `high`."""
-    value = given.get(name, default)
-    if value is default and name not in given:
+    if name not in given:
         return default
+    value: object = given[name]
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ParameterError(name, value, f"expected an integer from {low} to {high}")
     return value

@@ -62,4 +62,3 @@ def finish_reason(reason: FinishReason, *, has_calls: bool = False) -> str:
     if reason is FinishReason.LENGTH:
         return "length"
     return "tool_calls" if has_calls else "stop"
-
