@@ -9,7 +9,7 @@ _END_OF_STRING = re.compile(r'(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 class JsonScan:
-    """The JSON object or array that begins at `begin` of a text. Each character is looked at once, except for an unfinished string."""
+    """The JSON object or array at `begin` of a text, behind blanks. Each character is looked at once, except for an unfinished string."""
 
     def __init__(self, begin: int) -> None:
         self._begin = self._at = begin
@@ -18,6 +18,9 @@ class JsonScan:
 
     def value(self, text: str) -> str:
         """The text of the value as far as it is there. Call it with the same text, or with more of it."""
+        while self._depth == 0 and self._begin < len(text) and text[self._begin] in " \t\r\n":
+            self._begin += 1
+            self._at = self._begin
         while not self._is_done and self._at < len(text):
             if self._is_in_string:
                 end = _END_OF_STRING.match(text, self._at)

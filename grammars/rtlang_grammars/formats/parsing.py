@@ -200,7 +200,6 @@ class ToolStream:
                 return None  # it may still be this spelling
             except Malformed:
                 continue
-            at = skip_blanks(self._text, at)
             is_json = self._format.arguments is ArgumentStyle.JSON
             if found is None:
                 found = number, call.name, call.id, JsonScan(at) if is_json else None

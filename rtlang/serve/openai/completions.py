@@ -140,10 +140,8 @@ def read_prompts(given: Mapping[str, Any]) -> tuple[Prompt, ...]:
             return (tuple(prompt),)
         if len(prompt) > MAX_PROMPTS:
             raise ParameterError("prompt", prompt, f"expected at most {MAX_PROMPTS} prompts")
-        if all(isinstance(each, str) for each in prompt):
-            return tuple(prompt)
-        if all(isinstance(each, list) and _are_ids(each) for each in prompt):
-            return tuple(map(tuple, prompt))
+        if all(isinstance(each, str) or (isinstance(each, list) and _are_ids(each)) for each in prompt):
+            return tuple(each if isinstance(each, str) else tuple(each) for each in prompt)
     raise ParameterError(
         "prompt", prompt, "expected a string, a list of strings, of token ids, or of lists of token ids"
     )

@@ -7,8 +7,9 @@ either calls or content of that schema.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
@@ -19,7 +20,7 @@ from rtlang.serve.openai.messages import PLAIN_FORMAT
 from rtlang.serve.openai.structured import Structured
 from rtlang_grammars import GrammarError
 from rtlang_grammars.formats.catalogue import FORMATS
-from rtlang_grammars.formats.description import ToolFormat
+from rtlang_grammars.formats.description import Json, Slot, ToolFormat
 from rtlang_grammars.formats.parsing import ToolParseError, ToolStream
 from rtlang_grammars.formats.tool_grammar import Reasoning, reasoning_part, tool_grammar
 from rtlang_grammars.formats.tools import Tool, read_tools
@@ -152,11 +153,27 @@ def _constraint(found: ToolFormat, asked: ToolRequest, structured: Structured | 
     if structured is None or asked.choice == "required":
         return tool_grammar(found, asked.allowed, tool_choice=asked.choice, parallel=parallel)
     calls = tool_grammar(found, asked.allowed, tool_choice="required", parallel=parallel, reasoning=Reasoning.FORBIDDEN)
-    content = structured.constraint
+    content = _unlike_calls(found, structured) if structured.is_json else structured.constraint
     if found.content is not None:
         content = sequence(found.content.begin, content, found.content.end)
     body = any_of(content, calls)
     return body if found.reasoning is None else sequence(reasoning_part(found, Reasoning.OPTIONAL, None), body)
+
+
+def _unlike_calls(found: ToolFormat, structured: Structured) -> Constraint:
+    """The constraint on content that is JSON. Where calls are bare JSON objects, content lacks the member that holds their arguments."""
+    spelling = found.call[0]
+    before = spelling[spelling.index(Slot.ARGUMENTS) - 1]
+    member = re.search(r'"(\w+)": $', before) if isinstance(before, Json) else None
+    is_bare = any(not around.opening for around in found.around) and str(spelling[0]).startswith("{")
+    schema = json.loads(structured.constraint.source)
+    if not is_bare or member is None or schema is False:
+        return structured.constraint
+    schema = {} if schema is True else schema
+    if member[1] in schema.get("required", ()):
+        return structured.constraint
+    schema["allOf"] = [*schema.get("allOf", ()), {"properties": {member[1]: False}}]
+    return replace(structured.constraint, source=json.dumps(schema, ensure_ascii=False))
 
 
 class ReplyReader:
@@ -214,9 +231,15 @@ class ReplyReader:
     def _give_up(self) -> list[dict[str, Any]]:
         """Read the rest as content, unless it is within a call."""
         assert self._stream is not None
+        output = self._stream.output  # with what the last text added before the error
+        deltas = self._read(
+            output.reasoning[len(self.reasoning) :],
+            output.content[len(self.content) :],
+            output.calls[self._num_done :],
+        )
         rest = "" if len(self.calls) > self._num_done else self._stream.rest
         self._stream = None
-        return self._add_content(rest)
+        return deltas + self._add_content(rest)
 
     def _add_content(self, text: str) -> list[dict[str, Any]]:
         self.content += text
