@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from rtlang.contract.params import Usage as Usage
     from rtlang.contract.principal import Principal as Principal
     from rtlang.contract.principal import PrincipalLimits as PrincipalLimits
+    from rtlang.contract.snapshot import EngineSnapshot as EngineSnapshot
     from rtlang.contract.target import Target as Target
     from rtlang.lang.best_of import best_of as best_of
     from rtlang.lang.composing import format as format
@@ -144,6 +145,7 @@ _MODULES = {
     "rtlang.lang.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",
     "rtlang.contract.principal": "Principal PrincipalLimits",
+    "rtlang.contract.snapshot": "EngineSnapshot",
     "rtlang.client.connect": "connect",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}

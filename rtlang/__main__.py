@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import math
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ import rtlang
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
 from rtlang.bench.workloads import BEST_OF, MAKERS, PROGRAM_WORKLOADS, USUAL
 from rtlang.console.grammar import check_grammar as checked_grammar
+from rtlang.console.keys import make_key
 from rtlang.console.loading import show_loading
 from rtlang.console.options import with_settings
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
@@ -38,6 +40,7 @@ from rtlang.console.source import (
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.target import Target
+from rtlang.contract.terminal_text import terminal_text
 from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
 from rtlang.model import system_resources
@@ -71,6 +74,7 @@ bench = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(bench, name="bench")
+app.command("keys")(make_key)
 
 RESUME_S = 30.0  # how long `rtlang run --url` tries to reconnect
 
@@ -254,9 +258,14 @@ def graph(
 @with_settings(RuntimeConfig, "settings")
 @with_settings(ServeConfig, "limits")
 def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
-    """Serve a model over WebSocket and HTTP on one port."""
+    """Serve a model over WebSocket and HTTP on one port.
+
+    Clients need a key if one is set: a single key in RTLANG_API_KEY, or hashed ones in --keys-file or RTLANG_KEYS.
+    """
     with _one_line_errors():
-        config = ServeConfig(**limits)
+        config = ServeConfig(
+            **limits, api_key=os.environ.get("RTLANG_API_KEY") or None, keys=os.environ.get("RTLANG_KEYS") or None
+        )
         server_module, loader = import_module("rtlang.serve.server"), import_module("rtlang.model.loading.loader")
         config_module = import_module("rtlang.model.loading.model_config")
         with _started(RuntimeConfig(**settings)) as runtime:
@@ -578,7 +587,7 @@ def _one_line_errors() -> Iterator[None]:
     try:
         yield
     except (RtlangError, CommandError) as error:
-        line = " ".join(str(error).split("\n"))
+        line = terminal_text(" ".join(str(error).split("\n")))
         typer.echo(f"error: {line}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:

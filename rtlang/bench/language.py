@@ -179,6 +179,9 @@ class _InstantRun:
             events.append(GraphFinished(0, {}, _USAGE))
         self.target.post(self.listener, events)
 
+    def grant(self, num_tokens: int) -> None:
+        pass
+
     def close(self) -> None:
         self.answer((), is_last=True)
 

@@ -14,10 +14,11 @@ second first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rtlang.cache.node import TOKEN_BYTES, RadixNode, pack
+from rtlang.cache.outline import OutlineNode, outline
 from rtlang.cache.pages import PageAllocator, PageOwner
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.retention import Hold, Retention
@@ -104,6 +105,15 @@ class PrefixCache:
     def num_available(self) -> int:
         """Number of pages that `allocate` can hand out now: free and evictable ones."""
         return self._pages.num_free + self._tree.num_evictable_pages
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes in the tree."""
+        return self._tree.num_nodes
+
+    def outline(self, ends: Iterable[RadixNode], max_nodes: int) -> list[OutlineNode]:
+        """A bounded outline of the tree, with the paths to the nodes `ends` first; see outline.py."""
+        return outline(self._tree.root, ends, self.page_size, max_nodes)
 
     def num_available_to(self, rank: float | None) -> int:
         """`num_available` without the pages that holds of programs keep whose rank is not above `rank`; None: with all."""

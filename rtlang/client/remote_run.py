@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from websockets.sync.client import ClientConnection
@@ -16,7 +17,10 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph, nodes_to_plain
 from rtlang.contract.host_calls import checked_answer
+from rtlang.contract.params import check_credit
+from rtlang.contract.run_ledger import RunLedger
 from rtlang.contract.target import Listener
+from rtlang.protocol.continuation import continuation_to_wire
 from rtlang.protocol.event_codec import Offsets
 from rtlang.protocol.plain_values import value_to_wire
 from rtlang.protocol.serialization import Encoding
@@ -53,6 +57,7 @@ class PendingExtend:
 
     answer: PendingAck
     message: bytes
+    node_ids: frozenset[int] = frozenset()
 
 
 class ReconnectBackoff:
@@ -83,6 +88,15 @@ class ReconnectBackoff:
         self.is_over.set()
 
 
+@dataclass(slots=True)
+class Reopening:
+    """What another server needs to go on with a graph: the `open` message, whose nodes are replaced, and the output so far."""
+
+    message: dict[str, Any]
+    outputs: tuple[int, ...] | None
+    ledger: RunLedger = field(default_factory=RunLedger)
+
+
 class GraphOwner(Protocol):
     """The part of the runtime that a graph calls."""
 
@@ -94,6 +108,9 @@ class GraphOwner(Protocol):
 
     def cancel(self, run: RemoteGraphRun) -> None:
         """Cancel `run`."""
+
+    def grant(self, run: RemoteGraphRun, num_tokens: int) -> None:
+        """Grant credit to `run`."""
 
     def answer_call(self, run: RemoteGraphRun, node_id: int, answer: Mapping[str, Any]) -> None:
         """Send the answer to a host call of `run`."""
@@ -110,6 +127,7 @@ class RemoteGraphRun:
         was_closed, was_cancelled: whether a close or cancel was sent, which must be sent again on a new connection.
         call_answers: answers to host calls whose node has not ended; they are sent again on a new connection.
         is_attaching: whether an attach on a new connection is unanswered.
+        reopening: what a new server needs to go on with the graph, if the connection may be replaced.
     """
 
     def __init__(
@@ -125,8 +143,10 @@ class RemoteGraphRun:
         self.call_answers: dict[int, bytes] = {}
         self.rid: str | None = None
         self.epoch, self.opening_message = "", b""
+        self.catching_up: list[bytes] = []
         self.num_taken = self.last_acknowledged = 0
         self.was_closed = self.was_cancelled = self.is_attaching = False
+        self.reopening: Reopening | None = None
 
     @property
     def graph_id(self) -> int:
@@ -146,6 +166,11 @@ class RemoteGraphRun:
         answer = {"t": "reject", "code": code, "message": message, "facts": dict(facts or {})}
         self._runtime.answer_call(self, node_id, answer)
 
+    def grant(self, num_tokens: int) -> None:
+        """Add credit; see `rtlang.contract.target.GraphRun`."""
+        check_credit(num_tokens)
+        self._runtime.grant(self, num_tokens)
+
     def close(self) -> None:
         """Close the graph: no more nodes will follow. Idempotent."""
         self._runtime.close_graph(self)
@@ -154,13 +179,43 @@ class RemoteGraphRun:
         """Cancel the graph. Idempotent."""
         self._runtime.cancel(self)
 
-    def reopen_messages(self) -> list[bytes]:
-        """Messages that continue the stream on a new connection."""
+    def reopen_messages(self, epoch: str, frame_bytes: object) -> list[bytes]:
+        """Messages that continue the stream on a new connection to the server process `epoch`."""
+        if self.rid is not None and self.epoch != epoch and self.reopening is not None:
+            self._reopen(self.reopening, frame_bytes)
         self.is_attaching = self.rid is not None
         if not self.is_attaching:  # the open was never acknowledged
-            return [self.opening_message, *self.unacknowledged()]
+            return [self.opening_message, *self.catching_up, *self.unacknowledged()]
         place = {"rid": self.rid, "epoch": self.epoch, "from": self.num_taken, "q": self.last_acknowledged}
         return [Encoding.MSGPACK.pack({"t": "attach", "s": self.graph_id, **place})]
+
+    def _reopen(self, reopening: Reopening, frame_bytes: object) -> None:
+        """Prepare to open the graph again on another server, which goes on behind the output that has arrived."""
+        pending = {node_id for extension in self.extending.values() for node_id in extension.node_ids}
+        nodes = [node for node_id, node in self.known.items() if node_id not in pending]
+        batches = in_batches(nodes, frame_bytes)
+        ledger = reopening.ledger
+        continue_from = ledger.continue_from(self.known.values())
+        others = set(ledger.known.keys() | continue_from.keys()) - self.known.keys()  # of nodes in blocks
+        messages: list[dict[str, Any]] = []
+        for batch in batches:
+            node_ids = {node["id"] for node in batch} | (set() if messages else others)
+            fields = continuation_to_wire(ledger.known, continue_from, node_ids)
+            messages.append({"t": "extend", "s": self.graph_id, "nodes": batch} | fields)
+        is_done = not self.is_open and not self.was_closed and not self.extending
+        if is_done:
+            messages[-1]["close"] = True
+        body = dict(reopening.message["body"])
+        body["graph"] = {**body["graph"], "nodes": batches[0]}
+        if reopening.outputs is not None:
+            body["graph"]["outputs"] = [each for each in reopening.outputs if each in self.known]
+        body["open"] = len(batches) > 1 or not is_done
+        first = {name: value for name, value in messages[0].items() if name in ("known", "continue_from")}
+        opening = reopening.message | first | {"body": body, "idem": secrets.token_hex(16)}
+        self.opening_message = Encoding.MSGPACK.pack(opening)
+        self.catching_up = [Encoding.MSGPACK.pack(message) for message in messages[1:]]
+        self.rid, self.epoch, self.num_taken, self.last_acknowledged = None, "", 0, 0
+        self.offsets.clear()
 
     def unacknowledged(self) -> list[bytes]:
         """Messages that the server may not have received, to be sent again."""

@@ -26,6 +26,7 @@ from rtlang.client.remote_run import (
     PendingExtend,
     ReconnectBackoff,
     RemoteGraphRun,
+    Reopening,
     ServerConnection,
     in_batches,
 )
@@ -38,7 +39,7 @@ from rtlang.contract.errors import (
     RtlangError,
     SlowConsumerError,
 )
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
 from rtlang.contract.pictures.page import table_fragment
@@ -149,6 +150,8 @@ class RemoteRuntime:
         del principal  # the server derives it from the key
         graph.validate()
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
+        if seed is None and self._resume_s is not None:
+            seed = secrets.randbits(63)  # so that another server gives the same texts
         if seed is not None:
             body["seed"] = seed
         if budget is not None:
@@ -171,6 +174,8 @@ class RemoteRuntime:
                 body["graph"]["outputs"] = [node_id for node_id in graph.outputs if node_id in sent]
             body["open"] = is_open or len(batches) > 1
             run.opening_message = self._pack(message)
+            if self._resume_s is not None:
+                run.reopening = Reopening(message, graph.outputs)
             # A graph larger than one frame is sent in batches.
             self._register(run, batches[1:], lambda: PendingAck(is_awaited=False), closes=not is_open)
             self._runs[run.graph_id] = run
@@ -215,6 +220,12 @@ class RemoteRuntime:
                 run.was_cancelled = True
                 if not run.is_attaching:
                     self._send(self._pack({"t": "cancel", "s": run.graph_id}))
+
+    def grant(self, run: RemoteGraphRun, num_tokens: int) -> None:
+        """Grant credit to `run`; called by `RemoteGraphRun.grant`."""
+        with self._lock:
+            if not run.has_ended and self._lost is None and not run.is_attaching:
+                self._send(self._pack({"t": "credit", "s": run.graph_id, "n": num_tokens}))
 
     def answer_call(self, run: RemoteGraphRun, node_id: int, answer: Mapping[str, Any]) -> None:
         """Send the answer to a host call of `run`; called by its `resolve` and `reject`. Answers of ended nodes are ignored."""
@@ -307,7 +318,7 @@ class RemoteRuntime:
         for request, batch in enumerate(batches, self._last_request + 1):
             is_last = closes and batch is batches[-1]
             message = self._pack({**fields, "nodes": batch, "q": request, "close": is_last})
-            extensions[request] = PendingExtend(answer(), message)
+            extensions[request] = PendingExtend(answer(), message, frozenset(node["id"] for node in batch))
         self._last_request += len(extensions)
         run.extending.update(extensions)
         return list(extensions.values())
@@ -375,8 +386,9 @@ class RemoteRuntime:
                 broken, self._server_connection = self._server_connection, link
                 if not self._runs:
                     self._backoff.end()
+                epoch, frame_bytes = str(link.welcome.get("epoch", "")), self.limits.get("max_frame_bytes")
                 for run in sorted(self._runs.values(), key=lambda run: run.graph_id):
-                    self._send(*run.reopen_messages())
+                    self._send(*run.reopen_messages(epoch, frame_bytes))
                 if self._is_closing.is_set():
                     self._send(self._pack({"t": "bye"}))
             broken.exits.close()
@@ -407,7 +419,13 @@ class RemoteRuntime:
                     run.call_answers.pop(event.node_id, None)
             if isinstance(event, (GraphFinished, GraphFailed)):
                 self._finish(run)
-            run.notify(event)
+            if event is None:
+                pass
+            elif run.reopening is None or run.reopening.ledger.take(event):
+                run.notify(event)
+            elif isinstance(event, CallRequested):  # another server asks again for a call that is answered
+                with self._lock:
+                    self._send(*(run.call_answers[event.node_id],) * (event.node_id in run.call_answers))
         elif kind == "ack" and "from" in message:
             self._take_attached(run, message)
         elif kind in ("ack", "error"):
@@ -422,8 +440,9 @@ class RemoteRuntime:
             answer = None if extension is None else extension.answer
         else:
             answer = None if run.opening.is_resolved.is_set() else run.opening
-            if answer is not None and error is None:
+            if error is None and run.rid is None:
                 run.rid, run.epoch, run.opening_message = check_str(message, "rid"), check_str(message, "epoch"), b""
+                run.catching_up = []
         if error is not None:
             if answer is run.opening:
                 self._finish(run)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
-from rtlang.contract.config import setting_help
+from rtlang.contract.config import secret_settings, setting_help
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHORTER = {"num_threads": ("--threads",)}
@@ -58,7 +58,10 @@ def with_settings(config: type, parameter: str) -> Callable[[_Command], _Command
 def _flags(config: type) -> list[inspect.Parameter]:
     hints, helps = get_type_hints(config), setting_help(config)
     flags = []
+    secrets = secret_settings(config)
     for item in fields(config):
+        if item.name in secrets:
+            continue
         name = "--" + item.name.replace("_", "-")
         kind = next((part for part in get_args(hints[item.name]) if part is not type(None)), hints[item.name])
         is_many = hints[item.name] == tuple[str, ...]

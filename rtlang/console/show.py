@@ -22,6 +22,7 @@ from rtlang.contract.graph import Node, RequestGraph, choices_of
 from rtlang.contract.graph import Text as TextNode
 from rtlang.contract.params import Usage
 from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
+from rtlang.contract.terminal_text import UNSAFE, terminal_text
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.stream import EndEvent, ErrorEvent, StreamEvent, TextEvent, ValueEvent
 
@@ -165,15 +166,19 @@ class EventPrinter:
             if self._front is None:
                 self._front = min(self._spans)  # in the order of the program
                 span = self._spans[self._front]
-                self.console.print(Text(f"{span.label}: ", style=f"bold {span.style}"), end="", soft_wrap=True)
+                self.console.print(
+                    Text(terminal_text(f"{span.label}: "), style=f"bold {span.style}"), end="", soft_wrap=True
+                )
             span = self._spans[self._front]
             if len(span.text) > span.num_printed:
-                self.console.print(Text(span.text[span.num_printed :]), end="", soft_wrap=True)
+                self.console.print(Text(terminal_text(span.text[span.num_printed :])), end="", soft_wrap=True)
                 span.num_printed = len(span.text)
             if not span.is_done:
                 return
             if span.error is not None:
-                self.console.print(Text(f"[failed: {span.error.message}]", style="red"), end="", soft_wrap=True)
+                self.console.print(
+                    Text(terminal_text(f"[failed: {span.error.message}]"), style="red"), end="", soft_wrap=True
+                )
             self.console.print()
             del self._spans[self._front]
             self._front = None
@@ -229,13 +234,9 @@ def plain(value: Any, what: str) -> Any:
 
 
 def to_json(value: Any, indent: int | None = 2) -> str:
-    """Format plain data as JSON, with non-ASCII characters unescaped if UTF-8 can encode them."""
+    """Format plain data as JSON, with non-ASCII characters unescaped, except controls (of a terminal, of direction) and lone surrogates."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return json.dumps(value, indent=indent)
-    return text
+    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def usage_line(usage: Usage, seconds: float) -> str:

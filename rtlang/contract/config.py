@@ -17,8 +17,9 @@ MAX_SECONDS = 1e6
 """Maximum of every setting in seconds: longer timeouts overflow the clocks of some platforms."""
 
 
-def _setting(default: Any, help_text: str) -> Any:
-    return field(default=default, metadata={"help": help_text})
+def _setting(default: Any, help_text: str, *, is_secret: bool = False) -> Any:
+    """A field; a secret one has no flag on the command line and is not shown."""
+    return field(default=default, repr=not is_secret, metadata={"help": help_text, "is_secret": is_secret})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +109,16 @@ class ServeConfig:
     """Settings and limits of a server."""
 
     host: str = _setting(
-        "127.0.0.1", "address to listen on; addresses other than loopback require api_key or allow_public"
+        "127.0.0.1", "address to listen on; addresses other than loopback require a key or allow_public"
     )
     port: int = _setting(8420, "port to listen on; 0 chooses a free port")
-    api_key: str | None = _setting(None, "key that clients must send")
+    api_key: str | None = _setting(
+        None, "a key that clients may send; rtlang serve takes it from RTLANG_API_KEY", is_secret=True
+    )
+    keys_file: str | None = _setting(None, "file of hashed keys with a name and limits each; see rtlang keys")
+    keys: str | None = _setting(
+        None, "text in the form of keys_file; rtlang serve takes it from RTLANG_KEYS", is_secret=True
+    )
     allow_public: bool = _setting(False, "allow a non-loopback address without a key")
     allowed_origins: tuple[str, ...] = _setting((), "browser origins that may connect, in addition to loopback origins")
     max_connections: int = _setting(1024, "maximum number of open WebSocket connections")
@@ -126,6 +133,9 @@ class ServeConfig:
         64 << 20,
         "memory for replaying events to clients that reconnect, in bytes; one stream may use a sixteenth of it",
     )
+    max_detached: int = _setting(
+        1024, "maximum number of graphs of one principal that run without a connection, to be resumed"
+    )
     drain_timeout_s: float = _setting(30.0, "maximum time for running requests to finish on shutdown, in seconds")
 
     def __post_init__(self) -> None:
@@ -135,16 +145,29 @@ class ServeConfig:
         _at_least(
             self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes", "resume_buffer_bytes"
         )
+        _at_least(self, 0, "max_detached")
         _seconds(self, "hello_timeout_s", "slow_timeout_s", "drain_timeout_s")
         if self.api_key is not None and not self.api_key.strip():
             raise ConfigError("api_key", self.api_key, "expected a non-empty key or None")
-        if self.host not in ("127.0.0.1", "::1", "localhost") and self.api_key is None and not self.allow_public:
-            raise ConfigError("host", self.host, "addresses other than loopback require api_key or allow_public")
+        for name in ("keys_file", "keys"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not value.strip()):
+                raise ConfigError(name, value if name == "keys_file" else "...", "expected non-empty text or None")
+        has_keys = not (self.api_key is None and self.keys_file is None and self.keys is None)
+        if self.host not in ("127.0.0.1", "::1", "localhost") and not has_keys and not self.allow_public:
+            raise ConfigError(
+                "host", self.host, "addresses other than loopback require api_key, keys_file, keys or allow_public"
+            )
 
 
 def setting_help(config: type) -> dict[str, str]:
-    """Help text of every field of a settings class."""
+    """Help text of every field of a settings class, in order."""
     return {item.name: str(item.metadata["help"]) for item in fields(config)}
+
+
+def secret_settings(config: type) -> frozenset[str]:
+    """Fields of a settings class that no command line may show."""
+    return frozenset(item.name for item in fields(config) if item.metadata.get("is_secret"))
 
 
 def _one_of(config: object, name: str, *allowed: str) -> None:

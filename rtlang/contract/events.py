@@ -53,13 +53,19 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of text of one choice of a node; never splits a character."""
+    """A piece of text of one choice of a node; never splits a character.
+
+    Attributes:
+        token_ids: the tokens computed since the previous piece.
+        logprobs: of each of these tokens, if the node asked for them and they are known.
+    """
 
     graph_id: int
     node_id: int
     choice: int
     text: str
     token_ids: tuple[int, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,45 @@ class CallRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeStarted:
+    """The requests of a generate or select node were queued. Sent if the graph was submitted with `reports_progress`."""
+
+    graph_id: int
+    node_id: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptComputed:
+    """The prompt of a generate or select node is computed: its length, and how much of it the prefix cache held.
+
+    Sent once for a node, before its first text, if the graph was submitted with `reports_progress`.
+    """
+
+    graph_id: int
+    node_id: int
+    num_prompt_tokens: int
+    num_cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValueKnown:
+    """The value of an apply node, which sends no other event. Sent if the graph was submitted with `reports_progress`."""
+
+    graph_id: int
+    node_id: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CreditSpent:
+    """The graph has no credit left: its requests wait until `GraphRun.grant`. `node_id` is the node with the last delta."""
+
+    graph_id: int
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class GraphFinished:
     """All nodes have ended; some may have failed.
 
@@ -140,4 +185,15 @@ class GraphFailed:
     error: RtlangError
 
 
-Event = TextDelta | NodeFinished | NodeFailed | CallRequested | GraphFinished | GraphFailed
+Event = (
+    TextDelta
+    | NodeFinished
+    | NodeFailed
+    | CallRequested
+    | NodeStarted
+    | PromptComputed
+    | ValueKnown
+    | CreditSpent
+    | GraphFinished
+    | GraphFailed
+)

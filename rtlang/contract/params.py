@@ -32,6 +32,7 @@ MAX_SEED = (1 << 64) - 1
 MAX_MAX_TOKENS = 1 << 24
 MAX_TOKEN_ID = (1 << 31) - 1
 MAX_DEADLINE_S = 1e9
+MAX_CREDIT = (1 << 53) - 1
 _NORMALIZED = frozenset(("stop", "stop_token_ids", "stop_regex", "logit_bias"))  # options accepted in several forms
 
 
@@ -246,6 +247,15 @@ def check_run_options(priority: object, deadline_s: object, seed: object = None)
         return
     if isinstance(deadline_s, bool) or not isinstance(deadline_s, (int, float)) or not deadline_s > 0:
         raise ParameterError("deadline_s", deadline_s, "expected a positive number of seconds")
+
+
+def check_credit(num_tokens: object) -> None:
+    """Check a number of tokens that are granted to a graph.
+
+    Raises:
+        ParameterError: it is no integer from 0 to `MAX_CREDIT`.
+    """
+    _check_int("credit", num_tokens, 0, MAX_CREDIT)
 
 
 def seconds_left(deadline_s: float) -> float:

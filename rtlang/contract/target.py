@@ -43,6 +43,13 @@ class GraphRun(Protocol):
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         """Let a requested call fail, with the code of an error ("call" for CallError), its message and its facts."""
 
+    def grant(self, num_tokens: int) -> None:
+        """Add credit to a graph that was submitted with a limit; see `StreamTarget.submit`. Ignored by other graphs.
+
+        Raises:
+            ParameterError: the number is negative or too large.
+        """
+
     def close(self) -> None:
         """Declare that no more nodes follow: the graph ends when its nodes have ended. Idempotent."""
 
@@ -71,6 +78,9 @@ class ForwardedRun:
 
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         self.run.reject(node_id, code, message, facts)
+
+    def grant(self, num_tokens: int) -> None:
+        self.run.grant(num_tokens)
 
     def close(self) -> None:
         self.run.close()
@@ -147,4 +157,31 @@ class ResumableTarget(Target, Protocol):
 
         Args:
             known: outcomes of nodes of the graph from an earlier run; nothing is computed for these.
+        """
+
+
+class StreamTarget(Target, Protocol):
+    """A runtime whose graphs wait for their reader, and report their progress."""
+
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        is_open: bool = False,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        seed: int | None = None,
+        principal: Principal | None = None,
+        credit: int | None = None,
+        reports_progress: bool = False,
+    ) -> GraphRun:
+        """See `Target.submit`.
+
+        Args:
+            credit: number of tokens that may be delivered until `GraphRun.grant` adds more; None for no limit. Every token of a TextDelta
+                takes one. Without credit prompts are computed, but no token of the graph is sampled. Texts that come in one piece
+                (`best_of`, a select, a value that is checked at its end) take theirs at once, so credit may fall below zero.
+            reports_progress: whether NodeStarted, PromptComputed and ValueKnown are sent.
         """

@@ -85,7 +85,7 @@ def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> R
     score_offset, score_ids = 0, tuple[int, ...]()
     if (index := request.next_score) is not None and end >= index:
         score_offset = index - 1 - start
-        score_ids = tuple(request.token_ids[index : min(end + 1, request.num_prompt_tokens)])
+        score_ids = tuple(request.token_ids[index : min(end + 1, request.num_scorable_tokens)])
     has_history = needs_sample and request.needs_history
     return Row(
         request_id=request.request_id,
@@ -104,7 +104,7 @@ def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> R
         output_token_ids=request.output_token_ids if has_history else (),
         score_offset=score_offset,
         score_token_ids=score_ids,
-        num_score_top=request.params.prompt_logprobs or 0,
+        num_score_top=request.num_score_top,
         input_is_pending=input_is_pending,
     )
 

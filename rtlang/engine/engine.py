@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -26,8 +26,9 @@ from rtlang.contract.errors import (
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
-from rtlang.engine.output_processor import advance
+from rtlang.engine.output_processor import advance, replay
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
@@ -36,6 +37,9 @@ from rtlang.model.runner import Runner
 from rtlang_grammars.spec.structures import sequence
 
 logger = logging.getLogger(__name__)
+
+MAX_REPLAYED = 256
+"""Tokens of earlier runs that are replayed between two steps: about 2 ms."""
 
 
 class Engine:
@@ -76,7 +80,8 @@ class Engine:
         self._requests: dict[int, Request] = {}
         self._compiling: dict[Request, Future[ConstraintSession] | Future[tuple[StopPattern, ...]]] = {}
         self._compiled: deque[Request] = deque()  # those of `_compiling` that are done; filled by other threads
-        self._failed: list[RequestOutput] = []
+        self._replaying: list[Request] = []
+        self._failed: list[RequestOutput] = []  # and other last outputs that no step has computed
         self._awaiting_masks: list[Request] = []  # requests whose next mask is computed outside the steps
         self._is_stalled = False  # the last step was empty because of them
         self._next_id = 1
@@ -89,6 +94,7 @@ class Engine:
         return bool(
             (not is_stalled and (self.scheduler.running or self.scheduler.num_waiting))
             or self._failed
+            or self._replaying
             or self._pipeline.is_busy
             or self._compiled
         )
@@ -97,6 +103,11 @@ class Engine:
     def num_requests(self) -> int:
         """Number of requests that have not ended."""
         return len(self._requests)
+
+    @property
+    def requests(self) -> Iterable[Request]:
+        """The requests that have not ended, in the order of their arrival."""
+        return self._requests.values()
 
     def add(
         self,
@@ -117,6 +128,8 @@ class Engine:
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
         owner: str = "",
+        given_ids: Sequence[int] = (),
+        credit: Credit | None = None,
     ) -> Request:
         """Accept a request. From now on its listener receives exactly one last output.
 
@@ -127,7 +140,9 @@ class Engine:
             score_from: report log-probabilities of prompt tokens from this index on.
             score_only: score the prompt and generate nothing.
             begins_with: text with which the generated tokens begin, before the text that is asked for and constrained.
-            first_banned_ids: see `Request`.
+            first_banned_ids, credit: see `Request`.
+            given_ids: output tokens of an earlier run with the same arguments, with which the output begins. They are not given out again:
+                the outputs are those that would follow.
             owner: the name of the principal, between which compilations are fair.
         Raises:
             RequestError, ParameterError: the request can never run.
@@ -142,12 +157,15 @@ class Engine:
             for token_id in ids:
                 if token_id >= model.vocab_size:
                     raise ParameterError(name, token_id, f"expected a token id below {model.vocab_size}")
+        for token_id in given_ids:
+            if not 0 <= token_id < model.vocab_size:
+                raise ParameterError("continue_from", token_id, f"expected a token id below {model.vocab_size}")
         if tokenizer.vocab_size > model.vocab_size and max(token_ids) >= model.vocab_size:
             raise RequestError(
                 f"the prompt contains token {max(token_ids)}; the model's vocabulary has {model.vocab_size} tokens"
             )
         room = self._runner.max_model_len - len(token_ids)
-        if room < (0 if score_only else 1):
+        if room < (0 if score_only else max(1, len(given_ids))):
             raise ContextLengthError(len(token_ids), params.max_tokens, self._runner.max_model_len)
         if first_banned_ids:  # logits may be wider than the vocabulary
             first_banned_ids += tuple(range(tokenizer.vocab_size, model.vocab_size))
@@ -170,10 +188,14 @@ class Engine:
             score_from=score_from,
             score_only=score_only,
             first_banned_ids=first_banned_ids,
+            given_ids=tuple(given_ids),
+            credit=credit,
             eos_ids=tokenizer.eos_token_ids,
             stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else tokenizer.eos_token_ids),
         )
-        request.max_tokens = 0 if score_only else min(params.max_tokens, room)
+        request.max_tokens = 0 if score_only else max(min(params.max_tokens, room), len(given_ids))
+        if given_ids and params.logprobs is not None and score_from is None:
+            request.score_from = request.num_prompt_tokens
         num_pages = -(-(len(token_ids) + request.max_tokens) // self._page_size)
         if num_pages > self._runner.num_pages:
             raise CapacityError(num_pages, self._runner.num_pages)
@@ -186,7 +208,7 @@ class Engine:
         elif params.stop_regex and not score_only:
             self._await(request, self._compiler.stop_patterns(params.stop_regex, owner))
         else:
-            self.scheduler.add(request)
+            self._enter(request)
         return request
 
     def _await(self, request: Request, future: Future[ConstraintSession] | Future[tuple[StopPattern, ...]]) -> None:
@@ -205,6 +227,13 @@ class Engine:
         if request.status is not RequestStatus.FINISHED:
             self._fail(request, AbortedError("the request was cancelled"))
 
+    def grant(self, credit: Credit, num_tokens: int) -> None:
+        """Add to the credit of a graph, and continue its parked requests."""
+        credit.num_tokens += num_tokens
+        if not credit.is_spent:
+            self._is_stalled = False
+            self.scheduler.resume(credit)
+
     def step(self, now: float) -> list[RequestOutput]:
         """Compute one step; returns its outputs, including the last outputs of failed and aborted requests.
 
@@ -212,6 +241,7 @@ class Engine:
             RuntimeError: several steps in a row failed; the engine cannot continue.
         """
         self._admit_compiled()
+        self._replay()
         # Before scheduling: a request that becomes ready in between still has work to do.
         self._awaiting_masks = [
             each for each in self._awaiting_masks if each.is_awaiting_mask and each.status is not RequestStatus.FINISHED
@@ -291,7 +321,53 @@ class Engine:
             else:
                 if isinstance(result, ConstraintSession):
                     request.session = result
-                    self._prepare_if_slow(request)
                 else:
                     request.output_text.search_for(result)
-                self.scheduler.add(request)
+                self._enter(request)
+
+    def _enter(self, request: Request) -> None:
+        """Queue a request that has its constraint, once its given tokens are replayed."""
+        if request.num_given < len(request.given_ids):
+            request.status = RequestStatus.COMPILING
+            self._replaying.append(request)
+            return
+        self._prepare_if_slow(request)
+        request.status = RequestStatus.WAITING
+        self.scheduler.add(request)
+
+    def _replay(self) -> None:
+        """Replay given tokens for a limited time, so that running requests are not delayed."""
+        num_left = MAX_REPLAYED
+        while num_left and self._replaying:
+            request = self._replaying[0]
+            start = request.num_given
+            given = request.given_ids[start : start + num_left]
+            num_left -= len(given)
+            if request.status is RequestStatus.FINISHED:
+                self._replaying.pop(0)
+                continue
+            try:
+                output = replay(request, given)
+            except RtlangError as error:
+                self._replaying.pop(0)
+                self._fail(request, error)
+                continue
+            request.num_given = start + len(given)
+            if output is not None:
+                self._replaying.pop(0)
+                self._end_replayed(request, output)
+            elif request.num_given == len(request.given_ids):
+                self._replaying.pop(0)
+                self._enter(request)
+
+    def _end_replayed(self, request: Request, output: RequestOutput) -> None:
+        """End a request whose text ended within its given tokens; their log-probabilities are computed first."""
+        request.given_ids = tuple(request.output_token_ids)
+        request.num_given = len(request.given_ids)
+        if request.next_score is None:
+            self._end(request)
+            self._failed.append(output)
+            return
+        request.given_end, request.score_only = output, True
+        request.status = RequestStatus.WAITING
+        self.scheduler.add(request)

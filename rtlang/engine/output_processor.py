@@ -5,7 +5,9 @@ Everything here concerns one request; an exception fails that request alone.
 
 from __future__ import annotations
 
-from rtlang.contract.errors import BudgetError, NumericsError
+from collections.abc import Sequence
+
+from rtlang.contract.errors import BudgetError, NumericsError, ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason
 from rtlang.contract.step import SampledRow
@@ -22,15 +24,39 @@ def advance(request: Request, output: SampledRow) -> RequestOutput | None:
     if not output.is_finite:
         raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
     request.scores.extend(output.scores)
+    request.take_given_logprobs()
     if request.score_only:
         done = request.num_computed_tokens - request.num_in_flight_tokens >= request.num_target_tokens
-        return RequestOutput(request, finish_reason=FinishReason.STOP) if done else None
+        return (request.given_end or RequestOutput(request, finish_reason=FinishReason.STOP)) if done else None
     if output.token_id is None:
         return None
+    num_logprobs = len(request.logprobs)
     appended = _append(request, output.token_id, output.logprob)
+    appended.logprobs = request.logprobs[num_logprobs:]
     if output.distortion is not None:
         request.distortion.append((output.distortion, len(request.output_text.text)))
     return appended
+
+
+def replay(request: Request, token_ids: Sequence[int]) -> RequestOutput | None:
+    """Append output tokens that an earlier run gave out, with the constraint, the stops and the text as if they had been sampled now.
+
+    Returns:
+        The last output, without the text and tokens that were given out before, if the text ends within these tokens; else None.
+    Raises:
+        ParameterError: the constraint does not lead to these tokens.
+        RtlangError: raised by the constraint or a stop regex.
+    """
+    for token_id in token_ids:
+        num_tokens = len(request.token_ids)
+        output = _append(request, token_id, None)
+        if request.token_ids[num_tokens:] != [token_id]:
+            raise ParameterError(
+                "continue_from", token_id, "expected a token that an earlier run of this generation gave"
+            )
+        if output.is_last:
+            return RequestOutput(request, finish_reason=output.finish_reason)
+    return None
 
 
 def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:

@@ -8,7 +8,7 @@ log-probabilities).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from rtlang.cache.node import RadixNode
@@ -16,6 +16,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
 from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 
 
@@ -26,6 +27,7 @@ class RequestStatus(Enum):
     WAITING = auto()
     RUNNING = auto()
     PREEMPTED = auto()  # queued again, with its generated tokens
+    PARKED = auto()  # waits for credit: computed up to its next token, outside the steps
     FINISHED = auto()
 
 
@@ -38,6 +40,7 @@ class RequestOutput:
     token_ids: Sequence[int] = ()
     finish_reason: FinishReason | None = None
     error: RtlangError | None = None
+    logprobs: Sequence[TokenLogprob] = ()
 
     @property
     def is_last(self) -> bool:
@@ -57,12 +60,15 @@ class Request:
         score_from: index of the first prompt token to score; None for no scores.
         first_banned_ids: tokens that must not be the first output token; all end tokens are among them, unless there are none.
         score_only: whether only prompt tokens are scored and nothing is generated.
+        given_ids: output tokens of an earlier run with which the output begins; `num_given` of them are in `token_ids` already.
+        given_end: the last output, if the text ended with the given tokens but their log-probabilities must still be computed.
         num_computed_tokens: number of tokens whose K and V are in pages.
         num_cached_tokens: prompt tokens taken from the prefix cache at first admission.
         num_pending_tokens, num_pending_scores: results of launched steps that the host has not seen; 0 between steps on the host.
         num_in_flight_tokens: computed tokens of launched steps whose results the host has not seen.
         node, num_tree_tokens: the deepest tree node this request locks, and the number of tokens on the path to it.
         stop_ids: tokens that end generation.
+        credit: shared by the requests of a graph; None for a graph without a limit.
     """
 
     request_id: int
@@ -81,9 +87,11 @@ class Request:
     score_from: int | None = None
     score_only: bool = False
     first_banned_ids: tuple[int, ...] = ()
+    given_ids: tuple[int, ...] = ()
     stop_ids: frozenset[int] = frozenset()
     eos_ids: frozenset[int] = frozenset()
     max_tokens: int = 0
+    credit: Credit | None = None
 
     num_prompt_tokens: int = 0
     status: RequestStatus = RequestStatus.WAITING
@@ -102,6 +110,8 @@ class Request:
     distortion: list[tuple[float, int]] = field(default_factory=list)
     first_step_time: float | None = None
     output_stop: str | int | None = None
+    num_given: int = 0
+    given_end: RequestOutput | None = None
 
     def __post_init__(self) -> None:
         self.num_prompt_tokens = len(self.token_ids)
@@ -126,7 +136,31 @@ class Request:
         if self.score_from is None:
             return None
         index = self.score_from + len(self.scores) + self.num_pending_scores
-        return index if index < self.num_prompt_tokens else None
+        return index if index < self.num_scorable_tokens else None
+
+    @property
+    def num_scorable_tokens(self) -> int:
+        """Number of leading tokens that can be scored: the prompt, and given output tokens whose log-probabilities are wanted."""
+        return self.num_prompt_tokens + (len(self.given_ids) if self.params.logprobs is not None else 0)
+
+    @property
+    def num_score_top(self) -> int:
+        """Number of most likely tokens to compute with each score."""
+        wanted = self.params.prompt_logprobs or 0
+        return max(wanted, self.params.logprobs or 0) if self.given_ids else wanted
+
+    @property
+    def prompt_scores(self) -> list[TokenLogprob]:
+        """The scores of prompt tokens."""
+        num_scores = self.num_prompt_tokens - (self.score_from or 0)
+        return _with_top(self.scores[:num_scores], self.params.prompt_logprobs or 0)
+
+    def take_given_logprobs(self) -> None:
+        """Move on from the scores of the given output tokens to the log-probabilities of the output, once all are there."""
+        if self.given_ids and self.score_from is not None and not self.logprobs:
+            start = self.num_prompt_tokens - self.score_from
+            if len(self.scores) == start + len(self.given_ids):
+                self.logprobs = _with_top(self.scores[start:], self.params.logprobs or 0)
 
     @property
     def is_ending(self) -> bool:
@@ -159,3 +193,7 @@ class Request:
             return ()
         session = self.session
         return tuple(each for each in self.stop_ids if session is None or not session.takes(each))
+
+
+def _with_top(scores: Sequence[TokenLogprob], num_top: int) -> list[TokenLogprob]:
+    return [score if len(score.top) <= num_top else replace(score, top=score.top[:num_top]) for score in scores]

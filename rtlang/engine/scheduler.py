@@ -9,6 +9,8 @@ prefill), then waiting ones in policy order. Three rules govern the cache:
 - When no page is free, unlocked cached pages are evicted first, then those under holds of programs with a larger rank, then the policy's
   victim is preempted; its pages stay in the tree until they are needed. A request that has no other beside it may take the pages of all
   holds, so it always goes on.
+- A request whose graph has no credit is parked once only its next token is left: it takes no row and keeps its pages until a request that
+  has none needs them. `resume` brings it back.
 
 The scheduler does not deal with tensors, clocks or text.
 """
@@ -23,6 +25,7 @@ from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.step import Step
 from rtlang.engine import policy
 from rtlang.engine.batch_layout import BatchLayout
+from rtlang.engine.credit import Credit
 from rtlang.engine.request import Request, RequestStatus
 
 logger = logging.getLogger(__name__)
@@ -45,6 +48,7 @@ class Scheduler:
     def __init__(self, cache: PrefixCache, *, policy_name: str, max_rows: int, max_step_tokens: int) -> None:
         self.cache = cache
         self.running: list[Request] = []
+        self.parked: dict[Request, None] = {}  # without credit, oldest first; their pages may be gone
         self.num_preemptions = 0
         self.most_pages_in_use = 0
         self._policy_name, self._key = policy_name, policy.KEYS[policy_name]
@@ -56,14 +60,30 @@ class Scheduler:
         self._num_waiting = 0
         self._step_id = 0
         self._scheduled: dict[Request, int] = {}  # number of tokens in the current step, by request
+        self._allowances: dict[Credit, int] = {}  # tokens that the current step may sample
         self._copies: list[tuple[int, int]] = []
         self._layout = BatchLayout(cache.page_size)
         self._step_requests: tuple[Request, ...] = ()  # of the step scheduled last, in row order
+        self._step: Step | None = None  # the step scheduled last, None if there was nothing to compute
 
     @property
     def num_waiting(self) -> int:
         """Number of queued requests, including preempted ones."""
         return self._num_waiting
+
+    @property
+    def max_rows(self) -> int:
+        """Maximum number of rows of a step."""
+        return self._max_rows
+
+    @property
+    def last_rows(self) -> list[tuple[Request, int, int]]:
+        """Each row of the last step as (request, tokens of the step, tokens computed before it); empty if nothing was computed."""
+        rows = () if self._step is None else self._step.rows
+        return [
+            (request, len(row.token_ids), row.num_computed_tokens)
+            for request, row in zip(self._step_requests, rows, strict=False)
+        ]
 
     def rank(self, program_time: float, priority: int) -> float:
         """The place of a program among others; see `policy.program_rank`."""
@@ -83,21 +103,44 @@ class Scheduler:
             self._num_waiting -= 1  # its heap entry is skipped when popped
         elif request.status is RequestStatus.RUNNING:
             self._leave(request)
+        elif request.status is RequestStatus.PARKED:
+            self._give_up_pages(request)
+            del self.parked[request]
         request.status = RequestStatus.FINISHED
+
+    def resume(self, credit: Credit) -> None:
+        """Continue the parked requests of a graph that got credit: at once if a row is free, else as preempted ones."""
+        for request in [each for each in self.parked if each.credit is credit]:
+            del self.parked[request]
+            if request.node is not None and len(self.running) < self._max_rows:
+                request.status = RequestStatus.RUNNING
+                self.running.append(request)
+                self._layout.invalidate()
+            else:
+                self._give_up_pages(request)
+                request.status = RequestStatus.PREEMPTED
+                self.add(request)
 
     def schedule(self, now: float) -> Step | None:
         """Build the next step; None if there is nothing to compute."""
         self._scheduled.clear()
         self._copies.clear()
+        self._allowances.clear()
+        for request in self.running:
+            if request.credit is not None:
+                left = self._allowances.get(request.credit, request.credit.num_tokens)
+                self._allowances[request.credit] = left - request.num_pending_tokens
         budget = self._schedule_running(self._max_step_tokens)
         self._schedule_waiting(budget, now)
+        self._step = None
         if not self._scheduled:
             return None
         self._step_id += 1
         self.most_pages_in_use = max(self.most_pages_in_use, self.cache.num_in_use)
         layout = self._layout.lay_out(self.running, self._scheduled)
         self._step_requests = layout.requests
-        return Step(self._step_id, layout.rows, tuple(self._copies), layout.num_mask_rows)
+        self._step = Step(self._step_id, layout.rows, tuple(self._copies), layout.num_mask_rows)
+        return self._step
 
     def requests_of(self, step: Step) -> list[Request]:
         """Requests of the step scheduled last, in row order."""
@@ -129,9 +172,11 @@ class Scheduler:
         """Remove requests whose results were lost, together with their pending pages in the cache. Returns the requests."""
         self.cache.discard_pending()
         for request in requests:
-            if request.status is RequestStatus.RUNNING:
-                assert request.node is not None
-                self.running.remove(request)
+            if request.node is not None and request.status in (RequestStatus.RUNNING, RequestStatus.PARKED):
+                if request.status is RequestStatus.PARKED:
+                    del self.parked[request]
+                else:
+                    self.running.remove(request)
                 self.cache.abandon(request.node, request.page_ids[request.num_tree_tokens // self._page_size :])
                 self._reset(request)
                 request.status = RequestStatus.FINISHED
@@ -158,12 +203,44 @@ class Scheduler:
                 continue
             if request.is_awaiting_mask:
                 continue
-            num_tokens = min(request.num_target_tokens - request.num_computed_tokens, budget)
+            num_tokens = self._num_next(request, budget)
+            if num_tokens == 0 and budget > 0 and request.num_in_flight_tokens == 0:
+                self._park(request)
             if num_tokens <= 0 or not self._reserve(request, request.num_computed_tokens + num_tokens):
                 continue
             self._take(request, num_tokens)
             budget -= num_tokens
         return budget
+
+    def _num_next(self, request: Request, budget: int) -> int:
+        """Number of tokens to compute next; without credit, all but the one that samples."""
+        num_missing = request.num_target_tokens - request.num_computed_tokens
+        if request.credit is not None and not request.score_only and num_missing <= budget:
+            left = self._allowances.setdefault(request.credit, request.credit.num_tokens)
+            if left <= 0:
+                return num_missing - 1
+            self._allowances[request.credit] = left - 1
+        return min(num_missing, budget)
+
+    def _park(self, request: Request) -> None:
+        """Take a request without credit out of the steps; it keeps its pages."""
+        if request.credit is not None and request.credit.is_spent:
+            self.running.remove(request)
+            self.parked[request] = None
+            request.status = RequestStatus.PARKED
+            self._layout.invalidate()
+
+    def _give_up_pages(self, request: Request) -> None:
+        """Release the pages of a parked request; computed ones stay cached."""
+        if request.node is not None:
+            self._release(request)
+
+    def _take_parked_pages(self) -> bool:
+        """Release the pages of the request that was parked first; False if no parked request has any."""
+        request = next((each for each in self.parked if each.node is not None), None)
+        if request is not None:
+            self._give_up_pages(request)
+        return request is not None
 
     def _reserve(self, request: Request, num_tokens: int) -> bool:
         """Allocate pages for the first `num_tokens` tokens, preempting other requests if needed; False if it was preempted itself."""
@@ -171,6 +248,8 @@ class Scheduler:
         if missing <= 0:
             return True
         while (pages := self.cache.allocate(missing, rank=self._revokes_behind(request, 1))) is None:
+            if self._take_parked_pages():
+                continue
             candidates = [other for other in self.running if other not in self._scheduled]
             chosen = policy.victim(candidates, self._key)
             self._preempt(chosen)
@@ -218,8 +297,11 @@ class Scheduler:
             self._num_waiting -= 1
             if request.first_step_time is None:
                 request.first_step_time = now
-                request.num_cached_tokens = request.num_computed_tokens
-            num_tokens = min(request.num_target_tokens - request.num_computed_tokens, budget)
+                request.num_cached_tokens = min(request.num_computed_tokens, request.num_prompt_tokens)
+            num_tokens = self._num_next(request, budget)
+            if num_tokens == 0:
+                self._park(request)
+                continue
             self._take(request, num_tokens)
             budget -= num_tokens
             if request.num_computed_tokens + num_tokens < request.num_target_tokens:
@@ -237,6 +319,8 @@ class Scheduler:
         spare = len(self.running)  # one page of growth per running request
         rank = self._revokes_behind(request, 0)
         pages = None
+        while not self.cache.can_allocate(needed + spare, rank) and self._take_parked_pages():
+            pass
         if self.cache.can_allocate(needed + spare, rank):
             pages = self.cache.allocate(needed, rank=rank)
         if pages is None:
@@ -304,8 +388,11 @@ class Scheduler:
 
     def _leave(self, request: Request) -> None:
         """Stop running: release the pages; computed ones stay cached."""
-        assert request.node is not None
         self.running.remove(request)
+        self._release(request)
+
+    def _release(self, request: Request) -> None:
+        assert request.node is not None
         # A step in flight may have been computed from a token that the constraint replaces.
         known = request.num_computed_tokens - request.num_in_flight_tokens
         start = request.num_tree_tokens

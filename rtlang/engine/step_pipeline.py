@@ -208,7 +208,7 @@ class StepPipeline:
         self._count_failure(error)
         logger.exception("the results of a step were lost")
         if self._runner.is_pipelined:
-            self._fail_requests(self._scheduler.fail(list(self._scheduler.running)), error)
+            self._fail_requests(self._scheduler.fail([*self._scheduler.running, *self._scheduler.parked]), error)
             self._scheduler.cache.clear()
         elif launched is not None:
             running = [request for request in launched.requests if request.status is RequestStatus.RUNNING]

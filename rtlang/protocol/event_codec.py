@@ -25,14 +25,18 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import (
     CallRequested,
     Completion,
+    CreditSpent,
     Event,
     GraphFailed,
     GraphFinished,
     NodeFailed,
     NodeFinished,
+    NodeStarted,
+    PromptComputed,
     TextDelta,
     Timing,
     TokenLogprob,
+    ValueKnown,
 )
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.protocol.field_checks import (
@@ -97,6 +101,8 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
                 delta["i"] = event.choice
             if event.token_ids:
                 delta["ids"] = list(event.token_ids)
+            if event.logprobs:
+                delta["lp"] = _logprobs_to_wire(event.logprobs)
             return delta
         case NodeFinished():
             end: dict[str, Any] = {
@@ -140,6 +146,22 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
                 "function": event.function,
                 "args": args,
             }
+        case NodeStarted():
+            return {"t": "event", "s": stream, "n": event.node_id, "e": "start", "name": event.name}
+        case PromptComputed():
+            return {
+                "t": "event",
+                "s": stream,
+                "n": event.node_id,
+                "e": "cached",
+                "prompt_tokens": event.num_prompt_tokens,
+                "cached_tokens": event.num_cached_tokens,
+            }
+        case ValueKnown():
+            value = value_to_wire(event.value)
+            return {"t": "event", "s": stream, "n": event.node_id, "e": "value", "value": value}
+        case CreditSpent():
+            return {"t": "event", "s": stream, "n": event.node_id, "e": "waiting", "for": "credit"}
         case NodeFailed():
             failed = {"t": "event", "s": stream, "n": event.node_id, "e": "error", "name": event.name}
             return failed | error_facts_to_wire(event.error)
@@ -157,8 +179,8 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
             return {"t": "end", "s": stream, "reason": reason} | error_facts_to_wire(event.error)
 
 
-def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
-    """Decode a delta, event or end message into an event of `graph_id`.
+def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event | None:
+    """Decode a delta, event or end message into an event of `graph_id`; None for an event of a kind that is not known here.
 
     Raises:
         ProtocolError: another kind of message, or a field is missing or invalid.
@@ -171,6 +193,7 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
                 optional(check_int, message, "i", 0, MAX_ID) or 0,
                 check_str(message, "d"),
                 optional(check_ints, message, "ids") or (),
+                optional(_logprobs_from_wire, message, "lp"),
             )
         case "event", "end":
             timing = check_map(message, "timing")
@@ -193,6 +216,16 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
         case "event", "call":
             args = tuple(value_from_wire(arg, "args") for arg in check_list(message, "args"))
             return CallRequested(graph_id, check_int(message, "n", 0, MAX_ID), check_str(message, "function"), args)
+        case "event", "start":
+            return NodeStarted(graph_id, check_int(message, "n", 0, MAX_ID), optional(check_str, message, "name"))
+        case "event", "cached":
+            counts = [check_int(message, name, 0, MAX_ID) for name in ("n", "prompt_tokens", "cached_tokens")]
+            return PromptComputed(graph_id, *counts)
+        case "event", "value":
+            value = value_from_wire(message.get("value"), "value")
+            return ValueKnown(graph_id, check_int(message, "n", 0, MAX_ID), value)
+        case "event", "waiting" if message.get("for") == "credit":
+            return CreditSpent(graph_id, check_int(message, "n", 0, MAX_ID))
         case "event", "error":
             node_id, name = check_int(message, "n", 0, MAX_ID), optional(check_str, message, "name")
             return NodeFailed(graph_id, node_id, name, error_from_wire(message))
@@ -201,6 +234,9 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
                 return GraphFailed(graph_id, error_from_wire(message))
             values = {name: value_from_wire(value, "values") for name, value in check_map(message, "values").items()}
             return GraphFinished(graph_id, values, _usage_from_wire(message), check_ints(message, "failed"))
+        case "event", _:
+            check_str(message, "e")
+            return None
     raise ProtocolError(f"t = {message.get('t')!r}: expected delta, event or end", param="t")
 
 

@@ -63,7 +63,8 @@ class Open:
     connection for that long.
 
     A repeated open with the same `key` (`idem`) does not run again while the stream is known: the existing stream is replayed from its
-    start. The same key with another `kind` or `body` is refused.
+    start. The same key with another `kind` or `body` is refused. `continuation` holds the fields `known` and `continue_from`
+    (continuation.py).
     """
 
     stream: int
@@ -72,6 +73,7 @@ class Open:
     deadline_s: float | None = None
     resume_timeout_s: float | None = None
     key: OpenKey | None = None
+    continuation: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class ExtendNodes:
     nodes: list[Any]
     request: int | None = None
     closes: bool = False
+    continuation: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,7 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
                 None if deadline_ms is None else deadline_ms / 1000,
                 None if detach_ms is None else detach_ms / 1000,
                 _key(message, detach_ms),
+                _continuation(message),
             )
         case "attach":
             return AttachStream(
@@ -191,6 +195,7 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
                 check_list(message, "nodes"),
                 optional(check_int, message, "q", 1, MAX_ID),
                 message.get("close") is True,
+                _continuation(message),
             )
         case "close":
             return CloseStream(check_int(message, "s", 1, MAX_ID))
@@ -236,6 +241,10 @@ def _key(message: Mapping[str, Any], detach_ms: int | None) -> OpenKey | None:
             f"idem has {len(name)} characters: expected {MIN_KEY_CHARS} to {MAX_KEY_CHARS}", param="idem"
         )
     return OpenKey(name, digest_of([message["kind"], message["body"]]))
+
+
+def _continuation(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: message[name] for name in ("known", "continue_from") if name in message}
 
 
 def digest_of(value: Any) -> bytes:

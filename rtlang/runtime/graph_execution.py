@@ -8,8 +8,9 @@ that names the cause; other nodes continue. The nodes of a block exist from the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from rtlang.contract.blocks import chosen_block, placed, placed_until
@@ -32,6 +33,7 @@ from rtlang.contract.events import (
     NodeFailed,
     NodeFinished,
     Timing,
+    ValueKnown,
 )
 from rtlang.contract.graph import (
     MAX_NODES,
@@ -53,16 +55,17 @@ from rtlang.contract.graph import (
     num_requests,
     parent_of,
 )
-from rtlang.contract.known import KnownOutcome
+from rtlang.contract.known import ContinueFrom, KnownOutcome, check_known
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.pure_functions import apply, text_of_plain
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.ballot import Ballot
+from rtlang.runtime.nodes.controls import RunningControl
 from rtlang.runtime.nodes.early_fields import EarlyFields
 from rtlang.runtime.nodes.graph_retention import GraphRetention
-from rtlang.runtime.nodes.long_texts import Encoded, Offload, is_long, num_chars, with_texts
+from rtlang.runtime.nodes.long_texts import Encoded, Offload, is_long, num_chars, sequence_of, with_texts
 from rtlang.runtime.nodes.losers import CANCELLED, Slot, cancellation, cause_of, needless, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.nodes.named_values import named_values
@@ -80,16 +83,6 @@ _CHARS_A_ACTION = 40
 """Characters that are encoded in the time of one action; see `Turns`."""
 
 __all__ = ["Answer", "GraphExecution", "Submit"]
-
-
-@dataclass(slots=True)
-class _Control:
-    """A running control node: its current block and the nodes that it has started."""
-
-    started: float
-    entry: int | None = None
-    iteration: int = 0
-    node_ids: list[int] = field(default_factory=list)
 
 
 class GraphExecution:
@@ -110,6 +103,8 @@ class GraphExecution:
         pages: keeps the pages of sequences that are continued later; None keeps nothing.
         later: calls a function in a later turn of the engine thread, see `Turns`.
         offload: encodes long texts on another thread; None encodes them here.
+        continue_from: for generations, the output tokens of each choice that an earlier run gave out.
+        reports_progress: whether events about the progress of nodes are sent; see `Target.submit`.
     """
 
     def __init__(
@@ -134,6 +129,8 @@ class GraphExecution:
         pages: ProgramPages | None = None,
         later: Later | None = None,
         offload: Offload | None = None,
+        reports_progress: bool = False,
+        continue_from: ContinueFrom = MappingProxyType({}),
     ) -> None:
         self.graph_id = graph_id
         self.is_open = is_open
@@ -143,6 +140,7 @@ class GraphExecution:
         self._clock, self._on_end, self._on_expand = clock, on_end, on_expand
         self._outputs = frozenset(outputs or ())
         self._answer = answer
+        self._reports_progress = reports_progress
         self.known: dict[int, KnownOutcome] = {} if known is None else known
         self._answering: set[int] = set()
         self._purse = None if budget is None else Purse(budget)
@@ -155,12 +153,14 @@ class GraphExecution:
             clock=clock,
             seed=seed,
             purse=self._purse,
+            reports_progress=reports_progress,
             ends_with_text=lambda node: ends_with_text(node.parent, self._nodes, self._value),
             on_text=self._read_text,
             on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
             on_end=self._end_model_call,
             on_fail=self._fail_node,
             later=later,
+            continue_from=continue_from,
         )
         self._retention = GraphRetention(pages, is_open)
         self._nodes: dict[int, Node] = {}
@@ -170,7 +170,7 @@ class GraphExecution:
         self._errors: dict[int, RtlangError] = {}
         self._cancelled: set[int] = set()
         self._lost_choices: set[tuple[int, int]] = set()
-        self._controls: dict[int, _Control] = {}
+        self._controls: dict[int, RunningControl] = {}
         self._ballots: dict[int, Ballot] = {}
         self._staging = Staging()
         self._begun: set[int] = set()
@@ -277,6 +277,7 @@ class GraphExecution:
         if isinstance(outcome.end, RtlangError):
             self._fail_node(node, outcome.end)
             return
+        check_known(node, outcome.end, self._tokenizer.vocab_size)
         for delta in outcome.deltas(self.graph_id, node.node_id):
             self._listener(delta)
         event = outcome.event(self.graph_id, node.node_id, name_of(node))
@@ -344,7 +345,9 @@ class GraphExecution:
             case Select():
                 self._calls.start(node, before)
             case Apply():
-                self._values[node.node_id, 0] = apply(node.function, [self._value(each) for each in node.args])
+                value = self._values[node.node_id, 0] = apply(node.function, [self._value(each) for each in node.args])
+                if self._reports_progress:
+                    self._listener(ValueKnown(self.graph_id, node.node_id, value))
                 self._end_node(node)
             case Call():
                 self._host_calls[node.node_id] = self._clock()
@@ -353,7 +356,7 @@ class GraphExecution:
             case Switch():
                 self._start_switch(node)
             case Repeat():
-                self._controls[node.node_id] = _Control(self._clock(), node.parent)
+                self._controls[node.node_id] = RunningControl(self._clock(), node.parent)
                 self._iterate(node)
 
     def _start_text(self, node: Text, before: TokenSequence) -> None:
@@ -367,14 +370,7 @@ class GraphExecution:
 
     def _end_text(self, node: Text, encoded: Encoded) -> None:
         """A text that was encoded on another thread."""
-
-        def end() -> None:
-            if isinstance(encoded, Exception):
-                raise encoded
-            self._end_node(node, encoded)
-
-        if not self.is_ended:
-            self._guarded(node, (), end)
+        self._guarded(node, (), lambda: self._end_node(node, sequence_of(encoded)))
 
     def _text_of(self, part: Ref | Arg) -> str:
         return self._inputs[part.name] if isinstance(part, Arg) else text_of_plain(self._value(part))
@@ -472,7 +468,7 @@ class GraphExecution:
         block = chosen_block(node, value)
         if block is None:
             raise SwitchError(f"{value!r:.60}", [f"{key!r:.60}" for key, _ in node.cases])
-        self._controls[node.node_id] = control = _Control(self._clock(), node.parent)
+        self._controls[node.node_id] = control = RunningControl(self._clock(), node.parent)
         block = placed(block, node.node_id, node.parent)
         self._run_block(node, control, block, None)
 
@@ -482,7 +478,7 @@ class GraphExecution:
         block = placed(node.body, node.node_id, control.entry, offset)
         self._run_block(node, control, block, placed_until(node, offset))
 
-    def _run_block(self, node: Switch | Repeat, control: _Control, block: Block, until: Operand | None) -> None:
+    def _run_block(self, node: Switch | Repeat, control: RunningControl, block: Block, until: Operand | None) -> None:
         if len(self._nodes) + len(block.nodes) > MAX_NODES:
             raise RequestError(f"the graph has run {len(self._nodes)} nodes; at most {MAX_NODES} are allowed")
         self._on_expand(node.node_id, block.nodes)

@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, GraphError, RequestError, RtlangError
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.events import (
+    CreditSpent,
+    Event,
+    GraphFailed,
+    GraphFinished,
+    NodeFailed,
+    NodeFinished,
+    TextDelta,
+)
 from rtlang.contract.graph import Node
 from rtlang.contract.graph_checks import NodeChecks
 from rtlang.contract.host_calls import checked_answer
-from rtlang.contract.known import Known, KnownOutcome
-from rtlang.contract.params import Constraint, SamplingParams, seconds_left
+from rtlang.contract.known import ContinueFrom, Known, KnownOutcome, check_continue_from
+from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, check_credit, seconds_left
 from rtlang.contract.target import Listener
+from rtlang.engine.credit import Credit
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.runtime.admission import Share
@@ -46,6 +55,9 @@ class RunOptions:
     answer: Answer | None = None
     budget: Budget | None = None
     outputs: Collection[int] | None = None
+    credit: int | None = None
+    reports_progress: bool = False
+    continue_from: ContinueFrom = field(default_factory=dict)
 
 
 class GraphRun:
@@ -80,6 +92,8 @@ class GraphRun:
         self._listener, self._share, self._priority = listener, share, options.priority
         self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
         self._arrival = loop.clock()
+        self._credit = None if options.credit is None else Credit(options.credit)
+        self._continue_from = dict(options.continue_from)
         self._execution = GraphExecution(
             graph_id,
             options.inputs,
@@ -100,6 +114,8 @@ class GraphRun:
             pages=pages_of(self._arrival),
             later=lambda act: loop.call_later_turn(partial(self._guard, act)),
             offload=None if offload is None else self._guarded_offload(offload),
+            reports_progress=options.reports_progress,
+            continue_from=self._continue_from,
         )
         self._aborted: set[Request] = set()
         self._timer: Timer | None = None
@@ -118,8 +134,11 @@ class GraphRun:
         """Whether the final event was sent."""
         return self._execution.is_ended
 
-    def add_nodes(self, nodes: Sequence[Node], known: Known | None = None) -> None:
-        """Add validated nodes and known outcomes of theirs, and start those whose dependencies are done."""
+    def add_nodes(
+        self, nodes: Sequence[Node], known: Known | None = None, continue_from: ContinueFrom | None = None
+    ) -> None:
+        """Add validated nodes, known outcomes and tokens of theirs, and start those whose dependencies are done."""
+        self._continue_from.update(continue_from or {})
         if known:
             self._execution.known.update(known)
         self._guard(lambda: self._execution.add_nodes(nodes))
@@ -135,6 +154,12 @@ class GraphRun:
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         """Let a host call fail."""
         self._guard(lambda: self._execution.reject(node_id, code, message, facts))
+
+    def grant(self, num_tokens: int) -> None:
+        """Add credit; ignored by a graph without a limit."""
+        if self._credit is not None and not self._is_broken():
+            num_tokens = min(num_tokens, MAX_CREDIT - self._credit.num_tokens)
+            self._loop.engine.grant(self._credit, num_tokens)
 
     def cancel(self) -> None:
         """End the graph now with AbortedError."""
@@ -165,7 +190,13 @@ class GraphRun:
             self._share.end_node(event.node_id)
         elif isinstance(event, (GraphFinished, GraphFailed)):
             self._share.close()
-        if not notify(self._listener, event):
+        is_heard = notify(self._listener, event)
+        if is_heard and self._credit is not None and isinstance(event, TextDelta) and event.token_ids:
+            was_spent = self._credit.is_spent
+            self._credit.num_tokens -= len(event.token_ids)
+            if self._credit.is_spent and not was_spent:
+                is_heard = notify(self._listener, CreditSpent(self.graph_id, event.node_id))
+        if not is_heard:
             self._loop.call_at(self._arrival, self.cancel)  # not now: the execution is in the middle of its work
 
     def _submit(
@@ -183,8 +214,11 @@ class GraphRun:
         score_only: bool = False,
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
+        given_ids: Sequence[int] = (),
     ) -> Request:
         def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request:
+            nonlocal given_ids
+            given, given_ids = given_ids, ()  # later attempts begin anew
             return self._loop.engine.add(
                 token_ids,
                 params,
@@ -201,6 +235,8 @@ class GraphRun:
                 score_only=score_only,
                 begins_with=begins_with,
                 first_banned_ids=first_banned_ids,
+                given_ids=given,
+                credit=self._credit,
             )
 
         def guarded(output: RequestOutput) -> None:
@@ -252,16 +288,19 @@ class LocalGraphRun:
     def graph_id(self) -> int:
         return self._graph_id
 
-    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
+    def extend(
+        self, nodes: Sequence[Node], *, known: Known | None = None, continue_from: ContinueFrom | None = None
+    ) -> None:
         if self._is_closed:
             raise GraphError(None, "nodes", "the graph is closed")
+        check_continue_from(continue_from or {}, nodes)
         self._checks.add(nodes)
         try:
             self._share.add(nodes)
         except BaseException:
             self._checks.remove(nodes)
             raise
-        self._act(self._graph_id, lambda run: run.add_nodes(nodes, known))
+        self._act(self._graph_id, lambda run: run.add_nodes(nodes, known, continue_from))
 
     def resolve(self, node_id: int, value: Any) -> None:
         checked_answer(value)
@@ -269,6 +308,10 @@ class LocalGraphRun:
 
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         self._try(lambda run: run.reject(node_id, code, message, facts))
+
+    def grant(self, num_tokens: int) -> None:
+        check_credit(num_tokens)
+        self._try(lambda run: run.grant(num_tokens))
 
     def close(self) -> None:
         self._is_closed = True

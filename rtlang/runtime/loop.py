@@ -12,7 +12,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar
 
 from rtlang.contract.errors import EngineDeadError
 from rtlang.runtime import process_settings
@@ -27,6 +28,7 @@ MAX_WAIT_S = 3600.0
 """Maximum time of one wait, in seconds; condition variables cannot wait arbitrarily long."""
 
 Command = Callable[[], None]
+_T = TypeVar("_T")
 
 
 class Timer:
@@ -112,6 +114,25 @@ class EngineLoop:
                 raise EngineDeadError(f"the engine has stopped: {self._cause or 'it was closed'}")
             self._commands.append(command)
             self._condition.notify()
+
+    def run(self, command: Callable[[], _T]) -> _T:
+        """Run a command on the engine thread and return what it returns, or raise what it raises.
+
+        Raises:
+            EngineDeadError: the loop has ended.
+        """
+        if self.is_current_thread:
+            return command()
+        done = Future[_T]()
+
+        def act() -> None:
+            try:
+                done.set_result(command())
+            except BaseException as error:
+                done.set_exception(error)
+
+        self.post(act)
+        return done.result()
 
     def call_at(self, when: float, command: Command) -> Timer:
         """Schedule a command for a time of the clock. Call on the engine thread only."""

@@ -14,7 +14,7 @@ import itertools
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -28,11 +28,12 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError
 from rtlang.contract.events import Event, GraphFailed
 from rtlang.contract.graph import RequestGraph
-from rtlang.contract.known import Known
+from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.metrics import Metrics
-from rtlang.contract.params import Constraint, check_run_options
+from rtlang.contract.params import Constraint, check_credit, check_run_options
 from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.snapshot import EngineSnapshot
 from rtlang.contract.target import Listener
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
@@ -40,6 +41,7 @@ from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.engine import Engine
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import RequestOutput
+from rtlang.engine.snapshots import SnapshotTaker
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.identity import model_identity
@@ -115,6 +117,7 @@ class Runtime:
         self._text_service: TokenizerTextService | None = None
         self._admission = Admission(self.config.max_waiting)
         self._telemetry = Telemetry(self.metrics)
+        self._snapshots = SnapshotTaker(self.config.model, self._decode)
         self._traces: tuple[Trace, ...] = ()
 
     def __enter__(self) -> Runtime:
@@ -202,8 +205,17 @@ class Runtime:
         known: Known | None = None,
         budget: Budget | None = None,
         principal: Principal | None = None,
+        continue_from: ContinueFrom | None = None,
+        credit: int | None = None,
+        reports_progress: bool = False,
     ) -> LocalGraphRun:
-        """See `ResumableTarget.submit`."""
+        """See `ResumableTarget.submit`.
+
+        Args:
+            budget: what the nodes may spend together.
+            continue_from: by node, for each choice the output tokens that an earlier run of the graph gave out: those of its `TextDelta`
+                events. The generation goes on behind them, and its events begin there; with the same seed the text is the same.
+        """
         checks = graph.validate()
         given = dict(inputs or {})
         for name in graph.inputs:
@@ -215,6 +227,9 @@ class Runtime:
                     None, "inputs", f"unknown input {name!r}; the graph has {', '.join(graph.inputs) or 'none'}"
                 )
         check_run_options(priority, deadline_s, seed)
+        check_continue_from(continue_from or {}, graph.nodes)
+        if credit is not None:
+            check_credit(credit)
         loop = self._running_loop()
         share = Share(self._admission)
         share.add(graph.nodes)
@@ -244,6 +259,9 @@ class Runtime:
                     dict(known or {}),
                     budget=budget,
                     outputs=graph.outputs,
+                    continue_from=dict(continue_from or {}),
+                    credit=credit,
+                    reports_progress=reports_progress,
                 ),
                 loop=loop,
                 runner=self._runner,
@@ -281,6 +299,28 @@ class Runtime:
         engine = self._running_loop().engine
         assert self._runner is not None
         return counters(engine, self._runner) | {"num_graphs": len(self._graphs)}
+
+    def snapshot(self, *, after_step: int = 0) -> EngineSnapshot | None:
+        """The state of the engine, after its current step; None before the model is loaded. Callable from any thread.
+
+        Args:
+            after_step: leave out the steps up to this number.
+        Raises:
+            EngineDeadError: the runtime is closed, or its engine has stopped.
+        """
+        self._fork_guard.check()
+        loop = self._loop
+        if loop is None:
+            return None
+        raw = loop.run(lambda: self._snapshots.take(loop.engine, loop.clock(), after_step))
+        return self._snapshots.finish(raw)
+
+    def _decode(self, token_ids: Iterable[int]) -> str:
+        runner = self._runner
+        if runner is None:  # closed meanwhile
+            return ""
+        decoder = runner.tokenizer.decoder(shows_special=True)
+        return decoder.push(token_ids) + decoder.flush()
 
     def __repr__(self) -> str:
         return f"<Runtime {self.config.model} on {self.config.device}, {self._state}>"
@@ -326,21 +366,13 @@ class Runtime:
 
     def clear_cache(self) -> None:
         """Drop every cached page that no running request uses, and begin to count `most_pages_in_use` anew."""
-        done = threading.Event()
         loop = self._running_loop()
 
         def clear() -> None:
-            try:
-                loop.engine.cache.clear()
-                loop.engine.scheduler.most_pages_in_use = loop.engine.cache.num_in_use
-            finally:
-                done.set()
+            loop.engine.cache.clear()
+            loop.engine.scheduler.most_pages_in_use = loop.engine.cache.num_in_use
 
-        if loop.is_current_thread:
-            clear()
-        else:
-            loop.post(clear)
-            done.wait()
+        loop.run(clear)
 
     def close(self) -> None:
         """End all graphs with AbortedError, stop the engine and free all memory. Idempotent.
@@ -397,6 +429,7 @@ class Runtime:
 
     def _after_step(self, engine: Engine, outputs: list[RequestOutput], started: float, ended: float) -> None:
         self._telemetry.after_step(engine, outputs, started, ended)
+        self._snapshots.after_step(engine, started, ended)
         for trace in self._traces:
             trace.after_step(engine, outputs, started, ended)
 

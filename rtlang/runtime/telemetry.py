@@ -73,6 +73,7 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         "num_steps": engine.num_steps,
         "num_requests_running": len(scheduler.running),
         "num_requests_waiting": scheduler.num_waiting,
+        "num_requests_parked": len(scheduler.parked),
         "num_preemptions": scheduler.num_preemptions,
         "num_prompt_tokens": engine.num_prompt_tokens,
         "num_cached_tokens": engine.num_cached_tokens,

@@ -1,12 +1,11 @@
-"""Access control: the API key, the Host header on loopback, and browser origins.
+"""Access control: the Host header on loopback, browser origins, and bearer tokens. key_table.py knows the keys.
 
 A server on loopback answers only to loopback host names, which stops DNS rebinding. A browser must come from a loopback page or an
-allowed origin. API keys are compared in constant time.
+allowed origin.
 """
 
 from __future__ import annotations
 
-import hmac
 from urllib.parse import urlsplit
 
 from rtlang.contract.config import ServeConfig
@@ -32,11 +31,6 @@ def bearer_key(authorization: str | None) -> str | None:
         return None
     scheme, _, key = authorization.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
-
-
-def key_is_valid(config: ServeConfig, key: str | None) -> bool:
-    """Whether `key` is the API key; always True if none is configured."""
-    return config.api_key is None or hmac.compare_digest((key or "").encode(), config.api_key.encode())
 
 
 def _hostname(url: str) -> str | None:

@@ -12,9 +12,8 @@ resume timeout can be attached by a later connection (resumable.py).
 
 from __future__ import annotations
 
-import hmac
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +21,10 @@ from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph
+from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
+from rtlang.contract.principal import LOCAL, Principal
+from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
 from rtlang.protocol.event_codec import Offsets, error_to_wire, event_to_wire, next_offset
 from rtlang.protocol.field_checks import check_int, check_map, optional
 from rtlang.protocol.generation import generation_graph_from_plain
@@ -68,6 +70,8 @@ class Submit:
     key: OpenKey | None = None
     seed: int | None = None
     budget: Budget | None = None
+    known: Known = field(default_factory=dict)
+    continue_from: ContinueFrom = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +114,24 @@ class Connection:
     Args:
         encoding: the negotiated encoding.
         server_info: sent in `welcome`.
-        api_key: the key that `hello` must present; None if no key is needed, or if the handshake presented it.
+        principal: the client's, if the handshake presented its key.
+        authenticate: returns the principal of the key that `hello` presents, or None if it is missing or wrong; None if no key is needed
+            any more.
     """
 
-    def __init__(self, encoding: Encoding, server_info: ServerInfo, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        encoding: Encoding,
+        server_info: ServerInfo,
+        principal: Principal = LOCAL,
+        authenticate: Callable[[str | None], Principal | None] | None = None,
+    ) -> None:
         self.encoding = encoding
         self.close_code: CloseCode | int | None = None
         self.close_reason = ""
         self.has_said_hello = self.has_said_bye = False
-        self._server_info, self._api_key = server_info, api_key
+        self.principal = principal
+        self._server_info, self._authenticate = server_info, authenticate
         self._output: list[bytes] = []
         self._num_output_bytes = 0
         self._offsets: dict[int, Offsets] = {}  # by stream
@@ -273,8 +286,11 @@ class Connection:
             raise ProtocolError(
                 f"v = {message.version}: expected version {VERSION}", CloseCode.BAD_FIRST_FRAME, param="v"
             )
-        if self._api_key is not None and not hmac.compare_digest((message.auth or "").encode(), self._api_key.encode()):
-            raise ProtocolError("the API key is missing or wrong", close_code=CloseCode.KEY, param="auth")
+        if self._authenticate is not None:
+            principal = self._authenticate(message.auth)
+            if principal is None:
+                raise ProtocolError("the API key is missing or wrong", close_code=CloseCode.KEY, param="auth")
+            self.principal = principal
         self.has_said_hello = True
         logger.debug("hello from client %r", (message.client or "")[:80])
         server_info = self._server_info
@@ -369,4 +385,6 @@ class Connection:
             message.key,
             optional(check_int, body, "seed", 0, MAX_SEED),
             None if body.get("budget") is None else Budget.from_plain(body["budget"]),
+            known_from_wire(message.continuation),
+            continue_from_from_wire(message.continuation),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,6 +27,7 @@ from rtlang.contract.events import (
     TokenLogprob,
 )
 from rtlang.contract.metrics import Metrics
+from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.target import GraphRun
 from rtlang.protocol.event_codec import Offsets, next_offset
 from rtlang.protocol.messages import OpenKey
@@ -66,15 +67,22 @@ class ResumableStream:
     Attributes:
         rid: random, unguessable id of the stream.
         key: the client's idempotency key and a digest of the opened body, by which a repeated `open` finds the stream; or None.
+        principal: the party that the stream belongs to; no other may attach.
         run: the running graph; None after it has ended.
         has_ended: whether the final event is in the log.
         extends: the outcomes of the stream's `extend` messages.
     """
 
     def __init__(
-        self, owner: ResumeRegistry, reader: StreamReader, stream: int, resume_timeout_s: float, key: OpenKey | None
+        self,
+        owner: ResumeRegistry,
+        reader: StreamReader,
+        stream: int,
+        resume_timeout_s: float,
+        key: OpenKey | None,
+        principal: Principal,
     ) -> None:
-        self.rid, self.key = secrets.token_hex(16), key
+        self.rid, self.key, self.principal = secrets.token_hex(16), key, principal
         self.run: GraphRun | None = None
         self.has_ended = self._is_forgotten = False
         self.extends = ExtendLog()
@@ -143,6 +151,10 @@ class ResumableStream:
         if not self._is_read_by(reader):
             return
         self._place = None
+        if not self.has_ended and not self._owner.may_detach(self.principal):
+            logger.info("ending a stream of %s, which has its maximum of detached streams", self.principal.name)
+            self.end()
+            return
         self._owner.note_reader(self)
         if self._owner.is_closed:
             self.end()
@@ -194,39 +206,59 @@ class ResumeRegistry:
         epoch: random id of this server process; streams of another epoch are unknown.
         max_bytes: approximate limit on the memory of all logs together.
         metrics: receives the number of detached streams and the size of all logs.
+        max_detached: maximum number of detached streams of a principal without a limit of its own.
 
     Attributes:
         num_bytes: approximate memory of all logs.
         is_closed: whether the server is shutting down; no stream survives its connection then.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, epoch: str, max_bytes: int, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        epoch: str,
+        max_bytes: int,
+        metrics: Metrics,
+        max_detached: int = 1024,
+    ) -> None:
         self.loop = loop
         self.num_bytes = 0
         self.is_closed = False
         self._epoch, self._max_bytes, self._metrics = epoch, max_bytes, metrics
         self._runs: dict[str, ResumableStream] = {}
         self._ended: dict[str, ResumableStream] = {}  # ended streams, oldest end first
-        self._keys: dict[str, str] = {}
-        self._detached: set[str] = set()
+        self._keys: dict[tuple[str, str], str] = {}  # by name of the principal and key
+        self._detached: dict[str, str] = {}  # name of the principal by stream
+        self._num_detached: Counter[str] = Counter()
+        self._max_detached = max_detached
 
     def begin(
-        self, reader: StreamReader, stream: int, resume_timeout_s: float, key: OpenKey | None = None
+        self,
+        reader: StreamReader,
+        stream: int,
+        resume_timeout_s: float,
+        key: OpenKey | None = None,
+        principal: Principal = LOCAL,
     ) -> ResumableStream:
         """Create a stream of `reader` that survives its connection for `resume_timeout_s` seconds."""
-        run = ResumableStream(self, reader, stream, resume_timeout_s, key)
+        run = ResumableStream(self, reader, stream, resume_timeout_s, key, principal)
         self._runs[run.rid] = run
         if key is not None:
-            self._keys[key.name] = run.rid
+            self._keys[principal.name, key.name] = run.rid
         return run
 
-    def opened_as(self, key: OpenKey) -> ResumableStream | None:
-        """The stream that was opened with this idempotency key, or None if there is none.
+    def may_detach(self, principal: Principal) -> bool:
+        """Whether one more stream of the principal may be detached."""
+        limit = principal.limits.max_detached
+        return self._num_detached[principal.name] < (self._max_detached if limit is None else limit)
+
+    def opened_as(self, key: OpenKey, principal: Principal = LOCAL) -> ResumableStream | None:
+        """The stream that the principal opened with this idempotency key, or None if there is none.
 
         Raises:
             ProtocolError: the key was used with a different kind or body.
         """
-        rid = self._keys.get(key.name)
+        rid = self._keys.get((principal.name, key.name))
         if rid is None:
             return None
         run = self._runs[rid]
@@ -234,16 +266,16 @@ class ResumeRegistry:
             raise ProtocolError("idem was already used with a different kind or body; use a new key", param="idem")
         return run
 
-    def find(self, rid: str, epoch: str) -> ResumableStream:
-        """The stream with this id.
+    def find(self, rid: str, epoch: str, principal: Principal = LOCAL) -> ResumableStream:
+        """The stream of the principal with this id.
 
         Raises:
-            GoneError: the stream is unknown or has expired, or the server has restarted.
+            GoneError: the stream is unknown or has expired, belongs to another principal, or the server has restarted.
         """
         run = self._runs.get(rid)
         if epoch != self._epoch:
             raise GoneError("the server has restarted", param="epoch")
-        if run is None:
+        if run is None or run.principal.name != principal.name:
             raise GoneError("unknown or expired stream", param="rid")
         return run
 
@@ -253,9 +285,8 @@ class ResumeRegistry:
         self._ended.pop(rid, None)
         if run is not None:
             if run.key is not None:
-                del self._keys[run.key.name]
-            self._detached.discard(rid)
-            self._metrics.ws_streams_detached.set(len(self._detached))
+                del self._keys[run.principal.name, run.key.name]
+            self._set_detached(run, False)
 
     def count(self, num_bytes: int) -> None:
         """Account for a log that grew by `num_bytes` (negative: shrank)."""
@@ -264,10 +295,17 @@ class ResumeRegistry:
 
     def note_reader(self, run: ResumableStream) -> None:
         """Update the metrics after `run` was attached, was detached or has ended."""
-        if run.is_detached and not run.has_ended:
-            self._detached.add(run.rid)
-        else:
-            self._detached.discard(run.rid)
+        self._set_detached(run, run.is_detached and not run.has_ended)
+
+    def _set_detached(self, run: ResumableStream, is_detached: bool) -> None:
+        name = run.principal.name
+        if is_detached and run.rid not in self._detached:
+            self._detached[run.rid] = name
+            self._num_detached[name] += 1
+        elif not is_detached and self._detached.pop(run.rid, None) is not None:
+            self._num_detached[name] -= 1
+            if not self._num_detached[name]:
+                del self._num_detached[name]
         self._metrics.ws_streams_detached.set(len(self._detached))
 
     def note_end(self, run: ResumableStream) -> None:

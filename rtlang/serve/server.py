@@ -36,6 +36,7 @@ from rtlang.serve.websocket import StreamSocket
 
 logger = logging.getLogger(__name__)
 
+KEYS_INTERVAL_S = 2.0  # between two looks at the file of keys
 _HTTP_TIMEOUT_S = 5  # for HTTP responses and closing handshakes in progress at shutdown
 
 
@@ -120,7 +121,9 @@ class Server:
                 timeout_graceful_shutdown=_HTTP_TIMEOUT_S,
             )
         )
-        with _signals(loop, self._signalled) if handle_signals else contextlib.nullcontext():
+        signals = _signals(loop, self._signalled, lambda: service.reload_keys(only_if_changed=False))
+        with signals if handle_signals else contextlib.nullcontext():
+            watching = asyncio.create_task(_watch_keys(service))
             serving = asyncio.create_task(http.serve(sockets=[listener]))
             try:
                 await _until(http.listening, serving)
@@ -129,6 +132,7 @@ class Server:
                 await _until(stop, serving)
                 await self._drain(service)
             finally:
+                watching.cancel()
                 service.close_all(CloseCode.DRAINED, "the server is shutting down")
                 http.ending.set()
                 await serving
@@ -228,6 +232,16 @@ class _HttpProtocol(H11Protocol):
             self.transport.close()
 
 
+async def _watch_keys(service: StreamService) -> None:
+    """Read the file of keys again when it changes."""
+    while True:
+        await asyncio.sleep(KEYS_INTERVAL_S)
+        try:
+            service.reload_keys()
+        except Exception:
+            logger.exception("the keys could not be read again")
+
+
 async def _until(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
     """Wait for `event`, or for `serving` to end on its own; its error is raised where it is awaited."""
     waiting = asyncio.create_task(event.wait())
@@ -236,9 +250,9 @@ async def _until(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
 
 
 @contextlib.contextmanager
-def _signals(loop: asyncio.AbstractEventLoop, handler: Callable[[], None]) -> Iterator[None]:
-    handled = (signal.SIGINT, signal.SIGTERM)
-    for number in handled:
+def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None], reload: Callable[[], None]) -> Iterator[None]:
+    handled = {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: reload}
+    for number, handler in handled.items():
         loop.add_signal_handler(number, handler)
     try:
         yield

@@ -8,9 +8,12 @@ from typing import Protocol
 
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.metrics import Metrics
+from rtlang.contract.principal import Principal
 from rtlang.contract.target import Target
+from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.event_bridge import EventBridge
+from rtlang.serve.key_table import KeyTable
 from rtlang.serve.resumable import ResumeRegistry
 
 
@@ -20,6 +23,10 @@ class StreamSocket(Protocol):
     @property
     def num_running(self) -> int:
         """Number of graphs that have not ended."""
+
+    @property
+    def principal(self) -> Principal | None:
+        """The principal of the client; None before it is known."""
 
     def drain(self, deadline_s: float) -> None:
         """Tell the client that the server shuts down in `deadline_s` seconds."""
@@ -49,12 +56,23 @@ class StreamService:
     ) -> None:
         self.target, self.config, self.server_info, self.metrics, self.loop = target, config, server_info, metrics, loop
         self.event_bridge = EventBridge(loop)
-        self.resumable_streams = ResumeRegistry(loop, server_info.epoch, config.resume_buffer_bytes, metrics)
+        self.resumable_streams = ResumeRegistry(
+            loop, server_info.epoch, config.resume_buffer_bytes, metrics, config.max_detached
+        )
+        self.keys = KeyTable(config)
         self.sockets: set[StreamSocket] = set()
         self.http_streams: set[StreamSocket] = set()  # graphs of HTTP requests
         self.numbers = count(1)
         self.is_draining = False
         self.idle = asyncio.Event()
+
+    def reload_keys(self, *, only_if_changed: bool = True) -> None:
+        """Read the keys again, and close the connections whose key was removed."""
+        if not self.keys.reload(only_if_changed=only_if_changed):
+            return
+        for socket in (*self.sockets, *self.http_streams):
+            if socket.principal is not None and self.keys.current(socket.principal) is None:
+                socket.end(CloseCode.KEY, "the API key was removed")
 
     def drain(self, deadline_s: float) -> None:
         """Stop accepting work and tell every client that the server shuts down in `deadline_s` seconds."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import secrets
+from typing import Any
 from weakref import WeakValueDictionary
 
-from rtlang.contract.errors import GraphError, RtlangError
+from rtlang.contract.errors import GraphError, ProtocolError, RtlangError
 from rtlang.contract.graph import nodes_from_plain
+from rtlang.contract.principal import Principal
 from rtlang.contract.target import GraphRun
-from rtlang.protocol.messages import AttachStream, ExtendNodes, RejectCall, ResolveCall
+from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
+from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes, RejectCall, ResolveCall
 from rtlang.serve.connection import Action, Cancel, Close, Connection, Submit
 from rtlang.serve.resumable import Replay, ResumableStream, StreamReader, cancel
 from rtlang.serve.service import StreamService
@@ -89,7 +92,8 @@ class Streams:
 
     def _submit(self, connection: Connection, action: Submit) -> None:
         service, stream = self._service, action.stream
-        known = None if action.key is None else service.resumable_streams.opened_as(action.key)
+        principal = self._principal(connection)
+        known = None if action.key is None else service.resumable_streams.opened_as(action.key, principal)
         if known is not None:
             replay = self._take_over(stream, known, 0)
             connection.opened(stream, known.rid)
@@ -97,8 +101,12 @@ class Streams:
             return
         resumable = None
         if action.resume_timeout_s is not None:
-            resumable = service.resumable_streams.begin(self._reader, stream, action.resume_timeout_s, action.key)
+            resumable = service.resumable_streams.begin(
+                self._reader, stream, action.resume_timeout_s, action.key, principal
+            )
         event_bridge = service.event_bridge
+        given = {"budget": action.budget, "known": action.known, "continue_from": action.continue_from}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value}
         try:
             run = service.target.submit(
                 action.graph,
@@ -110,7 +118,8 @@ class Streams:
                 priority=action.priority,
                 deadline_s=action.deadline_s,
                 seed=action.seed,
-                **({} if action.budget is None else {"budget": action.budget}),
+                principal=principal,
+                **options,
             )
         except BaseException:
             if resumable is not None:
@@ -122,8 +131,17 @@ class Streams:
             self._resumable[stream] = resumable
         connection.opened(stream, secrets.token_hex(8) if resumable is None else resumable.rid)
 
+    def _principal(self, connection: Connection) -> Principal:
+        """The principal of the connection with its present settings."""
+        principal = self._service.keys.current(connection.principal)
+        if principal is None:
+            connection.fail(CloseCode.KEY, "the API key was removed")
+            raise ProtocolError("the API key was removed", close_code=CloseCode.KEY)
+        return principal
+
     def _attach(self, connection: Connection, action: AttachStream) -> None:
-        resumable, stream = self._service.resumable_streams.find(action.rid, action.epoch), action.stream
+        principal, stream = self._principal(connection), action.stream
+        resumable = self._service.resumable_streams.find(action.rid, action.epoch, principal)
         missed = resumable.extends.refused_after(action.request)
         replay = self._take_over(stream, resumable, action.position)
         connection.attached(action, replay.offsets, resumable.extends.last_acknowledged, missed)
@@ -149,7 +167,10 @@ class Streams:
         nodes, run = tuple(nodes_from_plain(message.nodes)), self._runs.get(message.stream)
         if run is None:
             raise GraphError(None, "s", f"s = {message.stream}: the graph of this stream has ended")
-        run.extend(nodes)
+        continuation = message.continuation
+        given = {"known": known_from_wire(continuation), "continue_from": continue_from_from_wire(continuation)}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value}
+        run.extend(nodes, **options)
         if message.closes:
             run.close()
 

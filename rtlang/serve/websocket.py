@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,9 +24,10 @@ from websockets.server import ServerProtocol
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.principal import LOCAL, Principal
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import Encoding
-from rtlang.serve.access import bearer_key, host_is_allowed, key_is_valid, origin_is_allowed
+from rtlang.serve.access import bearer_key, host_is_allowed, origin_is_allowed
 from rtlang.serve.connection import Connection
 from rtlang.serve.service import StreamService
 from rtlang.serve.streams import Streams
@@ -78,6 +80,12 @@ class StreamSocket(asyncio.Protocol):
     def num_running(self) -> int:
         """Number of graphs of this connection that have not ended."""
         return self._streams.num_running
+
+    @property
+    def principal(self) -> Principal | None:
+        """The principal of the client; None before it is known."""
+        connection = self._connection
+        return None if connection is None or not connection.has_said_hello else connection.principal
 
     # Called by the service
 
@@ -207,9 +215,14 @@ class StreamSocket(asyncio.Protocol):
         if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             return
         key = bearer_key(", ".join(headers.get_all("Authorization")) or None)
+        authenticate = partial(service.keys.principal_of, client=f"connection {self.number}")
+        principal = LOCAL if key is None else authenticate(key)
         # Refuse after the handshake: browsers hide the status of a failed handshake, but show a close code.
         connection = Connection(
-            encoding or Encoding.JSON, service.server_info, service.config.api_key if key is None else None
+            encoding or Encoding.JSON,
+            service.server_info,
+            principal or LOCAL,
+            authenticate if key is None else None,
         )
         self._connection = connection
         if not origin_is_allowed(service.config, ", ".join(headers.get_all("Origin")) or None):
@@ -217,7 +230,7 @@ class StreamSocket(asyncio.Protocol):
         elif encoding is None:
             names = " or ".join(encoding.value for encoding in Encoding)
             connection.end(CloseCode.SUBPROTOCOL, f"no supported subprotocol was offered; offer {names}")
-        elif key is not None and not key_is_valid(service.config, key):
+        elif principal is None:
             connection.fail(CloseCode.KEY, "the API key is wrong")
         elif len(service.sockets) > service.config.max_connections:
             connection.fail(

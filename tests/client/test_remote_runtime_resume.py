@@ -14,7 +14,7 @@ import rtlang as rt
 from rtlang.client.connect import connect
 from rtlang.client.remote_run import RemoteGraphRun
 from rtlang.client.remote_runtime import RemoteRuntime
-from rtlang.contract.errors import ConfigError, ConnectionLostError, GoneError, GraphError
+from rtlang.contract.errors import ConfigError, ConnectionLostError, GraphError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
@@ -223,23 +223,29 @@ def test_a_server_that_does_not_come_back_ends_the_graphs_in_time() -> None:
         wait_until(lambda: server.target.runs[0].was_cancelled)
 
 
-def test_another_server_in_its_place_does_not_know_the_graphs() -> None:
+def test_another_server_in_its_place_goes_on_behind_the_pieces_that_arrived() -> None:
     with (
         serving() as first,
         serving() as second,
         cut_proxy(first.url) as proxy,
         connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
     ):
-        ear, fresh = Ear(), Ear()
-        runtime.submit(graph(5), ear)
+        ears = [Ear(), Ear()]
+        for number, ear in enumerate(ears):
+            runtime.submit(graph(4 + number), ear)
+        for number in range(3):
+            first.target.step(f"<{number}>")
+        wait_until(lambda: all(len(pieces(ear)) == 3 for ear in ears))
         proxy.lead_to(second.url)
         proxy.cut()
-        end = ear.end()
-        assert isinstance(end, GraphFailed)
-        assert type(end.error) is GoneError
-        runtime.submit(graph(1), fresh)
-        second.target.finish()
-        assert isinstance(fresh.end(), GraphFinished)
+        second.target.wait_for(2)
+        for number in range(3, 7):
+            second.target.step(f"<{number}>")
+        for number, ear in enumerate(ears):
+            end = ear.end()
+            assert isinstance(end, GraphFinished)
+            assert pieces(ear) == [f"<{each}>" for each in range(4 + number)]
+            assert end.values["x"] == "".join(pieces(ear))
 
 
 def test_without_resume_the_connection_ends_its_graphs() -> None:

@@ -181,6 +181,15 @@ def test_half_a_character_is_written_as_an_escape() -> None:
     assert to_json({"a": "é"}, indent=None) == '{"a": "é"}'
 
 
+def test_control_characters_of_a_text_do_not_reach_the_terminal() -> None:
+    text = "ab\x1b[2J\x07\r\x9b31m\u202ec"
+    output = shown(tips, by_name({"plan": text, "tip": text, "many": text}), is_terminal=True)
+    assert output.count("ab\\x1b[2J\\x07\\x0d\\x9b31m\\u202ec") == 5
+    assert "\x1b[2J" not in output
+    assert not set(output) & set("\x07\r\x9b\u202e")
+    assert to_json({"a": text}) == '{\n  "a": "ab\\u001b[2J\\u0007\\r\\u009b31m\\u202ec"\n}'
+
+
 def test_the_usage_line_has_tokens_and_speed() -> None:
     line = usage_line(Usage(prompt_tokens=72, cached_tokens=30, completion_tokens=50), 2.0)
     assert line == "72 prompt tokens (30 cached), 50 generated in 2.00 s, 25 tok/s"

@@ -27,14 +27,18 @@ from rtlang.contract.errors import (
 )
 from rtlang.contract.events import (
     Completion,
+    CreditSpent,
     Event,
     GraphFailed,
     GraphFinished,
     NodeFailed,
     NodeFinished,
+    NodeStarted,
+    PromptComputed,
     TextDelta,
     Timing,
     TokenLogprob,
+    ValueKnown,
 )
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.protocol.event_codec import error_from_wire, error_to_wire, event_from_wire, event_to_wire, read_messages
@@ -75,7 +79,7 @@ values = st.dictionaries(texts, texts | st.lists(texts, max_size=3), max_size=3)
 def events(graph_id: int = 9) -> st.SearchStrategy[Event]:
     graph = st.just(graph_id)
     return st.one_of(
-        st.builds(TextDelta, graph, node_ids, st.integers(0, 127), texts, token_ids),
+        st.builds(TextDelta, graph, node_ids, st.integers(0, 127), texts, token_ids, st.none() | logprobs.filter(bool)),
         st.builds(
             NodeFinished,
             graph,
@@ -91,6 +95,10 @@ def events(graph_id: int = 9) -> st.SearchStrategy[Event]:
             unconditional_logprobs=st.none() | st.lists(logprobs, max_size=3).map(tuple),
         ),
         st.builds(NodeFailed, graph, node_ids, names, errors),
+        st.builds(NodeStarted, graph, node_ids, names),
+        st.builds(PromptComputed, graph, node_ids, node_ids, node_ids),
+        st.builds(ValueKnown, graph, node_ids, st.none() | st.text(max_size=9) | st.lists(st.integers(), max_size=3)),
+        st.builds(CreditSpent, graph, node_ids),
         st.builds(GraphFinished, graph, values, usages, st.lists(node_ids, max_size=3).map(tuple)),
         st.builds(GraphFailed, graph, errors),
     )
@@ -114,6 +122,10 @@ def test_every_event_comes_back_equal_under_the_clients_graph_id(event: Event, e
             assert replace(back, error=event.error) == replace(event, graph_id=77)
         case _:
             assert back == replace(event, graph_id=77)
+
+
+def test_an_unknown_kind_of_event_is_ignored() -> None:
+    assert event_from_wire({"t": "event", "s": 1, "n": 2, "e": "new in a later server"}, 1) is None
 
 
 def test_a_score_that_is_no_number_survives_json() -> None:
@@ -190,7 +202,6 @@ def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("e",), "unknown"),
         (("n",), -1),
         (("n",), "2"),
         (("completions",), None),

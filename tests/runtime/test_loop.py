@@ -59,6 +59,18 @@ def test_commands_run_in_order_on_one_thread() -> None:
     assert not world.broken.is_set()
 
 
+def test_a_command_may_give_its_result_or_raise_to_the_caller() -> None:
+    world = Loop(FakeEngine())
+    assert world.loop.run(lambda: threading.current_thread().name) == "rtlang-engine"
+    assert world.loop.run(lambda: world.loop.run(lambda: 7)) == 7
+    with pytest.raises(ZeroDivisionError):
+        world.loop.run(lambda: 1 // 0)
+    assert world.loop.run(lambda: 8) == 8, "an error of a command does not stop the engine"
+    world.loop.stop()
+    with pytest.raises(EngineDeadError):
+        world.loop.run(lambda: 9)
+
+
 def test_work_is_done_until_there_is_none() -> None:
     engine = FakeEngine()
     world = Loop(engine)

@@ -434,6 +434,35 @@ def test_clear_cache_drops_what_nobody_uses(runner: list[SlowRunner]) -> None:
         assert runtime.stats()["num_pages_cached"] == 0
 
 
+def test_a_snapshot_shows_the_engine_from_any_thread_and_loads_nothing(runner: list[SlowRunner]) -> None:
+    runtime = Runtime(page_size=4)
+    assert runtime.snapshot() is None
+    assert not runner
+    with runtime:
+        assert runtime.snapshot() is not None
+        listener = Listener()
+        runner[0].gate.clear()
+        runtime.submit(graph(max_tokens=20), listener)
+        assert runner[0].in_step.wait(LIMIT_S)
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append(runtime.snapshot()))
+        thread.start()
+        runner[0].gate.set()
+        thread.join(LIMIT_S)
+        listener.last()
+        [during], after = found, runtime.snapshot()
+        assert after is not None
+        assert during.num_requests == 1
+        assert after.num_requests == 0
+        assert after.num_cached_pages == sum(each.num_pages for each in after.prefixes) > 0
+        assert [step.number for step in after.steps] == list(range(1, after.num_steps + 1))
+        assert runtime.snapshot(after_step=after.num_steps).steps == ()  # type: ignore[union-attr]
+        inside = runtime._running_loop().run(runtime.snapshot)
+        assert inside is not None
+    with pytest.raises(EngineDeadError):
+        runtime.snapshot()
+
+
 @pytest.mark.parametrize(
     "options", [{"deadline_s": 0}, {"deadline_s": "soon"}, {"priority": "high"}, {"priority": None}]
 )

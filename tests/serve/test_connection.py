@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import AbortedError, GraphError, OverloadError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, Timing
 from rtlang.contract.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
@@ -17,6 +18,7 @@ from rtlang.protocol.generation import generation_graph
 from rtlang.protocol.messages import ExtendNodes
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 from rtlang.serve.connection import Cancel, Close, Connection, ServerInfo, Submit
+from rtlang.serve.key_table import KeyTable
 
 LIMITS = DecodeLimits()
 FACTS = ServerInfo("epoch", ({"model": "m"},), {"max_streams": 3}, max_streams=3)
@@ -30,7 +32,8 @@ class Peer:
     """A connection with its client: sends maps, reads maps."""
 
     def __init__(self, encoding: Encoding = Encoding.MSGPACK, api_key: str | None = None, greet: bool = True) -> None:
-        self.connection = Connection(encoding, FACTS, api_key)
+        table = None if api_key is None else KeyTable(ServeConfig(api_key=api_key))
+        self.connection = Connection(encoding, FACTS, authenticate=None if table is None else table.principal_of)
         if greet:
             assert self.send(HELLO) == []
             assert self.messages()[0]["t"] == "welcome"
@@ -114,6 +117,7 @@ def test_the_right_key_opens_it() -> None:
     peer = Peer(api_key="secret", greet=False)
     peer.send(HELLO | {"auth": "secret"})
     assert peer.messages()[0]["t"] == "welcome"
+    assert peer.connection.principal.name == "default"
 
 
 @both

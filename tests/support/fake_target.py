@@ -133,6 +133,7 @@ class FakeRun:
         self.nodes: dict[int, Node] = {node.node_id: node for node in graph.nodes}
         self.extensions: list[tuple[Node, ...]] = []
         self.was_cancelled = False
+        self.num_granted = 0
         self.events: list[Event] = []
         self.ended = threading.Event()
         self._waiting: dict[int, Node] = dict(self.nodes)
@@ -165,6 +166,9 @@ class FakeRun:
 
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         raise NotImplementedError("this target asks for no host calls")
+
+    def grant(self, num_tokens: int) -> None:
+        self.num_granted += num_tokens
 
     def close(self) -> None:
         with self._target.lock:

@@ -13,6 +13,7 @@ from typing import Any
 from rtlang.contract.errors import AbortedError, GraphError, RtlangError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing
 from rtlang.contract.graph import Generate, Node, RequestGraph
+from rtlang.contract.known import ContinueFrom
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
@@ -31,6 +32,9 @@ class ScriptedRun:
         self.deadline_s: float | None = None
         self.priority = 0
         self.principal: Principal | None = None
+        self.num_granted = 0
+        self.credit: int | None = None
+        self.reports_progress = False
 
     @property
     def graph_id(self) -> int:
@@ -47,6 +51,9 @@ class ScriptedRun:
 
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         raise NotImplementedError("this target asks for no host calls")
+
+    def grant(self, num_tokens: int) -> None:
+        self.num_granted += num_tokens
 
     def close(self) -> None:
         self.is_open = False
@@ -103,6 +110,9 @@ class ScriptedTarget:
         deadline_s: float | None = None,
         seed: int | None = None,
         principal: Principal | None = None,
+        credit: int | None = None,
+        reports_progress: bool = False,
+        continue_from: ContinueFrom | None = None,
     ) -> ScriptedRun:
         if self.refusal is not None:
             raise self.refusal
@@ -112,6 +122,9 @@ class ScriptedTarget:
         with self._arrived:
             run = ScriptedRun(len(self.runs) + 1, graph, listener, inputs or {}, is_open)
             run.priority, run.deadline_s, run.principal = priority, deadline_s, principal
+            run.credit, run.reports_progress = credit, reports_progress
+            for choices in (continue_from or {}).values():
+                run.pieces = [f"<{number - 1}>" for number in choices[0]]  # token k is the piece of step k - 1
             self.runs.append(run)
             self._arrived.notify_all()
         return run

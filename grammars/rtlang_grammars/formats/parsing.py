@@ -7,13 +7,22 @@ of a marker is not passed on before it is known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
 from rtlang_grammars.formats.argument_reading import Incomplete, Malformed, read_arguments, read_name, skip_blanks
 from rtlang_grammars.formats.catalogue import format_named
-from rtlang_grammars.formats.description import Pieces, Slot, ToolFormat, atoms, triggers, without_last_blanks
+from rtlang_grammars.formats.description import (
+    ArgumentStyle,
+    Pieces,
+    Slot,
+    ToolFormat,
+    atoms,
+    triggers,
+    without_last_blanks,
+)
+from rtlang_grammars.formats.json_scan import JsonScan
 from rtlang_grammars.formats.tools import Tool, read_tools
 
 
@@ -31,11 +40,28 @@ class ToolCall:
 
     Attributes:
         id: the id that the model wrote, if the format has ids.
+        text: the arguments as they are written, if that is JSON; else empty.
     """
 
     name: str
     arguments: dict[str, Any]
     id: str | None = None
+    text: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call that is being written.
+
+    Attributes:
+        number: the number of calls before it.
+        arguments: the beginning of the arguments as JSON text; empty for formats that write them in another way.
+    """
+
+    number: int
+    name: str
+    id: str | None
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +125,15 @@ class ToolStream:
         tools: Iterable[Tool | Mapping[str, Any]] = (),
         *,
         is_reasoning: bool = False,
+        reads_calls: bool = True,
+        reads_calls_in_content: bool = True,
     ) -> None:
-        """Arguments and errors as for `parse_output`."""
+        """Arguments and errors as for `parse_output`.
+
+        Args:
+            reads_calls: False: calls are content.
+            reads_calls_in_content: False: what begins as content is content to its end.
+        """
         self._format = format_named(tool_format) if isinstance(tool_format, str) else tool_format
         listed = list(tools)
         self._tools = {tool.name: tool for tool in read_tools(listed)} if listed else {}
@@ -111,16 +144,26 @@ class ToolStream:
         self._new = ToolDelta()
         self._held = ""  # line breaks that belong to a section only if more of it follows
         self._triggers = {
-            text: around for around in self._format.around for text in triggers(self._format, around, self._tools)
+            text: around
+            for around in self._format.around
+            if reads_calls
+            for text in triggers(self._format, around, self._tools)
         }
+        self._reads_calls_in_content = reads_calls_in_content
         self._around = self._format.around[0]
         self._is_partial = False  # the text may go on to be a mark
+        self._open: tuple[int, str, str | None, JsonScan | None] | None = None  # number, name, id and arguments
 
     @property
     def output(self) -> ToolOutput:
         """Everything so far."""
         content, reasoning = ("".join(self._parts[key]) for key in (_Where.CONTENT, _Where.REASONING))
         return ToolOutput(content, reasoning, tuple(self._calls))
+
+    @property
+    def rest(self) -> str:
+        """The end of the text so far that belongs to no section yet."""
+        return self._held + self._text
 
     def push(self, text: str) -> ToolDelta:
         """Add text; returns what it adds to the output.
@@ -132,6 +175,35 @@ class ToolStream:
         if self._where in (_Where.FIRST_CALL, _Where.NEXT_CALL) and not _CLOSERS.intersection(text):
             return ToolDelta()  # no call ends here
         return self._run(is_whole=False)
+
+    def open_call(self) -> OpenCall | None:
+        """The call that the text so far is within, once its name is complete."""
+        if self._where not in (_Where.FIRST_CALL, _Where.NEXT_CALL):
+            return None
+        number = len(self._calls)
+        if self._open is None or self._open[0] != number:
+            self._open = self._begun_call(number)
+            if self._open is None:
+                return None
+        _, name, call_id, scan = self._open
+        return OpenCall(number, name, call_id, "" if scan is None else scan.value(self._text))
+
+    def _begun_call(self, number: int) -> tuple[int, str, str | None, JsonScan | None] | None:
+        """The call at the beginning of the text, if it is in one spelling up to its arguments and in no other."""
+        before = self._around.opening if self._where is _Where.FIRST_CALL else self._format.between or ()
+        found: tuple[int, str, str | None, JsonScan | None] | None = None
+        for spelling in self._format.call:
+            pieces = atoms((*before, *spelling))
+            try:
+                call, at = self._match(pieces[: pieces.index(Slot.ARGUMENTS)], 0)
+            except Incomplete:
+                return None  # it may still be this spelling
+            except Malformed:
+                continue
+            is_json = self._format.arguments is ArgumentStyle.JSON
+            if found is None:
+                found = number, call.name, call.id, JsonScan(at) if is_json else None
+        return found
 
     def finish(self) -> ToolDelta:
         """End the text; returns what was held back.
@@ -234,14 +306,15 @@ class ToolStream:
 
     def _plain(self, is_whole: bool) -> bool:
         """Pass on content up to the first call."""
-        found = [(at, text) for text in self._triggers if (at := self._text.find(text)) >= 0]
+        sought = self._triggers if self._reads_calls_in_content else {}
+        found = [(at, text) for text in sought if (at := self._text.find(text)) >= 0]
         if found:
             at, text = min(found)
             self._show(_Where.CONTENT, self._text[:at])
             self._drop(at)
             self._held, self._around, self._where = "", self._triggers[text], _Where.FIRST_CALL
             return True
-        kept = 0 if is_whole else _overlap(self._text, self._triggers)
+        kept = 0 if is_whole else _overlap(self._text, sought)
         self._show(_Where.CONTENT, self._text[: len(self._text) - kept])
         self._drop(len(self._text) - kept)
         return False
@@ -310,7 +383,7 @@ class ToolStream:
 
     def _match(self, found: Pieces, at: int) -> tuple[ToolCall, int]:
         """Match atoms; returns the call that they contain, and the position behind them."""
-        name, call_id, arguments, text = "", None, dict[str, Any](), self._text
+        name, call_id, arguments, text, written = "", None, dict[str, Any](), self._text, ""
         for atom in without_last_blanks(found):
             match atom:
                 case Slot.BLANKS:
@@ -320,10 +393,13 @@ class ToolStream:
                 case Slot.ID:
                     call_id, at = read_name(text, at)
                 case Slot.ARGUMENTS:
+                    begin = at
                     arguments, at = read_arguments(self._format, self._tools.get(name), text, at)
+                    if self._format.arguments is ArgumentStyle.JSON:
+                        written = text[begin:at].strip()
                 case str():
                     at = _read_fixed(text, at, atom)
-        return ToolCall(name, arguments, call_id), at
+        return ToolCall(name, arguments, call_id, written), at
 
 
 _CLOSERS = frozenset('}])>"')

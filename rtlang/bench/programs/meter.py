@@ -116,7 +116,7 @@ class _TimedRun:
     def __init__(self, run: LocalGraphRun, count: Callable[[Sequence[Node]], None]) -> None:
         self._run, self._count = run, count
         self.graph_id, self.close, self.cancel = run.graph_id, run.close, run.cancel
-        self.resolve, self.reject = run.resolve, run.reject
+        self.resolve, self.reject, self.grant = run.resolve, run.reject, run.grant
 
     def extend(self, nodes: Sequence[Node]) -> None:
         """See `GraphRun.extend`."""

@@ -125,7 +125,9 @@ class _Generation:
         held, self._held = self._held, []
         if answer is None:
             token_ids: Sequence[int] = [token_id for each in held for token_id in each.token_ids]
-            self._listener(replace(last, text="".join(each.text for each in held), token_ids=token_ids))
+            logprobs = [logprob for each in held for logprob in each.logprobs]
+            text = "".join(each.text for each in held)
+            self._listener(replace(last, text=text, token_ids=token_ids, logprobs=logprobs))
         elif not self._is_wanted():
             return
         elif isinstance(answer, str) and self._num_attempts <= self._params.max_retries:

@@ -160,6 +160,6 @@ def copied(event: Event, node_id: int, name: str | None) -> Event:
         case NodeFailed():
             return NodeFailed(event.graph_id, node_id, name, event.error)
         case TextDelta():
-            return TextDelta(event.graph_id, node_id, event.choice, event.text, event.token_ids)
+            return TextDelta(event.graph_id, node_id, event.choice, event.text, event.token_ids, event.logprobs)
         case _:
             raise AssertionError(f"{type(event).__name__} belongs to no node")

@@ -256,6 +256,9 @@ class _NotRun:
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         pass
 
+    def grant(self, num_tokens: int) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TextIO
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.graph import Text, choices_of
 from rtlang.contract.pictures.page import run_fragment
+from rtlang.contract.terminal_text import terminal_text
 from rtlang.lang.execution.session import Session
 from rtlang.lang.views.notebook import shell
 from rtlang.lang.views.run_records import ended, record_of
@@ -133,9 +134,9 @@ class TerminalDisplay:
         while self._open:
             if self._front is None:
                 self._front = min(self._open)  # in the order of the program
-                self._out.write(f"{self._label(*self._front)}: ")
+                self._out.write(terminal_text(f"{self._label(*self._front)}: "))
             front = self._open[self._front]
-            self._out.write(front.text[front.num_printed :])
+            self._out.write(terminal_text(front.text[front.num_printed :]))
             front.num_printed = len(front.text)
             if not front.is_done:
                 break
@@ -150,7 +151,7 @@ class TerminalDisplay:
             completion.is_done = True
         self.update()
         if error is not None:
-            self._out.write(f"{type(error).__name__}: {error}\n")
+            self._out.write(terminal_text(f"{type(error).__name__}: {error}\n"))
         self._out.flush()
 
     def _has_news(self) -> bool:

@@ -43,3 +43,10 @@ def is_long(parts: Sequence[Part], before: TokenSequence) -> bool:
         or (bool(roles) and len(before.roles) + len(roles) > _SHORT_ROLES)
         or any(role.tools is not None for role in roles)
     )
+
+
+def sequence_of(encoded: Encoded) -> TokenSequence:
+    """The sequence that was encoded; raises the exception that was raised instead."""
+    if isinstance(encoded, Exception):
+        raise encoded
+    return encoded

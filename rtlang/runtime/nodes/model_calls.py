@@ -6,11 +6,22 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Protocol
 
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
+from rtlang.contract.events import (
+    Completion,
+    Event,
+    NodeFinished,
+    NodeStarted,
+    PromptComputed,
+    TextDelta,
+    Timing,
+    TokenLogprob,
+)
 from rtlang.contract.graph import Generate, Node, Select, choices_of, num_requests
+from rtlang.contract.known import ContinueFrom
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.model.text.tokenizer import Tokenizer
@@ -44,6 +55,7 @@ class Submit(Protocol):
         score_only: bool = False,
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
+        given_ids: Sequence[int] = (),
     ) -> Request: ...
 
 
@@ -65,6 +77,7 @@ class Work:
     scored: list[Request | None] = field(default_factory=list)  # select: by job; None if there is nothing to compute
     first_token_time: float | None = None
     contest: Contest | None = None  # with best_of
+    is_computed: bool = False  # the prompt of one of its requests
 
 
 class ModelCalls:
@@ -72,6 +85,7 @@ class ModelCalls:
 
     Args:
         listener: receives the events of the nodes, NodeFailed excepted.
+        reports_progress: whether NodeStarted and PromptComputed are sent.
         purse: accounts for what the nodes spend, if the run has a budget.
         ends_with_text: whether the last characters before a node are text that may be tokenized anew.
         on_text: called when the text of a completion has grown that runs on and that no check can refuse.
@@ -79,6 +93,7 @@ class ModelCalls:
         on_end: called with the sequence behind the node, the texts of its completions and its requests.
         on_fail: called with the error of a request.
         later: starts the requests of a node over several turns of the engine thread; None starts all at once.
+        continue_from: by node, the output tokens of each choice that an earlier run gave out. They are not given out again.
 
     Attributes:
         usage: the tokens of all ended nodes.
@@ -95,18 +110,21 @@ class ModelCalls:
         clock: Callable[[], float],
         seed: int,
         purse: Purse | None,
+        reports_progress: bool,
         ends_with_text: Callable[[Generate], bool],
         on_text: Callable[[Generate, int], None],
         on_choice: Callable[[Generate, int, str], None],
         on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...], Sequence[Request]], None],
         on_fail: Callable[[Generate | Select, RtlangError], None],
         later: Later | None = None,
+        continue_from: ContinueFrom = MappingProxyType({}),
     ) -> None:
         self.usage = Usage()
         self._graph_id, self._listener, self._seed, self._purse = graph_id, listener, seed, purse
         self._tokenizer, self._submit, self._abort, self._clock = tokenizer, submit, abort, clock
-        self._ends_with_text = ends_with_text
+        self._reports_progress, self._ends_with_text = reports_progress, ends_with_text
         self._on_text, self._on_choice, self._on_end, self._on_fail = on_text, on_choice, on_end, on_fail
+        self._continue_from = continue_from
         self._work: dict[int, Work] = {}
         self._later = later
 
@@ -132,6 +150,8 @@ class ModelCalls:
         Raises:
             RtlangError: a request can never run; `stop` the node then.
         """
+        if self._reports_progress:
+            self._listener(NodeStarted(self._graph_id, node.node_id, node.name))
         if isinstance(node, Generate):
             self._start_generate(node, before, asked, held)
         else:
@@ -240,6 +260,7 @@ class ModelCalls:
         seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
         if params.best_of > 1:
             params = replace(params, best_of=1, logprobs=params.logprobs or 0)
+        given = () if work.contest is not None else self._continue_from.get(node.node_id, ())
         request = self._submit(
             work.prompt,
             params,
@@ -252,6 +273,7 @@ class ModelCalls:
             score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
             begins_with="" if healing is None else healing.text,
             first_banned_ids=() if healing is None else healing.banned_token_ids,
+            given_ids=given[choice] if choice < len(given) else (),
         )
         work.requests.append(request)
         work.by_choice[choice] = request
@@ -287,11 +309,13 @@ class ModelCalls:
         if output.error is not None:
             self._on_fail(node, output.error)
             return
+        self._report_computed(work, output.request)
         if contest is None and (output.text or output.token_ids):
             if work.first_token_time is None:
                 work.first_token_time = self._clock()
             token_ids = tuple(output.token_ids)
-            self._listener(TextDelta(self._graph_id, node.node_id, choice, output.text, token_ids))
+            logprobs = tuple(output.logprobs) if node.params.logprobs is not None else None
+            self._listener(TextDelta(self._graph_id, node.node_id, choice, output.text, token_ids, logprobs))
         if contest is not None and contest.is_lost(
             choice, output.request.logprobs, has_ended=output.finish_reason is not None
         ):
@@ -312,7 +336,7 @@ class ModelCalls:
             finish_reason=output.finish_reason,
             stop_match=request.output_stop,
             logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
-            distortion=tuple(request.distortion) or None,
+            distortion=None if request.given_ids else tuple(request.distortion) or None,
         )
         self._close_choice(node, work)
         if work.num_open and work.contest is None:
@@ -334,7 +358,7 @@ class ModelCalls:
         completions = tuple(work.completions[choice] for choice in range(node.params.n))
         before = work.before
         after = self.after(node, before, completions[0].token_ids)
-        scores = tuple(work.requests[0].scores) if node.params.prompt_logprobs is not None else None
+        scores = tuple(work.requests[0].prompt_scores) if node.params.prompt_logprobs is not None else None
         self._report(node, work, completions, prompt_logprobs=scores)
         texts = tuple(completion.text for completion in completions)
         self._on_end(node, after if node.params.n == 1 else before, texts, work.requests)
@@ -425,9 +449,19 @@ class ModelCalls:
         if output.error is not None:
             self._on_fail(node, output.error)
             return
+        self._report_computed(work, output.request)
         work.num_open -= 1
         if not work.num_open:
             self._finish_select(node, work)
+
+    def _report_computed(self, work: Work, request: Request) -> None:
+        """Report once for each node how much of its prompt was cached."""
+        if self._reports_progress and not work.is_computed:
+            work.is_computed = True
+            event = PromptComputed(
+                self._graph_id, work.node.node_id, request.num_prompt_tokens, request.num_cached_tokens
+            )
+            self._listener(event)
 
     def _finish_select(self, node: Select, work: Work) -> None:
         del self._work[node.node_id]

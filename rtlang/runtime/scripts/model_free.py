@@ -16,7 +16,7 @@ from rtlang.contract.errors import AbortedError, EngineDeadError, GraphError
 from rtlang.contract.events import GraphFailed
 from rtlang.contract.graph import Call, Generate, RequestGraph, Select, Text
 from rtlang.contract.known import Known, KnownOutcome
-from rtlang.contract.params import check_run_options
+from rtlang.contract.params import check_credit, check_run_options
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
 from rtlang.model.text.chat import ChatFraming
@@ -134,12 +134,15 @@ class ModelFreeRuntime:
         known: Known | None = None,
         budget: Budget | None = None,
         principal: Principal | None = None,
+        credit: int | None = None,
+        reports_progress: bool = False,
         answer: Callable[[AskedNode], bool] | None = None,
     ) -> LocalGraphRun:
         """See `ResumableTarget.submit`.
 
         Args:
             budget: what the nodes may spend together.
+            credit: counted, but nothing waits for it, because every text comes in one piece.
             answer: asked instead of that of the runtime.
         """
         del principal  # nothing is computed here
@@ -149,6 +152,8 @@ class ModelFreeRuntime:
         if given.keys() != set(graph.inputs) or not all(isinstance(each, str) for each in given.values()):
             raise GraphError(None, "inputs", f"expected one text for each of {', '.join(graph.inputs) or 'no inputs'}")
         check_run_options(priority, deadline_s, seed)
+        if credit is not None:
+            check_credit(credit)
         if self._is_closed:
             raise EngineDeadError("the runtime was closed")
         share = Share(self._admission)
@@ -186,6 +191,8 @@ class ModelFreeRuntime:
                     answered,
                     budget,
                     outputs=graph.outputs,
+                    credit=credit,
+                    reports_progress=reports_progress,
                 ),
                 loop=self._loop,
                 runner=self._runner,

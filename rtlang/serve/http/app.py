@@ -10,12 +10,16 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from rtlang.contract.errors import RtlangError
-from rtlang.serve.http import routes_operations
+from rtlang.serve.http import routes_openai, routes_operations, routes_page
 from rtlang.serve.http.access_middleware import AccessMiddleware
 from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_response, raised_error_response
 from rtlang.serve.service import StreamService
 
-GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (routes_operations.routes,)
+GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
+    routes_operations.routes,
+    routes_openai.routes,
+    routes_page.routes,
+)
 """The route groups; each module makes its routes for a service."""
 
 
@@ -23,7 +27,10 @@ def create_app(service: StreamService) -> Starlette:
     """The ASGI application of a server."""
     return Starlette(
         routes=[route for group in GROUPS for route in group(service)],
-        middleware=[Middleware(AccessMiddleware, config=service.config), Middleware(FaultMiddleware)],
+        middleware=[
+            Middleware(AccessMiddleware, config=service.config, keys=service.keys),
+            Middleware(FaultMiddleware),
+        ],
         exception_handlers={
             RtlangError: raised_error_response,
             HttpError: raised_error_response,

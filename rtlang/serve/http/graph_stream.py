@@ -13,6 +13,7 @@ from typing import Any
 from rtlang.contract.errors import AbortedError, OverloadError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.graph import RequestGraph
+from rtlang.contract.principal import Principal
 from rtlang.serve.service import StreamService
 
 _EVENT_BYTES = 200  # of an event without its text, approximately
@@ -39,6 +40,7 @@ class GraphStream:
         self.error: RtlangError | None = None
         """The reason why the server ended the stream before its graph ended."""
         options = {name: value for name, value in options.items() if value is not None}
+        self.principal: Principal | None = options.get("principal")
         self._run = service.target.submit(graph, service.event_bridge.listener(self, 0), **options)
         service.http_streams.add(self)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -132,3 +133,48 @@ def test_an_integer_without_quotes_is_an_int_and_a_pair_of_surrogates_one_charac
         assert type(call.arguments["x"]) is int
     (call,) = parse_output("json", r'{"name": "f", "arguments": {"x": "\ud83d\ude00"}}').calls
     assert call.arguments == {"x": "😀"}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_call_under_way_grows_to_the_whole_call(name: str) -> None:
+    rng, longest, is_json = random.Random(name), 0, False
+    for _ in range(10):
+        tools = random_tools(rng, 3, python_names=True)
+        calls = [
+            random_call(rng, tools, ("</tool_call>", "<b>", "functools"))
+            for _ in range(1 if name in HAS_ONE_CALL else 2)
+        ]
+        text = render(name, "", "why", calls)
+        stream, at = ToolStream(name, tools), 0
+        seen: dict[int, str] = {}
+        whole: list[ToolCall] = []
+        while at < len(text):
+            size = rng.randrange(1, 6)
+            whole += stream.push(text[at : at + size]).calls
+            at += size
+            call = stream.open_call()
+            if call is not None:
+                assert call.number == len(whole)
+                assert call.name == calls[call.number][0]
+                assert call.arguments.startswith(seen.get(call.number, ""))
+                seen[call.number] = call.arguments
+        whole += stream.finish().calls
+        assert len(whole) == len(calls)
+        for number, arguments in seen.items():
+            assert whole[number].text.startswith(arguments)
+        is_json = any(call.text for call in whole)
+        assert not is_json or all(json.loads(call.text) == call.arguments for call in whole)
+        longest = max(longest, *map(len, seen.values())) if seen else longest
+    assert (longest > 10) is is_json
+
+
+def test_calls_are_content_where_they_are_not_read() -> None:
+    text = '{"a": 1}<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    for options in ({"reads_calls": False}, {"reads_calls_in_content": False}):
+        stream = ToolStream("hermes", [{"name": "f"}], **options)
+        stream.push(text)
+        stream.finish()
+        assert stream.output == ToolOutput(text)
+    stream = ToolStream("hermes", [{"name": "f"}], reads_calls_in_content=False)
+    stream.push(text[8:])
+    assert len(stream.output.calls) == 1

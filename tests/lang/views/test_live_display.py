@@ -154,6 +154,12 @@ def test_a_terminal_prints_one_text_after_the_other(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == "first: once upon a time\npart: <a>\npart: b\npart: c\nlast: the end\n"
 
 
+def test_control_characters_are_printed_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    with ScriptedRuntime(SCRIPT | {"first": "\x1b]0;title\x07"}) as runtime:
+        story.stream(runtime=runtime).display()
+    assert capsys.readouterr().out.startswith("first: \\x1b]0;title\\x07\n")
+
+
 def test_a_terminal_keeps_texts_apart_that_grow_together(
     target: FakeTarget, capsys: pytest.CaptureFixture[str]
 ) -> None:

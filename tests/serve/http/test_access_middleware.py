@@ -19,12 +19,24 @@ def client() -> Iterator[HttpClient]:
 AUTH = {"Authorization": "Bearer secret"}
 
 
-def test_probes_need_no_key(client: HttpClient) -> None:
-    assert (client.get("/health").status, client.get("/ready").status) == (200, 200)
+def test_probes_and_the_page_need_no_key(client: HttpClient) -> None:
+    assert (client.get("/health").status, client.get("/ready").status, client.get("/").status) == (200, 200, 200)
 
 
 @pytest.mark.parametrize(
-    "path", ["/metrics", "/version", "/", "/nowhere", "/health/", "//health", "/health%20", "/v1/models"]
+    "path",
+    [
+        "/metrics",
+        "/version",
+        "/v1/engine/snapshot",
+        "/v1/engine/snapshot/stream",
+        "//",
+        "/nowhere",
+        "/health/",
+        "//health",
+        "/health%20",
+        "/v1/models",
+    ],
 )
 @pytest.mark.parametrize("key", [None, "Bearer wrong", "Basic secret", "Bearer"])
 def test_every_other_path_needs_the_key(client: HttpClient, path: str, key: str | None) -> None:

@@ -1,0 +1,221 @@
+"""A snapshot of an engine for people and tools that watch it: stored prefixes, running and waiting requests, and the last steps.
+
+Plain frozen data, bounded in size whatever the load. `plain_snapshot` and `read_snapshot` convert it to maps and back, for HTTP and for an
+engine in another process. A snapshot taken for a principal holds texts and prefixes of its own namespace only, and names no other
+principal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
+
+MAX_PREFIXES = 160
+"""Prefixes of one snapshot."""
+MAX_REQUESTS = 256
+"""Requests of one snapshot."""
+MAX_STEPS = 64
+"""Steps of one snapshot: the last ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A stored piece of sequences: a node of the radix tree.
+
+    Attributes:
+        prefix_id: stays the same while the piece is stored.
+        parent_id: the piece before it; None if it begins sequences.
+        num_tokens, num_pages: its own, without those of the pieces before it.
+        num_users: running requests whose sequence contains it.
+        is_held: whether an open program keeps it from eviction.
+        num_children: pieces that continue it, those that the snapshot leaves out included.
+        last_access: logical time of its last use; pieces with low numbers are evicted first.
+        text: its beginning, at most 32 tokens.
+    """
+
+    prefix_id: int
+    parent_id: int | None
+    num_tokens: int
+    num_pages: int
+    num_users: int
+    is_held: bool
+    num_children: int
+    last_access: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A request's part in one step.
+
+    Attributes:
+        num_tokens: tokens computed for it.
+        num_computed_tokens: tokens that it had before the step, cached ones included.
+        num_cached_tokens: prompt tokens that it took from the cache.
+        is_prompt: whether the step computed tokens of its prompt.
+        is_constrained: whether its text must follow a constraint.
+    """
+
+    request_id: int
+    num_tokens: int
+    num_computed_tokens: int
+    num_cached_tokens: int
+    is_prompt: bool
+    is_constrained: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedStep:
+    """One step: its number, start and duration in seconds of the engine's clock, and its rows in the order of the tree.
+
+    Steps are recorded while someone takes snapshots, and for ten seconds after.
+    """
+
+    number: int
+    started_s: float
+    duration_s: float
+    rows: tuple[StepRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRequest:
+    """A request that has not ended.
+
+    Attributes:
+        state: running, waiting, preempted, or compiling (its constraint).
+        principal: who asked for it; "" for another principal than the one that the snapshot is for.
+        num_pages: pages that it uses, shared ones included.
+        age_s: seconds since it arrived.
+    """
+
+    request_id: int
+    state: str
+    principal: str
+    num_prompt_tokens: int
+    num_cached_tokens: int
+    num_output_tokens: int
+    max_tokens: int
+    num_pages: int
+    is_constrained: bool
+    priority: int
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSnapshot:
+    """The state of an engine between two steps.
+
+    Attributes:
+        taken_s: seconds of the engine's clock.
+        process_bytes: memory of the engine's process; 0 where the system does not tell.
+        num_steps, num_prompt_tokens, num_cached_tokens, num_generated_tokens, num_preemptions: counted since the start; prompt tokens are
+            those of ended requests, cached ones are part of them.
+        num_queried_tokens, num_hit_tokens: tokens looked up in the prefix cache, and found.
+        num_evicted_pages: cached pages that were given up to make room.
+        num_running, num_waiting, num_requests: requests in the batch, in the queue, and all that have not ended.
+        num_free_pages, num_cached_pages, num_used_pages: they add up to num_pages.
+        num_held_pages: pages that open programs keep.
+        num_prefixes: all pieces in the tree; `prefixes` has at most MAX_PREFIXES of them.
+        requests: at most MAX_REQUESTS, running ones first.
+    """
+
+    taken_s: float
+    process_bytes: int
+    model: str
+    page_size: int
+    max_rows: int
+    num_steps: int
+    num_prompt_tokens: int
+    num_cached_tokens: int
+    num_generated_tokens: int
+    num_preemptions: int
+    num_queried_tokens: int
+    num_hit_tokens: int
+    num_evicted_pages: int
+    num_running: int
+    num_waiting: int
+    num_requests: int
+    num_pages: int
+    num_free_pages: int
+    num_cached_pages: int
+    num_used_pages: int
+    num_held_pages: int
+    num_prefixes: int
+    prefixes: tuple[Prefix, ...] = ()
+    requests: tuple[WatchedRequest, ...] = ()
+    steps: tuple[WatchedStep, ...] = ()
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the tokens looked up that were cached, 0 to 1."""
+        return self.num_hit_tokens / self.num_queried_tokens if self.num_queried_tokens else 0.0
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A target whose engine can be watched."""
+
+    def snapshot(self, *, after_step: int = 0) -> EngineSnapshot | None:
+        """The present state; None if no engine runs here. Waits for the end of the current step; callable from any thread.
+
+        Args:
+            after_step: leave out the steps up to this number.
+        Raises:
+            EngineDeadError: the engine has stopped.
+        """
+
+
+_LISTS: dict[type, dict[str, type]] = {
+    EngineSnapshot: {"prefixes": Prefix, "requests": WatchedRequest, "steps": WatchedStep},
+    WatchedStep: {"rows": StepRow},
+}
+_NAMES: dict[type, tuple[str, ...]] = {
+    kind: tuple(item.name for item in fields(kind))
+    for kind in (EngineSnapshot, Prefix, WatchedRequest, WatchedStep, StepRow)
+}
+
+
+def plain_snapshot(snapshot: EngineSnapshot) -> dict[str, Any]:
+    """The snapshot as a map of numbers, texts, arrays and maps under the names of the fields."""
+    return _plain(snapshot)
+
+
+def read_snapshot(plain: Mapping[str, Any]) -> EngineSnapshot:
+    """The snapshot of a map that `plain_snapshot` made; unknown fields, of a later version, are ignored.
+
+    Raises:
+        ValueError: a field is missing or has another type; names it.
+    """
+    found = _read(EngineSnapshot, plain)
+    assert isinstance(found, EngineSnapshot)
+    return found
+
+
+def _plain(item: Any) -> dict[str, Any]:
+    kind = type(item)
+    plain = {name: getattr(item, name) for name in _NAMES[kind]}
+    for name in _LISTS.get(kind, ()):
+        plain[name] = [_plain(each) for each in plain[name]]
+    return plain
+
+
+def _read(kind: type, plain: Any) -> Any:
+    if not isinstance(plain, Mapping):
+        raise ValueError(f"expected a map for {kind.__name__}, got {plain!r}")
+    lists, hints, values = _LISTS.get(kind, {}), get_type_hints(kind), dict[str, Any]()
+    for name in _NAMES[kind]:
+        value = plain.get(name)
+        if name in lists:
+            if not isinstance(value, list | tuple):
+                raise ValueError(f"{name} = {value!r}: expected an array")
+            values[name] = tuple(_read(lists[name], each) for each in value)
+            continue
+        allowed = get_args(hints[name]) or (hints[name],)
+        if float in allowed and type(value) is int:
+            value = float(value)
+        if type(value) not in allowed:
+            names = " or ".join(getattr(each, "__name__", str(each)) for each in allowed)
+            raise ValueError(f"{name} = {value!r}: expected {names}")
+        values[name] = value
+    return kind(**values)

@@ -1,0 +1,20 @@
+"""The credit of a graph: how many more of its tokens may be delivered. Shared by all of its requests."""
+
+from __future__ import annotations
+
+
+class Credit:
+    """A number of tokens. Used on the engine thread only.
+
+    It falls by the tokens of each delivered delta, below zero if one delta has more than are left, and rises by what the reader grants.
+    """
+
+    __slots__ = ("num_tokens",)
+
+    def __init__(self, num_tokens: int) -> None:
+        self.num_tokens = num_tokens
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.num_tokens <= 0

@@ -1,0 +1,181 @@
+"""The routes of the OpenAI API: `/v1/models`, `/v1/completions` and `/v1/chat/completions`.
+
+Each request becomes one graph. A request that fails before its first token gets an error response, also if it asked for a stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import secrets
+import time
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rtlang.contract.errors import BudgetError, ConstraintError, RtlangError
+from rtlang.contract.events import Event, GraphFailed, NodeFailed, TextDelta
+from rtlang.contract.graph import RequestGraph
+from rtlang.contract.text_service import TextService, text_service_of
+from rtlang.serve.http.body import read_map
+from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.graph_stream import GraphStream
+from rtlang.serve.http.sse import DONE, SseResponse, json_text, sse_event, unless_disconnected
+from rtlang.serve.http.text_models import TokenTexts, longest_output, model_names, needed_text_service, served_model
+from rtlang.serve.openai.chat import ChatWriter, read_chat
+from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
+from rtlang.serve.openai.shapes import Heading
+from rtlang.serve.service import StreamService
+
+CLIENT_CLOSED = 499
+
+
+class Writer(Protocol):
+    """Turns the events of a graph into a response, or into the chunks of a stream."""
+
+    def response(self, events: Iterable[Event]) -> dict[str, Any]: ...
+
+    def chunks(self, event: Event) -> Iterator[dict[str, Any]]: ...
+
+    def last_chunks(self) -> Iterator[dict[str, Any]]: ...
+
+
+def routes(service: StreamService) -> list[Route]:
+    """The routes of a server."""
+    started = int(time.time())
+
+    def described(name: str) -> dict[str, Any]:
+        model = next(each for each in service.server_info.models if each["model"] == name)
+        return {
+            "id": name,
+            "object": "model",
+            "created": started,
+            "owned_by": "rtlang",
+            "root": name,
+            "parent": None,
+            "max_model_len": model.get("max_model_len"),
+        }
+
+    async def models(request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [described(name) for name in model_names(service)]})
+
+    async def model(request: Request) -> Response:
+        asked = request.path_params["model"]
+        if asked not in model_names(service):
+            raise HttpError(404, f"there is no model {asked[:200]!r}", code="model_not_found", param="model")
+        return JSONResponse(described(asked))
+
+    async def completions(request: Request) -> Response:
+        asked = read_completion(await read_map(request, service))
+        name = served_model(service, asked.model)
+        text_service = None
+        if asked.num_logprobs is not None:
+            text_service = needed_text_service(service, "logprobs")
+        elif asked.echo and any(not isinstance(prompt, str) for prompt in asked.prompts):
+            text_service = needed_text_service(service, "echo")
+        tokens = TokenTexts(text_service)
+        texts: list[str] = [prompt for prompt in asked.prompts if isinstance(prompt, str)] if asked.echo else []
+        first_ids: list[int] = []
+        if asked.echo and text_service is not None:
+            texts, first_ids = await asyncio.to_thread(echo_texts, asked, text_service.decode, text_service.encode)
+            await tokens.load_ids(first_ids)
+        heading = Heading(f"cmpl-{secrets.token_hex(12)}", int(time.time()), name)
+        writer = CompletionWriter(asked, heading, tokens.bytes_of, texts, first_ids)
+        return await respond(
+            request, service, asked.graph, writer, tokens, asked.is_stream, asked.priority, asked.constraint_field
+        )
+
+    async def chat(request: Request) -> Response:
+        body = await read_map(request, service)
+        text_service = text_service_of(service.target)
+        read = functools.partial(
+            read_chat,
+            body,
+            service.target.tool_format,
+            longest_output(service),
+            None if text_service is None else functools.partial(_mark_ids, text_service),
+        )
+        asked = await asyncio.to_thread(read)  # a history of calls needs the tokenizer
+        name = served_model(service, asked.model)
+        tokens = TokenTexts(needed_text_service(service, "logprobs") if asked.num_top is not None else None)
+        heading = Heading(f"chatcmpl-{secrets.token_hex(12)}", int(time.time()), name)
+        writer = ChatWriter(asked, heading, tokens.bytes_of, lambda: f"call_{secrets.token_hex(12)}")
+        return await respond(
+            request, service, asked.graph, writer, tokens, asked.is_stream, asked.priority, asked.plan.field
+        )
+
+    return [
+        Route("/v1/chat/completions", chat, methods=["POST"]),
+        Route("/v1/models", models),
+        Route("/v1/models/{model:path}", model),
+        Route("/v1/completions", completions, methods=["POST"]),
+    ]
+
+
+def _mark_ids(text_service: TextService, mark: str) -> list[int]:
+    return text_service.encode(mark, adds_start=False, allow_special=True)
+
+
+async def respond(
+    request: Request,
+    service: StreamService,
+    graph: RequestGraph,
+    writer: Writer,
+    tokens: TokenTexts,
+    is_stream: bool,
+    priority: int,
+    constraint_field: str | None,
+) -> Response:
+    """Run a graph and respond with its events, as `writer` shapes them."""
+    options = {"priority": priority, "principal": getattr(request.state, "principal", None)}
+    batches = _batches(service, graph, options, constraint_field)
+    if is_stream:
+        return SseResponse(_chunk_groups(batches, writer, tokens), slow_timeout_s=service.config.slow_timeout_s)
+    found = await unless_disconnected(request, _collected(batches, writer, tokens))
+    if found is None:
+        return Response(status_code=CLIENT_CLOSED)
+    return Response(json_text(found).encode(errors="replace"), media_type="application/json")
+
+
+async def _batches(
+    service: StreamService, graph: RequestGraph, options: dict[str, Any], constraint_field: str | None
+) -> AsyncGenerator[list[Event], None]:
+    """Groups of events. A node that fails fails the request."""
+    with GraphStream(service, graph, **options) as stream:
+        async for events in stream.batches():
+            for event in events:
+                if isinstance(event, (NodeFailed, GraphFailed)):
+                    raise _failure(event.error, constraint_field)
+            yield events
+
+
+def _failure(error: RtlangError, constraint_field: str | None) -> Exception:
+    if not isinstance(error, ConstraintError):
+        return error
+    param = "max_tokens" if isinstance(error, BudgetError) else constraint_field
+    return HttpError(400, error.message, code=error.code, param=param)
+
+
+async def _collected(batches: AsyncGenerator[list[Event], None], writer: Writer, tokens: TokenTexts) -> dict[str, Any]:
+    found: list[Event] = []
+    async with contextlib.aclosing(batches):
+        async for events in batches:
+            kept = [event for event in events if not isinstance(event, TextDelta)]
+            await tokens.load(kept)
+            found += kept
+    return writer.response(found)
+
+
+async def _chunk_groups(
+    batches: AsyncGenerator[list[Event], None], writer: Writer, tokens: TokenTexts
+) -> AsyncGenerator[Sequence[bytes], None]:
+    async with contextlib.aclosing(batches):
+        async for events in batches:
+            await tokens.load(events)
+            if group := [sse_event(chunk) for event in events for chunk in writer.chunks(event)]:
+                yield group
+    yield [*(sse_event(chunk) for chunk in writer.last_chunks()), DONE]

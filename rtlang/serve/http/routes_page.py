@@ -1,0 +1,110 @@
+"""The live page at `/`, and the snapshots of the engine that it shows: `/v1/engine/snapshot`, `/v1/engine/snapshot/stream`.
+
+The page is one file without external resources. Its Content-Security-Policy allows the scripts and the style in it by their hashes, and
+connections to this server; nothing else is loaded or run, and no other site may frame it. It is served without a key, because it holds
+nothing but itself; everything that it shows comes from routes behind the key.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import AsyncGenerator, Sequence
+from functools import cache
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.snapshot_feed import SnapshotFeed
+from rtlang.serve.http.sse import SseResponse
+from rtlang.serve.service import StreamService
+
+MAX_WATCHERS = 32
+"""Snapshot streams at one time."""
+DEFAULT_INTERVAL_MS, MIN_INTERVAL_MS, MAX_INTERVAL_MS = 250, 100, 10_000
+_INLINE = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
+
+
+@cache
+def live_page() -> tuple[str, dict[str, str]]:
+    """The page and its response headers."""
+    page = (files("rtlang.serve.http") / "live_page.html").read_text(encoding="utf-8")
+    hashes: dict[str, list[str]] = {"script": [], "style": []}
+    for kind, text in _INLINE.findall(page):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        hashes[kind].append(f"'sha256-{digest}'")
+    policy = (
+        "default-src 'none'",
+        f"script-src {' '.join(hashes['script'])}",
+        f"style-src {' '.join(hashes['style'])}",
+        "connect-src 'self'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+    )
+    return page, {
+        "content-security-policy": "; ".join(policy),
+        "cache-control": "no-cache",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+        "cross-origin-opener-policy": "same-origin",
+    }
+
+
+def routes(service: StreamService) -> list[Route]:
+    """The routes of a server."""
+    feed = SnapshotFeed(service.target)
+    num_watchers = 0
+
+    async def page(request: Request) -> Response:
+        text, headers = live_page()
+        return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+
+    async def snapshot(request: Request) -> Response:
+        sample = await feed.sample()
+        if sample is None:
+            raise _nothing_to_watch()
+        return Response(sample.json_after(0), media_type="application/json", headers={"cache-control": "no-store"})
+
+    async def stream(request: Request) -> Response:
+        interval_s = _interval_ms(request.query_params.get("interval_ms")) / 1000
+        if num_watchers >= MAX_WATCHERS:
+            raise HttpError(429, f"{MAX_WATCHERS} clients watch the engine already", code="overload")
+        return SseResponse(events(interval_s), slow_timeout_s=service.config.slow_timeout_s)
+
+    async def events(interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
+        nonlocal num_watchers
+        num_watchers += 1
+        try:
+            if await feed.sample() is None:
+                raise _nothing_to_watch()
+            async for data in feed.changes(interval_s, lambda: service.is_draining):
+                yield (f"event: snapshot\ndata: {data}\n\n".encode(),)
+        finally:
+            num_watchers -= 1
+
+    return [
+        Route("/", page),
+        Route("/v1/engine/snapshot", snapshot),
+        Route("/v1/engine/snapshot/stream", stream),
+    ]
+
+
+def _nothing_to_watch() -> HttpError:
+    return HttpError(404, "this server has no engine to watch", code="not_found")
+
+
+def _interval_ms(given: str | None) -> int:
+    if given is None:
+        return DEFAULT_INTERVAL_MS
+    if not re.fullmatch("[0-9]{1,6}", given) or not MIN_INTERVAL_MS <= int(given) <= MAX_INTERVAL_MS:
+        allowed = f"expected an integer from {MIN_INTERVAL_MS} to {MAX_INTERVAL_MS}"
+        raise HttpError(400, f"interval_ms = {given[:40]!r}: {allowed}", code="parameter", param="interval_ms")
+    return int(given)

@@ -1,0 +1,107 @@
+"""The served model by its names, its limits, and the texts of its tokens, for the HTTP routes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
+from rtlang.contract.params import MAX_MAX_TOKENS
+from rtlang.contract.text_service import TextService, text_service_of
+from rtlang.serve.http.errors import HttpError
+from rtlang.serve.service import StreamService
+
+ANY_MODEL = "default"
+"""A name that clients may send for whatever model is served."""
+
+
+def model_names(service: StreamService) -> list[str]:
+    """The names of the served models; empty if the server does not know them."""
+    return [str(model["model"]) for model in service.server_info.models]
+
+
+def served_model(service: StreamService, asked: str | None) -> str:
+    """The name of the model that a request gets.
+
+    Raises:
+        HttpError: there is no model of this name (404).
+    """
+    names = model_names(service)
+    if asked is None or asked == ANY_MODEL or not names:
+        return asked or (names[0] if names else ANY_MODEL)
+    for name in names:
+        if asked in (name, name.rstrip("/").rpartition("/")[2]):
+            return asked
+    raise HttpError(
+        404,
+        f"model = {asked[:200]!r}: expected {' or '.join(map(repr, names))}",
+        code="model_not_found",
+        param="model",
+    )
+
+
+def longest_output(service: StreamService) -> int:
+    """The largest `max_tokens` that can matter; the engine stops at the context length."""
+    for model in service.server_info.models:
+        if model.get("max_model_len"):
+            return int(model["max_model_len"])
+    return MAX_MAX_TOKENS
+
+
+def needed_text_service(service: StreamService, field: str) -> TextService:
+    """The text service of the target.
+
+    Raises:
+        ParameterError: it has none; names the field that needs it.
+    """
+    found = text_service_of(service.target)
+    if found is None:
+        raise ParameterError(field, True, "not supported: this server cannot tell the texts of tokens")
+    return found
+
+
+class TokenTexts:
+    """The bytes of tokens, fetched on a thread as they are needed and kept. One object serves a request."""
+
+    def __init__(self, text_service: TextService | None) -> None:
+        self._text_service = text_service
+        self._known: dict[int, bytes] = {}
+
+    async def load(self, events: Iterable[Event]) -> None:
+        """Fetch the tokens of the log-probabilities of some events."""
+        if self._text_service is None:
+            return
+        missing = {token_id for token in _tokens_of(events) for token_id in _ids_of(token)} - self._known.keys()
+        if missing:
+            ids = sorted(missing)
+            found = await asyncio.to_thread(self._text_service.token_bytes, ids)
+            self._known.update(zip(ids, found, strict=True))
+
+    def bytes_of(self, token_ids: Sequence[int]) -> list[bytes]:
+        """The bytes of each token; none for one that was not loaded."""
+        return [self._known.get(token_id, b"") for token_id in token_ids]
+
+    async def load_ids(self, token_ids: Sequence[int]) -> None:
+        """Fetch these tokens."""
+        if self._text_service is not None and token_ids:
+            ids = sorted(set(token_ids))
+            found = await asyncio.to_thread(self._text_service.token_bytes, ids)
+            self._known.update(zip(ids, found, strict=True))
+
+
+def _tokens_of(events: Iterable[Event]) -> Iterable[TokenLogprob]:
+    for event in events:
+        logprobs: Any = getattr(event, "logprobs", None) if isinstance(event, TextDelta) else None
+        yield from logprobs or ()
+        if isinstance(event, NodeFinished):
+            yield from event.prompt_logprobs or ()
+            for completion in event.completions:
+                yield from completion.logprobs or ()
+
+
+def _ids_of(token: TokenLogprob) -> Iterable[int]:
+    yield token.token_id
+    for token_id, _ in token.top:
+        yield token_id

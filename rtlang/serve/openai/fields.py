@@ -1,0 +1,124 @@
+"""Strict reading of request bodies.
+
+Each route has a `FieldTable`. A field that would change the output and is not supported is refused with an error that names it; only the
+fields in `IGNORED` are ignored. A null means that the field is missing, as clients send it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rtlang.contract.errors import ParameterError
+
+IGNORED = frozenset(
+    (
+        "user",
+        "metadata",
+        "store",
+        "service_tier",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "prompt_cache_options",
+        "prediction",
+        "request_id",
+        "cache_salt",
+        "guided_decoding_backend",
+    )
+)
+"""Fields of every route that do not change the text. docs/serving.md publishes this list."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTable:
+    """The fields of one route.
+
+    Attributes:
+        accepted: fields that the route reads.
+        fixed: fields that are accepted with these values only, because others are not supported.
+        refused: fields with a better refusal than that they are unknown: the reason.
+    """
+
+    accepted: frozenset[str]
+    fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def given(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The accepted fields of a body that are not null.
+
+        Raises:
+            ParameterError: a field is not supported, or not with this value; names it.
+        """
+        found: dict[str, Any] = {}
+        for name, value in body.items():
+            if value is None or name in IGNORED:
+                continue
+            if name in self.accepted:
+                found[name] = value
+            elif name in self.fixed:
+                allowed = self.fixed[name]
+                if not any(type(value) is type(each) and value == each for each in allowed):
+                    shown = " or ".join(_shown(each) for each in allowed)
+                    raise ParameterError(name, value, f"only {shown} is supported")
+            elif name in self.refused:
+                raise ParameterError(name, value, self.refused[name])
+            else:
+                raise ParameterError(name, value, "this field is not supported")
+        return found
+
+
+def _shown(value: Any) -> str:
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+
+
+def check_inner(where: str, given: Any, accepted: Sequence[str], ignored: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of a map within a body that are not null and not ignored.
+
+    Raises:
+        ParameterError: it is not a map, or has a field that is not in `accepted`; names the field by its path.
+    """
+    if not isinstance(given, Mapping):
+        raise ParameterError(where, given, "expected an object")
+    found = {name: value for name, value in given.items() if value is not None and name not in ignored}
+    for name, value in found.items():
+        if name not in accepted:
+            raise ParameterError(
+                f"{where}.{name}", value, f"this field is not supported; expected {', '.join(accepted)}"
+            )
+    return found
+
+
+def read_bool(given: Mapping[str, Any], name: str, default: bool = False, where: str = "") -> bool:
+    """A boolean field."""
+    value = given.get(name, default)
+    if not isinstance(value, bool):
+        raise ParameterError(where + name, value, "expected true or false")
+    return value
+
+
+def read_int(given: Mapping[str, Any], name: str, low: int, high: int, default: int | None = None) -> int | None:
+    """An integer field from `low` to `high`."""
+    if name not in given:
+        return default
+    value: object = given[name]
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ParameterError(name, value, f"expected an integer from {low} to {high}")
+    return value
+
+
+def read_text(given: Mapping[str, Any], name: str, where: str = "") -> str:
+    """A text field, which must be there."""
+    value = given.get(name)
+    if not isinstance(value, str):
+        raise ParameterError(where + name, value, "expected a string")
+    return value
+
+
+def read_list(given: Mapping[str, Any], name: str, where: str = "") -> list[Any]:
+    """A list field, which must be there."""
+    value = given.get(name)
+    if not isinstance(value, list):
+        raise ParameterError(where + name, value, "expected a list")
+    return value

@@ -1,0 +1,64 @@
+"""Parts of responses that several routes share: usage, finish reasons and headers of a response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rtlang.contract.params import FinishReason, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The fields that every response and chunk of one request repeats.
+
+    Attributes:
+        response_id: made by the server.
+        created: seconds since 1970.
+        model: as the client named it.
+    """
+
+    response_id: str
+    created: int
+    model: str
+
+    def map(self, kind: str, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        """A response or chunk; `kind` is its `object`."""
+        return {
+            "id": self.response_id,
+            "object": kind,
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        } | more
+
+
+class UsageCount:
+    """Adds up the token counts of a request. Several texts from one prompt count the prompt once."""
+
+    def __init__(self) -> None:
+        self._total = Usage()
+
+    def add(self, usage: Usage, num_texts: int) -> None:
+        """Add the usage of a node whose `num_texts` requests have the same prompt."""
+        prompt = usage.prompt_tokens // num_texts
+        cached = max(0, usage.cached_tokens - prompt * (num_texts - 1))
+        self._total = self._total + Usage(prompt, cached, usage.completion_tokens)
+
+    @property
+    def map(self) -> dict[str, Any]:
+        """The `usage` of a response."""
+        prompt, completion = self._total.prompt_tokens, self._total.completion_tokens
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": self._total.cached_tokens},
+        }
+
+
+def finish_reason(reason: FinishReason, *, has_calls: bool = False) -> str:
+    """The `finish_reason` of a choice."""
+    if reason is FinishReason.LENGTH:
+        return "length"
+    return "tool_calls" if has_calls else "stop"

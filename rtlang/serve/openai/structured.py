@@ -1,0 +1,172 @@
+"""Structured output: the ways in which requests of the OpenAI API and of other servers ask for a constraint.
+
+`response_format` (json_object, json_schema, structural_tag), `structured_outputs` with one of json, regex, choice, grammar, json_object and
+structural_tag, the older `guided_*` fields, and `regex`, `ebnf` and `json_schema` at the top level. A request has at most one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.serve.openai.fields import check_inner, read_text
+from rtlang_grammars import GrammarError
+from rtlang_grammars.formats.structural_tag import read_structural_tag
+
+TOP_LEVEL = ("regex", "ebnf", "json_schema")
+GUIDED = ("guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_json_object")
+FIELDS = frozenset(("response_format", "structured_outputs", *TOP_LEVEL, *GUIDED))
+"""The fields that `read_structured` reads."""
+REFUSED = {
+    "guided_whitespace_pattern": "not supported: JSON is written with free blanks of bounded number",
+    "structural_tag": 'not supported here; use response_format = {"type": "structural_tag", ...}',
+}
+_RULE_OF_GBNF = re.compile(r"(?m)^\s*[\w.-]+\s*::=")
+_ROOT_OF_GBNF = re.compile(r"(?m)^\s*root\s*::=")
+_OPTIONS_OFF = ("disable_fallback", "disable_any_whitespace", "disable_additional_properties")
+
+
+@dataclass(frozen=True, slots=True)
+class Structured:
+    """A constraint and the field that asked for it.
+
+    Attributes:
+        is_json: whether the text is JSON.
+    """
+
+    constraint: Constraint
+    field: str
+    is_json: bool = False
+
+
+def read_structured(given: Mapping[str, Any]) -> Structured | None:
+    """The constraint of a request; None if it asks for none.
+
+    Raises:
+        ParameterError: a field is malformed, or there are several; names it.
+    """
+    found = [
+        structured
+        for name in sorted(FIELDS & given.keys())
+        if (structured := _READERS[name](name, given[name])) is not None
+    ]
+    if len(found) > 1:
+        raise ParameterError(found[1].field, given[found[1].field.split(".")[0]], f"not together with {found[0].field}")
+    return found[0] if found else None
+
+
+def grammar_constraint(source: str) -> Constraint:
+    """The constraint of a grammar whose notation is detected: GBNF or W3C EBNF if it has rules with `::=`, else Lark."""
+    if not _RULE_OF_GBNF.search(source):
+        return Constraint(ConstraintKind.LARK, source)
+    kind = ConstraintKind.GBNF if _ROOT_OF_GBNF.search(source) else ConstraintKind.EBNF
+    return Constraint(kind, source)
+
+
+def schema_constraint(schema: Any, where: str) -> Constraint:
+    """The constraint of a JSON schema, given as a map, a boolean, or JSON text of one."""
+    if isinstance(schema, str):
+        try:
+            schema = json.loads(schema)
+        except (ValueError, RecursionError) as error:
+            raise ParameterError(where, schema, f"expected a JSON schema: {error}") from None
+    if not isinstance(schema, Mapping | bool):
+        raise ParameterError(where, schema, "expected a JSON schema (an object)")
+    return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema, ensure_ascii=False))
+
+
+def _response_format(name: str, value: Any) -> Structured | None:
+    if not isinstance(value, Mapping):
+        raise ParameterError(name, value, "expected an object with a type")
+    match value.get("type"):
+        case "text":
+            check_inner(name, value, ("type",))
+            return None
+        case "json_object":
+            check_inner(name, value, ("type", "schema"))
+            schema = value.get("schema")  # of llama.cpp's server
+            return _json("response_format.schema", {"type": "object"} if schema is None else schema, name)
+        case "json_schema":
+            check_inner(name, value, ("type", "json_schema"))
+            where = f"{name}.json_schema"
+            inner = check_inner(where, value.get("json_schema"), ("name", "schema", "strict"), ("description",))
+            schema = inner.get("schema", inner.get("json_schema", {"type": "object"}))
+            return _json(f"{where}.schema", schema, name)
+        case "structural_tag":
+            return _tag(name, value)
+    raise ParameterError(
+        f"{name}.type", value.get("type"), "expected one of text, json_object, json_schema, structural_tag"
+    )
+
+
+def _structured_outputs(name: str, value: Any) -> Structured | None:
+    kinds = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
+    inner = check_inner(name, value, (*kinds, *_OPTIONS_OFF))
+    for option in _OPTIONS_OFF:
+        if inner.pop(option, False) is not False:
+            raise ParameterError(f"{name}.{option}", True, "only false is supported")
+    if inner.get("json_object") is False:
+        del inner["json_object"]
+    if len(inner) != 1:
+        raise ParameterError(name, sorted(inner), f"expected exactly one of {', '.join(kinds)}")
+    ((kind, given),) = inner.items()
+    return _KINDS[kind](f"{name}.{kind}", given)
+
+
+def _json(where: str, schema: Any, field: str | None = None) -> Structured:
+    return Structured(schema_constraint(schema, where), field or where, is_json=True)
+
+
+def _json_object(where: str, value: Any) -> Structured | None:
+    if not isinstance(value, bool):
+        raise ParameterError(where, value, "expected true or false")
+    return _json(where, {"type": "object"}) if value else None
+
+
+def _regex(where: str, value: Any) -> Structured:
+    return Structured(Constraint(ConstraintKind.REGEX, read_text({where: value}, where)), where)
+
+
+def _choice(where: str, value: Any) -> Structured:
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        raise ParameterError(where, value, "expected a list of strings that is not empty")
+    return Structured(Constraint(ConstraintKind.CHOICE, json.dumps(value, ensure_ascii=False)), where)
+
+
+def _grammar(where: str, value: Any) -> Structured:
+    return Structured(grammar_constraint(read_text({where: value}, where)), where)
+
+
+def _tag(where: str, value: Any) -> Structured:
+    try:
+        return Structured(read_structural_tag(value), where)
+    except GrammarError as error:
+        raise ParameterError(where, value, str(error)) from None
+
+
+_Reader = Callable[[str, Any], Structured | None]
+_KINDS: dict[str, _Reader] = {
+    "json": _json,
+    "regex": _regex,
+    "choice": _choice,
+    "grammar": _grammar,
+    "json_object": _json_object,
+    "structural_tag": _tag,
+}
+_READERS: dict[str, _Reader] = {
+    "response_format": _response_format,
+    "structured_outputs": _structured_outputs,
+    "guided_json": _json,
+    "guided_regex": _regex,
+    "guided_choice": _choice,
+    "guided_grammar": _grammar,
+    "guided_json_object": _json_object,
+    "json_schema": _json,
+    "regex": _regex,
+    "ebnf": _grammar,
+}

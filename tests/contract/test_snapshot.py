@@ -1,0 +1,59 @@
+"""Snapshots as plain maps: nothing is lost on the way, and a map that is none is refused by field."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rtlang.contract.snapshot import (
+    Prefix,
+    StepRow,
+    WatchedRequest,
+    WatchedStep,
+    plain_snapshot,
+    read_snapshot,
+)
+from tests.support.snapshots import some_snapshot
+
+
+def test_a_snapshot_is_the_same_after_json() -> None:
+    snapshot = replace(
+        some_snapshot(),
+        prefixes=(Prefix(1, None, 32, 2, 3, False, 2, 9, "Once"), Prefix(2, 1, 5, 1, 0, True, 0, 4, " upon\x1b")),
+        requests=(WatchedRequest(7, "running", "team", 40, 32, 3, 64, 3, True, 0, 0.5),),
+        steps=(WatchedStep(11, 1.5, 0.01, (StepRow(7, 8, 32, 32, True, False),)), WatchedStep(12, 1.6, 0.01, ())),
+    )
+    assert read_snapshot(json.loads(json.dumps(plain_snapshot(snapshot)))) == snapshot
+
+
+def test_fields_of_a_later_version_are_ignored() -> None:
+    snapshot = some_snapshot()
+    assert read_snapshot(plain_snapshot(snapshot) | {"news": [1]}) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("num_steps", "3"), ("num_steps", True), ("num_steps", 1.5), ("model", None), ("taken_s", "x"), ("steps", 3)],
+)
+def test_a_field_of_another_type_is_named(field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{field} = "):
+        read_snapshot(plain_snapshot(some_snapshot()) | {field: value})
+
+
+def test_a_missing_field_and_another_value_are_refused() -> None:
+    plain = plain_snapshot(some_snapshot())
+    del plain["num_pages"]
+    with pytest.raises(ValueError, match="num_pages"):
+        read_snapshot(plain)
+    with pytest.raises(ValueError, match="EngineSnapshot"):
+        read_snapshot([])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="Prefix"):
+        read_snapshot(plain_snapshot(some_snapshot()) | {"prefixes": [3]})
+
+
+def test_the_hit_rate_is_a_share() -> None:
+    assert some_snapshot().hit_rate == 0.75
+    assert replace(some_snapshot(), num_queried_tokens=0, num_hit_tokens=0).hit_rate == 0.0

@@ -1,0 +1,86 @@
+"""Requests without credit: computed up to their next token, out of the way of others, continued where they were."""
+
+from __future__ import annotations
+
+from rtlang.engine.credit import Credit
+from rtlang.engine.request import RequestStatus
+from tests.engine.test_scheduler import World, sizes
+
+
+def test_without_credit_the_prompt_is_computed_and_nothing_is_sampled() -> None:
+    world = World()
+    credit = Credit(0)
+    request = world.add(list(range(9)), credit=credit)
+    step = world.step()
+    assert sizes(step) == {1: 8}
+    assert not step.rows[0].needs_sample
+    assert world.scheduler.schedule(0.0) is None
+    assert request.status is RequestStatus.PARKED
+    assert world.scheduler.num_waiting == 0
+    assert not world.scheduler.running
+    credit.num_tokens = 1
+    world.scheduler.resume(credit)
+    step = world.step()
+    assert sizes(step) == {1: 1}
+    assert step.rows[0].needs_sample
+
+
+def test_credit_is_shared_by_the_requests_of_a_graph() -> None:
+    world = World()
+    credit = Credit(2)
+    requests = [world.add([n, n, n], credit=credit) for n in range(3)]
+    step = world.step()
+    assert sum(row.needs_sample for row in step.rows) == 2
+    credit.num_tokens -= 2
+    assert world.scheduler.schedule(0.0) is None
+    assert {request.status for request in requests} == {RequestStatus.PARKED}
+    credit.num_tokens += 5
+    world.scheduler.resume(credit)
+    assert sum(row.needs_sample for row in world.step().rows) == 3
+
+
+def test_parked_requests_take_no_row() -> None:
+    world = World(max_rows=2)
+    credit = Credit(0)
+    for n in range(2):
+        world.add([n, n, n, n, n], credit=credit)
+    world.step()
+    other = world.add([9, 9])
+    assert world.step().rows[0].request_id == other.request_id
+    assert len(world.scheduler.parked) == 2
+
+
+def test_parked_requests_give_their_pages_to_one_that_has_none() -> None:
+    world = World(num_pages=4, max_step_tokens=100)
+    credit = Credit(0)
+    parked = world.add(list(range(12)), credit=credit)
+    world.step()
+    assert world.scheduler.schedule(0.0) is None
+    assert len(parked.page_ids) == 3
+    world.add(list(range(50, 60)))
+    assert sizes(world.step()) == {2: 10}
+    assert parked.page_ids == []
+    assert parked.status is RequestStatus.PARKED
+    world.scheduler.check()
+    credit.num_tokens = 4
+    world.scheduler.resume(credit)
+    assert parked.status is RequestStatus.PREEMPTED
+
+
+def test_a_parked_request_does_not_hold_back_one_with_its_prefix() -> None:
+    world = World()
+    world.add(list(range(8)), credit=Credit(0))
+    world.step()  # all but the last token, which would fill the second page
+    world.add([*range(8), 20, 21])
+    assert any(row.request_id == 2 for row in world.step().rows)
+
+
+def test_removing_a_parked_request_frees_its_pages() -> None:
+    world = World()
+    request = world.add(list(range(9)), credit=Credit(0))
+    world.step()
+    assert world.scheduler.schedule(0.0) is None
+    world.scheduler.remove(request)
+    world.scheduler.check()
+    assert world.cache.num_in_use == 0
+    assert not world.scheduler.parked

@@ -1,0 +1,140 @@
+"""Snapshots of an engine on a fake model: what they count, which steps they hold, and that they are bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.snapshot import MAX_PREFIXES, MAX_REQUESTS, MAX_STEPS, EngineSnapshot
+from rtlang.engine.snapshots import WATCH_S, SnapshotTaker
+from tests.support.engine_driver import EngineDriver
+from tests.support.fake_runner import FakeRunner
+
+SHARED = [3 + ord(char) for char in "The shared prompt of all requests. "]  # 35 tokens, one a character
+
+
+class Watched(EngineDriver):
+    """An engine of which snapshots are taken."""
+
+    def __init__(self, num_pages: int = 400, **settings: int) -> None:
+        config = replace(RuntimeConfig(page_size=4, max_rows=8, max_step_tokens=64), **settings)  # type: ignore[arg-type]
+        super().__init__(FakeRunner(num_pages, eos_every=10**9), config)
+        self.taker = SnapshotTaker("fake", self.runner.tokenizer.decode)
+
+    def step(self) -> None:
+        started = self.now + 1.0
+        super().step()
+        self.taker.after_step(self.engine, started, started + 0.25)
+
+    def shot(self, after_step: int = 0) -> EngineSnapshot:
+        return self.taker.finish(self.taker.take(self.engine, self.now, after_step))
+
+
+def test_what_running_requests_share_is_seen() -> None:
+    engine = Watched()
+    requests = [engine.add([*SHARED, 3 + number, 40, 41, 42], 20) for number in range(3)]
+    for _ in range(3):
+        engine.step()
+    snapshot = engine.shot()
+    assert snapshot.num_running == len(requests) == 3
+    shared = [each for each in snapshot.prefixes if each.num_users == 3]
+    assert [(each.parent_id, each.num_tokens, each.num_children) for each in shared] == [(None, 32, 3)]
+    assert shared[0].text == "The shared prompt of all request"
+    own = [each for each in snapshot.prefixes if each.parent_id == shared[0].prefix_id]
+    assert [each.num_users for each in own] == [1, 1, 1]
+    assert snapshot.num_prefixes == len(snapshot.prefixes)
+    assert snapshot.num_free_pages + snapshot.num_cached_pages + snapshot.num_used_pages == snapshot.num_pages
+    cached = [each.num_cached_tokens for each in snapshot.requests]
+    assert cached == [0, 32, 32]
+    assert snapshot.num_hit_tokens == 64
+    engine.run()
+    assert {each.num_users for each in engine.shot().prefixes} == {0}
+
+
+def test_each_step_is_in_one_snapshot_with_its_rows() -> None:
+    engine = Watched()
+    engine.shot()  # someone watches from now on
+    engine.add(SHARED, 4)
+    engine.add([*SHARED, 9], 4)
+    engine.run()
+    steps = engine.shot().steps
+    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
+    assert all(step.duration_s == 0.25 for step in steps)
+    rows = [row for step in steps for row in step.rows]
+    of_first = [row for row in rows if row.request_id == 1]
+    assert [(row.num_tokens, row.num_computed_tokens, row.is_prompt) for row in of_first] == [
+        (35, 0, True), (1, 35, False), (1, 36, False), (1, 37, False),
+    ]  # fmt: skip
+    of_second = [row for row in rows if row.request_id == 2]
+    assert of_second[0].num_computed_tokens == of_second[0].num_cached_tokens == 32
+    assert engine.shot(after_step=steps[-2].number).steps == steps[-1:]
+
+
+def test_steps_are_recorded_only_while_someone_watches() -> None:
+    engine = Watched()
+    engine.add(SHARED, 60)
+    engine.step()
+    assert engine.shot().steps == ()
+    engine.step()
+    assert len(engine.shot().steps) == 1
+    engine.now += WATCH_S + 1
+    engine.step()
+    assert engine.shot().steps == ()
+    for _ in range(3):
+        engine.step()
+    assert [step.number for step in engine.shot().steps] == [4, 5, 6]
+
+
+def test_a_snapshot_is_bounded() -> None:
+    engine = Watched(num_pages=4000, max_rows=32)
+    engine.shot()
+    for number in range(700):
+        engine.add([3 + number % 97, 3 + number // 97, 5, 6, 7, 8, 9, 10], 3)
+    for _ in range(30):
+        engine.step()
+        engine.shot()
+    snapshot = engine.shot()
+    assert snapshot.num_requests > len(snapshot.requests) == MAX_REQUESTS
+    assert [each.state for each in snapshot.requests[: snapshot.num_running]] == ["running"] * snapshot.num_running
+    assert snapshot.requests[-1].state == "waiting"
+    while engine.engine.has_work:
+        engine.step()
+        engine.shot()
+    snapshot = engine.shot()
+    assert snapshot.num_prefixes > MAX_PREFIXES >= len(snapshot.prefixes) > 0
+    assert len(snapshot.steps) == MAX_STEPS
+
+
+def test_a_step_that_failed_is_recorded_too() -> None:
+    engine = Watched()
+    engine.runner.fail_at = {1}
+    engine.shot()
+    request = engine.add(SHARED, 4)
+    engine.run()
+    assert engine.last[request].error is not None
+    assert [len(step.rows) for step in engine.shot().steps] in ([], [1])
+
+
+def test_preempted_requests_are_seen_as_such() -> None:
+    engine = Watched(num_pages=24)
+    for number in range(6):
+        engine.add([3 + number] * 8, 60)
+    states: set[str] = set()
+    for _ in range(400):
+        if not engine.engine.has_work:
+            break
+        engine.step()
+        states |= {each.state for each in engine.shot().requests}
+    assert {"running", "preempted"} <= states
+    assert engine.shot().num_preemptions > 0
+
+
+def test_texts_are_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Watched()
+    engine.add(SHARED, 2)
+    engine.run()
+    first = engine.shot()
+    monkeypatch.setattr(engine.taker, "_decode", None)
+    assert engine.shot().prefixes == first.prefixes

@@ -1,0 +1,198 @@
+"""The OpenAI routes of a server, through the official client: one request of each kind, errors, and clients that leave."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import openai
+import pytest
+from openai import OpenAI
+
+import rtlang as rt
+from rtlang.contract.config import ServeConfig
+from rtlang.contract.errors import OverloadError
+from rtlang.serve.server import TokenizerInfo, running_server
+from tests.support.http_client import HttpClient
+from tests.support.openai_models import calls_of, joined_chunks, read_chat, read_completion
+from tests.support.serving import serving
+from tests.support.waiting import wait_until
+
+MESSAGES: list[Any] = [{"role": "user", "content": "Hi"}]
+CITY = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}, "required": ["city"]}
+TOOLS: list[Any] = [
+    {"type": "function", "function": {"name": "weather", "parameters": CITY}},
+    {"type": "function", "function": {"name": "now"}},
+]
+
+NO_SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "x"}}}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with rt.Runtime() as runtime:
+        info = TokenizerInfo("models/rtlang:tiny", 2048, 1024, runtime.tool_format)
+        with running_server(runtime, ServeConfig(port=0, api_key="secret"), info) as url:
+            yield url
+
+
+@pytest.fixture(scope="module")
+def client(server: str) -> Iterator[OpenAI]:
+    with OpenAI(base_url=server.replace("ws", "http", 1) + "/v1", api_key="secret", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def plain(server: str) -> HttpClient:
+    return HttpClient(server, "secret")
+
+
+def test_models_are_listed(client: OpenAI) -> None:
+    (model,) = client.models.list().data
+    assert (model.id, model.object) == ("models/rtlang:tiny", "model")
+    assert client.models.retrieve("models/rtlang:tiny") == model
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("gpt")
+
+
+@pytest.mark.parametrize("name", ["models/rtlang:tiny", "rtlang:tiny", "default"])
+def test_a_model_has_names(client: OpenAI, name: str) -> None:
+    assert client.completions.create(model=name, prompt="Once", max_tokens=1).model == name
+
+
+def test_an_unknown_model_is_not_found(client: OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as caught:
+        client.completions.create(model="gpt", prompt="Once")
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+def test_a_seed_repeats_a_chat_and_its_stream(client: OpenAI, plain: HttpClient) -> None:
+    body = {"model": "default", "messages": MESSAGES, "n": 2, "seed": 5, "max_tokens": 12, "temperature": 1.5}
+    whole = read_chat(plain.post("/v1/chat/completions", body).json)
+    texts = [choice.message.content for choice in whole.choices]
+    again = client.chat.completions.create(**body)  # type: ignore[call-overload]
+    assert [choice.message.content for choice in again.choices] == texts
+    events = plain.post(
+        "/v1/chat/completions", body | {"stream": True, "stream_options": {"include_usage": True}}
+    ).events
+    found = joined_chunks(events)
+    assert [found[i]["content"] for i in range(2)] == texts
+    assert events[-1]["usage"]["completion_tokens"] == whole.usage.completion_tokens  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_log_probabilities_belong_to_the_tokens(plain: HttpClient, is_stream: bool) -> None:
+    body = {"messages": MESSAGES, "max_tokens": 6, "logprobs": True, "top_logprobs": 2, "temperature": 0}
+    answer = plain.post("/v1/chat/completions", body | {"stream": is_stream})
+    if is_stream:
+        (choice,) = joined_chunks(answer.events).values()
+        content, tokens = choice["content"], choice["tokens"]
+    else:
+        (found,) = read_chat(answer.json).choices
+        assert found.logprobs is not None
+        content, tokens = found.message.content, found.logprobs.content
+    assert b"".join(bytes(each.bytes) for each in tokens).decode() == content
+    assert all(each.top_logprobs[0].token == each.token for each in tokens)  # at temperature 0
+
+
+def test_prompts_of_text_and_of_token_ids_are_completed_alike(plain: HttpClient) -> None:
+    ids = plain.post("/v1/completions", {"prompt": "Once upon", "echo": True, "logprobs": 0, "max_tokens": 0}).json
+    tokens = read_completion(ids).choices[0].logprobs
+    assert tokens is not None
+    assert tokens.tokens is not None
+    assert "".join(tokens.tokens) == "Once upon"
+    body = {"prompt": ["Once upon", "Once upon"], "max_tokens": 5, "temperature": 0, "echo": True}
+    first, second = read_completion(plain.post("/v1/completions", body).json).choices
+    assert first.text == second.text
+    assert first.text.startswith("Once upon")
+    events = plain.post("/v1/completions", body | {"stream": True, "echo": False}).events
+    texts = ["".join(c["text"] for event in events for c in event["choices"] if c["index"] == i) for i in range(2)]
+    assert [f"Once upon{text}" for text in texts] == [first.text, second.text]
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": CITY, "strict": True}}},
+        {"structured_outputs": {"json": CITY}},
+        {"ebnf": 'root ::= "{\\"city\\": \\"" [a-z]{1,5} "\\"}"'},
+        {"regex": '\\{"city": "[a-z]{1,5}"\\}'},
+    ],
+)
+def test_structured_output_is_held_to_its_form(client: OpenAI, extra: dict[str, Any]) -> None:
+    answer = client.chat.completions.create(model="default", messages=MESSAGES, max_tokens=60, extra_body=extra)
+    assert isinstance(json.loads(answer.choices[0].message.content or "")["city"], str)
+
+
+def test_calls_are_held_to_the_tools_and_their_results_go_on(client: OpenAI) -> None:
+    named: Any = {"type": "function", "function": {"name": "weather"}}
+    options: dict[str, Any] = {"model": "default", "tools": TOOLS, "max_tokens": 80}
+    found = client.chat.completions.create(messages=MESSAGES, tool_choice=named, **options)
+    ((name, arguments),) = calls_of(found)
+    assert name == "weather"
+    assert json.loads(arguments).keys() == {"city"}
+    assert found.choices[0].finish_reason == "tool_calls"
+    message = found.choices[0].message
+    result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "sunny"}  # type: ignore[index]
+    chunks = client.chat.completions.create(
+        messages=[*MESSAGES, message, result], tool_choice="required", stream=True, **options
+    )
+    (choice,) = joined_chunks(chunk.to_dict() for chunk in chunks).values()
+    assert {name for name, _, _ in choice["calls"]} <= {"weather", "now"}
+    assert all(isinstance(json.loads(arguments), dict) for _, arguments, _ in choice["calls"])
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(
+    ("body", "status", "code", "param"),
+    [
+        ({"regex": "[a"}, 400, "constraint", "regex"),
+        ({"response_format": NO_SCHEMA}, 400, "constraint", "response_format"),
+        ({"tools": TOOLS, "tool_choice": "required", "max_tokens": 2}, 400, "budget", "max_tokens"),
+        ({"messages": [{"role": "user", "content": "x" * 9000}]}, 400, "context_length_exceeded", None),
+        ({"best_efforts": True}, 400, "parameter", "best_efforts"),
+        ({"logit_bias": {"99999": 1}}, 400, "parameter", "logit_bias"),
+        ({"model": "gpt"}, 404, "model_not_found", "model"),
+    ],
+)
+def test_an_error_before_the_first_token_is_an_error_response(
+    plain: HttpClient, body: dict[str, Any], status: int, code: str, param: str | None, is_stream: bool
+) -> None:
+    answer = plain.post("/v1/chat/completions", {"messages": MESSAGES, "stream": is_stream} | body)
+    error = answer.json["error"]
+    assert (answer.status, error["code"], error["param"]) == (status, code, param)
+    assert error["message"]
+
+
+def test_malformed_bodies_are_refused(plain: HttpClient) -> None:
+    for body, status in ((b"{", 400), (b"[]", 400), (b'{"messages": NaN}', 400), (b" " * (1 << 20) + b"{}", 413)):
+        assert plain.post("/v1/chat/completions", body).status == status
+    assert plain.get("/v1/chat/completions").status == 405
+
+
+def test_overload_says_when_to_retry() -> None:
+    with serving() as server:
+        server.target.refusal = OverloadError("the queue is full", 2.5)
+        for is_stream in (False, True):
+            answer = HttpClient(server.url).post("/v1/completions", {"prompt": "a", "stream": is_stream})
+            assert (answer.status, answer.headers["retry-after"]) == (429, "3")
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_client_that_leaves_cancels_its_graph(is_stream: bool) -> None:
+    with serving() as server:
+        body = json.dumps({"prompt": "a", "max_tokens": 50, "stream": is_stream}).encode()
+        with socket.create_connection((urlsplit(server.url).hostname, urlsplit(server.url).port), 20) as connection:
+            connection.sendall(
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
+            server.target.wait_for(1)
+            server.target.step("piece")
+            if is_stream:
+                assert b"200 OK" in connection.recv(100)
+        run = server.target.runs[0]
+        wait_until(lambda: run.was_cancelled)
+        server.target.step()

@@ -1,0 +1,169 @@
+"""Chat completions from request to response, without a server; the `openai` package reads what comes out."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
+from rtlang.contract.graph import Generate, RoleStart, Text
+from rtlang.contract.params import FinishReason, Usage
+from rtlang.serve.openai.chat import ChatRequest, ChatWriter, read_chat
+from rtlang.serve.openai.shapes import Heading
+from tests.support.openai_models import calls_of, joined_chunks
+from tests.support.openai_models import read_chat as parsed
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}}]
+CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+
+
+def read(model_format: str | None = "hermes", **body: Any) -> ChatRequest:
+    return read_chat({"model": "m", "messages": MESSAGES} | body, model_format, 500)
+
+
+def writer(request: ChatRequest) -> ChatWriter:
+    letters = lambda ids: [chr(each).encode() for each in ids]  # noqa: E731
+    return ChatWriter(request, Heading("chatcmpl-1", 5, "m"), letters, lambda: "call_1")
+
+
+def finished(*texts: str, reason: FinishReason = FinishReason.STOP, **more: Any) -> NodeFinished:
+    completions = tuple(Completion(text, tuple(map(ord, text)), reason, **more) for text in texts)
+    return NodeFinished(0, 1, None, completions, Usage(9 * len(texts), 0, 5), Timing())
+
+
+def test_a_request_is_one_generation() -> None:
+    request = read(max_completion_tokens=7, temperature=0.5, n=2, tools=TOOLS)
+    prompt, generation = request.graph.nodes
+    assert isinstance(prompt, Text)
+    assert isinstance(generation, Generate)
+    assert isinstance(prompt.parts[0], RoleStart)
+    assert prompt.parts[0].tools is not None
+    assert prompt.parts[1] == "Hi"
+    assert (generation.params.max_tokens, generation.params.temperature, generation.params.n) == (7, 0.5, 2)
+    assert generation.constraint is not None
+    request.graph.validate()
+    assert read().graph.nodes[1].params.max_tokens == 500  # type: ignore[union-attr]
+
+
+def test_a_response_has_content_reasoning_calls_and_usage() -> None:
+    request = read(n=3, tools=TOOLS)
+    found = parsed(writer(request).response([finished("Hello", f"<think>why</think>{CALL}", f"So:{CALL}\n{CALL}")]))
+    assert [choice.finish_reason for choice in found.choices] == ["stop", "tool_calls", "tool_calls"]
+    assert [choice.message.content for choice in found.choices] == ["Hello", None, "So:"]
+    assert [calls_of(found, i) for i in range(3)] == [[], [("f", '{"a": 1}')], [("f", '{"a": 1}')] * 2]
+    assert found.choices[1].message.reasoning_content == "why"  # type: ignore[attr-defined]
+    assert found.usage is not None
+    assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (9, 5)
+
+
+def test_a_text_that_was_cut_says_so() -> None:
+    assert (
+        parsed(writer(read()).response([finished("He", reason=FinishReason.LENGTH)])).choices[0].finish_reason
+        == "length"
+    )
+
+
+def test_log_probabilities_come_with_bytes() -> None:
+    tokens = (TokenLogprob(97, -1.0, ((98, -0.5), (99, float("-inf")))),)
+    (choice,) = parsed(writer(read(logprobs=True, top_logprobs=2)).response([finished("a", logprobs=tokens)])).choices
+    assert choice.logprobs is not None
+    assert choice.logprobs.content is not None
+    (entry,) = choice.logprobs.content
+    assert (entry.token, entry.bytes, entry.logprob) == ("a", [97], -1.0)
+    assert [(top.token, top.logprob) for top in entry.top_logprobs] == [("b", -0.5), ("c", -9999.0)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_stream_adds_up_to_the_response(seed: int) -> None:
+    rng = random.Random(seed)
+    texts = ["Hello <b>there", f"<think>why not</think>\n\n{CALL}\n{CALL}", f"So:{CALL}"]
+    tokens = tuple(TokenLogprob(ord(each), -0.5) for each in texts[0])
+    end = NodeFinished(
+        0,
+        1,
+        None,
+        tuple(Completion(text, (), FinishReason.STOP, logprobs=tokens) for text in texts),
+        Usage(27, 0, 5),
+        Timing(),
+    )
+    request = read(n=3, tools=TOOLS, stream=True, stream_options={"include_usage": True}, logprobs=True)
+    whole = parsed(writer(request).response([end]))
+    events: list[Event] = []
+    left = dict(enumerate(texts))
+    while left and rng.random() < 0.95:
+        choice = rng.choice(list(left))
+        size = rng.randrange(1, 8)
+        events.append(TextDelta(0, 1, choice, left[choice][:size]))
+        left[choice] = left[choice][size:]
+        if not left[choice]:
+            del left[choice]
+    stream = writer(request)
+    chunks = [chunk for event in (*events, end) for chunk in stream.chunks(event)]
+    (last,) = stream.last_chunks()
+    assert last["choices"] == []
+    assert last["usage"] == whole.usage.model_dump(exclude_unset=True)  # type: ignore[union-attr]
+    found = joined_chunks([*chunks, last])
+    for choice in whole.choices:
+        joined = found[choice.index]
+        assert joined["content"] == (choice.message.content or "")
+        assert joined["reasoning"] == getattr(choice.message, "reasoning_content", "")
+        assert [(name, arguments) for name, arguments, _ in joined["calls"]] == calls_of(whole, choice.index)
+        assert joined["finish"] == choice.finish_reason
+        assert len(joined["tokens"]) == len(tokens)
+
+
+def test_arguments_are_streamed_before_the_call_is_complete() -> None:
+    stream = writer(read(tools=TOOLS, stream=True))
+    seen = [
+        chunk
+        for piece in ('<tool_call>\n{"name": "f", "arg', 'uments": {"a"', ": 1")
+        for chunk in stream.chunks(TextDelta(0, 1, 0, piece))
+    ]
+    (choice,) = joined_chunks(seen).values()
+    assert choice["calls"] == [["f", '{"a": 1', "call_1"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"messages": None}, "messages"),
+        ({"prompt": "x"}, "prompt"),
+        ({"top_logprobs": 3}, "top_logprobs"),
+        ({"logprobs": 3}, "logprobs"),
+        ({"logprobs": True, "top_logprobs": 101}, "top_logprobs"),
+        ({"functions": []}, "functions"),
+        ({"function_call": "auto"}, "function_call"),
+        ({"reasoning_effort": "high"}, "reasoning_effort"),
+        ({"modalities": ["audio"]}, "modalities"),
+        ({"audio": {}}, "audio"),
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"chat_template": "x"}, "chat_template"),
+        ({"chat_template_kwargs": {"enable_thinking": False}}, "chat_template_kwargs"),
+        ({"continue_final_message": True}, "continue_final_message"),
+        ({"continue_final_message": True, "add_generation_prompt": True}, "add_generation_prompt"),
+        ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens"),
+        ({"allowed_token_ids": [1]}, "allowed_token_ids"),
+        ({"anything": 0}, "anything"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(body: dict[str, Any], field: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        read(**body)
+    assert caught.value.field == field
+
+
+def test_what_clients_send_without_effect_is_accepted() -> None:
+    plain = read()
+    sent = {
+        "user": "u",
+        "metadata": {},
+        "store": False,
+        "modalities": ["text"],
+        "stop": None,
+        "parallel_tool_calls": True,
+    }
+    assert read(**sent) == plain
