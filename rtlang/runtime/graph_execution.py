@@ -7,6 +7,7 @@ that names the cause; other nodes continue. The nodes of a block exist from the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ from rtlang.contract.errors import (
     RtlangError,
     SpentError,
     SwitchError,
+    internal_error,
     rebuild,
 )
 from rtlang.contract.events import (
@@ -75,9 +77,9 @@ from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_healing import ends_with_text
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
+logger = logging.getLogger(__name__)
 Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[KnownOutcome], None]], bool]
 """Ends nodes instead of the engine; see `GraphExecution`."""
-
 __all__ = ["Answer", "GraphExecution", "Submit"]
 
 
@@ -324,7 +326,7 @@ class GraphExecution:
         except RtlangError as error:
             self._fail_node(node, error)
         except Exception as error:
-            self._fail_node(node, RequestError(f"{type(error).__name__}: {error}"))
+            self._fail_node(node, internal_error(logger, f"node {node.node_id} of graph {self.graph_id} failed", error))
 
     def _start(self, node: Node) -> None:
         if self._staging.park(node.node_id):

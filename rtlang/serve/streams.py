@@ -7,7 +7,7 @@ import secrets
 from typing import Any
 from weakref import WeakValueDictionary
 
-from rtlang.contract.errors import GraphError, ProtocolError, RtlangError
+from rtlang.contract.errors import GraphError, ProtocolError, RtlangError, internal_error
 from rtlang.contract.graph import nodes_from_plain
 from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.principal import Principal
@@ -88,10 +88,10 @@ class Streams:
                         run.reject(action.node_id, action.code, action.message, action.facts)
         except RtlangError as error:
             self._refuse(connection, action, error)
-        except Exception:
+        except Exception as error:
             # A bug in one stream must not end the other streams of this connection.
-            logger.exception("stream %d: %s failed", action.stream, type(action).__name__.lower())
-            self._refuse(connection, action, RtlangError("internal error"))
+            subject = f"stream {action.stream}: {type(action).__name__.lower()} failed"
+            self._refuse(connection, action, internal_error(logger, subject, error))
 
     def _submit(self, connection: Connection, action: Submit) -> None:
         service, stream = self._service, action.stream

@@ -13,9 +13,10 @@ from rtlang.engine.request import Request, RequestOutput
 class EngineDriver:
     """An engine and its requests' texts and last outputs. Time is a count of steps."""
 
-    def __init__(self, runner: Any, config: RuntimeConfig) -> None:
+    def __init__(self, runner: Any, config: RuntimeConfig, rebuild: Any = None) -> None:
         self.runner = runner
-        self.engine = Engine(config, runner, None, lambda: None, check_every_step=True)  # type: ignore[arg-type]
+        compiler: Any = None
+        self.engine = Engine(config, runner, compiler, lambda: None, check_every_step=True, rebuild=rebuild)
         self.now = 0.0
         self.last: dict[Request, RequestOutput] = {}
         self.text: dict[Request, str] = {}
