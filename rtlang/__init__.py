@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import EngineDeadError as EngineDeadError
     from rtlang.contract.errors import GoneError as GoneError
     from rtlang.contract.errors import GraphError as GraphError
+    from rtlang.contract.errors import InternalError as InternalError
     from rtlang.contract.errors import InvalidValueError as InvalidValueError
     from rtlang.contract.errors import ModelLoadError as ModelLoadError
     from rtlang.contract.errors import NumericsError as NumericsError
@@ -118,8 +119,8 @@ _MODULES = {
     "rtlang.runtime.runtime": "Runtime",
     "rtlang.contract.errors": (
         "AbortedError ApplyError BudgetError CallError CapacityError CassetteError ConfigError ConnectionLostError ConstraintError "
-        "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InvalidValueError ModelLoadError "
-        "NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError SlowConsumerError "
+        "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError InvalidValueError "
+        "ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError SlowConsumerError "
         "SpentError SwitchError ToolError TraceError ValueParseError"
     ),
     "rtlang.lang.control": "best call first repeat switch vote",

@@ -1,4 +1,4 @@
-"""The command line: `rtlang run`, `explain`, `graph`, `serve`, `bench`, `check` and `grammar check`.
+"""The command line: `rtlang run`, `chat`, `explain`, `graph`, `serve`, `top`, `bench`, `check`, `doctor` and `grammar check`.
 
 Options for settings are generated from config.py. An error a user can cause prints one line to standard error and exits with code 1;
 invalid options exit with code 2. Modules that load torch are imported inside the commands that need them, so that `--help` is fast.
@@ -25,9 +25,12 @@ from rich.console import Console
 import rtlang
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
 from rtlang.bench.workloads import BEST_OF, MAKERS, PROGRAM_WORKLOADS, USUAL
+from rtlang.console.chat import chat
+from rtlang.console.doctor import doctor
+from rtlang.console.errors import one_line_errors
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
-from rtlang.console.loading import show_loading
+from rtlang.console.loading import started
 from rtlang.console.options import with_settings
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import (
@@ -37,10 +40,10 @@ from rtlang.console.source import (
     missing_arguments,
     read_arguments,
 )
+from rtlang.console.top import top
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.target import Target
-from rtlang.contract.terminal_text import terminal_text
 from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
 from rtlang.model import system_resources
@@ -75,6 +78,9 @@ bench = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 app.command("keys")(make_key)
+app.command()(chat)
+app.command()(top)
+app.command()(doctor)
 
 RESUME_S = 30.0  # how long `rtlang run --url` tries to reconnect
 
@@ -129,7 +135,7 @@ def run(
 ) -> None:
     """Run a program: stream its generated text, then print its values and token usage."""
     console = Console(highlight=False, markup=False, emoji=False)
-    with _one_line_errors():
+    with one_line_errors():
         _check_folder(html)
         loaded = load_program(program)
         arguments = read_arguments(loaded, arg or [], as_json=args)
@@ -141,7 +147,7 @@ def run(
         target = (
             rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
             if url is not None
-            else _started(RuntimeConfig(**settings))
+            else started(RuntimeConfig(**settings))
         )
         try:
             result, seconds = _stream(loaded, arguments, target, None if only_values else console)
@@ -192,7 +198,7 @@ def explain(
 
     A program with graph breaks is run, because the code after a break depends on a value; others are only recorded.
     """
-    with _one_line_errors():
+    with one_line_errors():
         loaded = load_program(program)
         values = read_arguments(loaded, arg or [], as_json=args)
         if url is not None and settings:
@@ -235,7 +241,7 @@ def graph(
     ] = None,
 ) -> None:
     """Draw the request graph of a program without running it: as a Mermaid flowchart or an HTML page."""
-    with _one_line_errors():
+    with one_line_errors():
         if html is not None and is_mermaid:
             raise CommandError("--html and --mermaid exclude each other")
         _check_folder(html)
@@ -262,13 +268,13 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
 
     Clients need a key if one is set: a single key in RTLANG_API_KEY, or hashed ones in --keys-file or RTLANG_KEYS.
     """
-    with _one_line_errors():
+    with one_line_errors():
         config = ServeConfig(
             **limits, api_key=os.environ.get("RTLANG_API_KEY") or None, keys=os.environ.get("RTLANG_KEYS") or None
         )
         server_module, loader = import_module("rtlang.serve.server"), import_module("rtlang.model.loading.loader")
         config_module = import_module("rtlang.model.loading.model_config")
-        with _started(RuntimeConfig(**settings)) as runtime:
+        with started(RuntimeConfig(**settings)) as runtime:
             model_config = config_module.ModelConfig.from_pretrained(loader.model_directory(runtime.config.model))
             info = server_module.TokenizerInfo(
                 model=runtime.config.model,
@@ -326,7 +332,7 @@ def bench_throughput(
     console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
     if not console.is_terminal:
         console.width = PIPED_WIDTH
-    with _one_line_errors():
+    with one_line_errors():
         if out is not None:
             raise CommandError(f"--out {out}: requires --device cuda")
         if json_file is not None and not json_file.absolute().parent.is_dir():
@@ -370,7 +376,7 @@ def bench_language(
     The target answers at once and computes nothing. Exits with code 1 if a limit is exceeded.
     """
     language = import_module("rtlang.bench.language")
-    with _one_line_errors():
+    with one_line_errors():
         found = language.measure_calls(repeats=repeats) if programs is None else [language.measure_memory(programs)]
         for each in found:
             typer.echo(str(each))
@@ -404,7 +410,7 @@ def bench_programs(
     console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
     if not console.is_terminal:
         console.width = PIPED_WIDTH
-    with _one_line_errors():
+    with one_line_errors():
         if json_file is not None and not json_file.absolute().parent.is_dir():
             raise CommandError(f"--json {json_file}: the parent folder does not exist")
         names = tuple(name.strip() for name in workload.split(",") if name.strip())
@@ -447,7 +453,7 @@ def _told(progress: Console) -> Iterator[Callable[[str], None]]:
 def _bench_device(
     settings: dict[str, Any], quick: bool, json_file: Path | None, out: Path | None, budget_s: float
 ) -> None:
-    with _one_line_errors():
+    with one_line_errors():
         config = RuntimeConfig(**settings)
         if config.device != "cuda":
             raise CommandError("--device interpreter: interpreted kernels cannot be benchmarked; expected cuda")
@@ -474,7 +480,7 @@ def check(settings: dict[str, Any]) -> None:
     """Check the installation: versions, model, memory, compiled code, and one constrained generation."""
     import jsonschema
 
-    with _one_line_errors():
+    with one_line_errors():
         typer.echo(f"rtlang      {rtlang.__version__}, Python {sys.version.split()[0]}")
         missing = []
         for name, number in package_versions().items():
@@ -494,7 +500,7 @@ def check(settings: dict[str, Any]) -> None:
         )
         seconds = import_module("rtlang_grammars.api.precompile").precompile()
         typer.echo(f"grammars    native code compiled in {seconds:.1f} s (cached on disk)")
-        with _started(config) as runtime:
+        with started(config) as runtime:
             dtype = str(loader.pick_dtype(config.dtype, config.device)).removeprefix("torch.")
             threads = config.num_threads or this_machine().num_cores
             typer.echo(
@@ -529,17 +535,10 @@ def check_grammar(
     shows_all: Annotated[bool, typer.Option("--all", help="Show the report for every keyword.")] = False,
 ) -> None:
     """Compile a schema, regex or grammar; show what is enforced, samples, sizes and mask costs."""
-    with _one_line_errors():
+    with one_line_errors():
         config, style = RuntimeConfig(**settings), JsonStyle(whitespace, order)
         for line in checked_grammar(file, kind, style, config, num_samples=samples, seed=seed, shows_all=shows_all):
             typer.echo(line)
-
-
-def _started(config: RuntimeConfig) -> rtlang.Runtime:
-    """A started runtime; shows loading progress on a terminal."""
-    with show_loading(Console(stderr=True)), import_module("rtlang.runtime.process_settings").loading():
-        import_module("rtlang.runtime.precompile").start_background_compile(config)
-        return rtlang.Runtime(config=config).start()
 
 
 def _check_program(s: Any) -> None:
@@ -579,20 +578,6 @@ def _raise(error: BaseException, program: Program) -> Never:
     function = getattr(program, "__wrapped__", None)
     code = getattr(function, "__code__", None)
     raise CommandError(describe(error, getattr(code, "co_filename", None))) from error
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Turn errors that a user can cause into one line on standard error and exit code 1."""
-    try:
-        yield
-    except (RtlangError, CommandError) as error:
-        line = terminal_text(" ".join(str(error).split("\n")))
-        typer.echo(f"error: {line}", err=True)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        typer.echo("error: interrupted", err=True)
-        raise typer.Exit(130) from None
 
 
 if __name__ == "__main__":

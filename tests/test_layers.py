@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rtlang_kernels_bench",
         *LIBRARIES,
     },
-    "rtlang.console": {"rtlang.contract", "rtlang.lang", "rtlang_grammars"},
+    "rtlang.console": {"rtlang.contract", "rtlang.lang", "rtlang.model", "rtlang.bench", "rtlang_grammars"},
     "rtlang.__main__": {
         *("rtlang", "rtlang.contract", "rtlang.lang", "rtlang.model", "rtlang.bench", "rtlang.console"),
         "rtlang_grammars",

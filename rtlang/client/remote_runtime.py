@@ -41,7 +41,7 @@ from rtlang.contract.errors import (
 )
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph
-from rtlang.contract.params import Constraint, SamplingParams, seconds_left
+from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, seconds_left
 from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
@@ -156,7 +156,7 @@ class RemoteRuntime:
             body["seed"] = seed
         if budget is not None:
             body["budget"] = budget.to_plain()
-        message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
+        message: dict[str, Any] = {"t": "open", "kind": "program", "body": body, "credit": MAX_CREDIT}
         if self._resume_s is not None:
             message |= {"detach_ms": max(1, round(self._resume_s * 1000)), "idem": secrets.token_hex(16)}
         if deadline_s is not None:

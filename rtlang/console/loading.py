@@ -1,4 +1,4 @@
-"""A progress bar for loading model weights, on terminals and for slow loads only.
+"""Starts a runtime for a command, with a progress bar for loading model weights, on terminals and for slow loads only.
 
 The loader reports progress in its log records, from any thread; `show_loading` turns them into a bar on the terminal.
 """
@@ -8,12 +8,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from rtlang.contract.config import RuntimeConfig
+
 LOADER = "rtlang.model.loading.loader"
 """Logger name; importing the module would load torch first."""
+
+
+def started(config: RuntimeConfig) -> Any:
+    """A started `rtlang.Runtime`; shows loading progress on a terminal."""
+    with show_loading(Console(stderr=True)), import_module("rtlang.runtime.process_settings").loading():
+        import_module("rtlang.runtime.precompile").start_background_compile(config)
+        return import_module("rtlang").Runtime(config=config).start()
 
 
 @contextmanager

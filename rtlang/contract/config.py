@@ -72,11 +72,14 @@ class RuntimeConfig:
     )
     grammar_cache_dir_bytes: int = _setting(256 << 20, "maximum size of the files in grammar_cache_dir, in bytes")
     grammar_timeout_s: float = _setting(10.0, "maximum time to compile one constraint, in seconds")
+    fault_injection: bool = _setting(False, "allow requests to ask for faults with x_fault; for tests, on the CPU only")
 
     def __post_init__(self) -> None:
         _one_of(self, "device", "cpu", "cuda", "interpreter")
         _one_of(self, "dtype", "auto", "float32", "bfloat16", "float16")
         _one_of(self, "kv_dtype", "auto", "float8")
+        if self.fault_injection and self.device != "cpu":
+            raise ConfigError("fault_injection", True, "requires device cpu")
         for name, value in (("dtype", "float16"), ("kv_dtype", "float8")):
             if self.device == "cpu" and getattr(self, name) == value:
                 raise ConfigError(name, value, "requires device cuda or interpreter")

@@ -7,7 +7,9 @@ imports the standard library only.
 
 from __future__ import annotations
 
+import logging
 import reprlib
+import secrets
 from typing import Any, ClassVar
 
 _REPR = reprlib.Repr()
@@ -325,6 +327,24 @@ class EngineDeadError(RtlangError):
     """The engine has stopped; the message contains the cause."""
 
     code = "engine_dead"
+
+
+class InternalError(RtlangError):
+    """A fault of rtlang itself. The log has the details under the `id`."""
+
+    code = "fault"
+
+    def __init__(self, fault_id: str) -> None:
+        super().__init__(f"internal error {fault_id}; the log has its cause")
+        self.id = fault_id
+
+
+def internal_error(logger: logging.Logger, subject: str, error: BaseException) -> InternalError:
+    """Log an unexpected exception under a new id, and return the error for the client: its message has the id, and no internal text."""
+    fault = InternalError(secrets.token_hex(6))
+    logger.error("internal error %s: %s", fault.id, subject, exc_info=error)
+    fault.__cause__ = error
+    return fault
 
 
 def _subclasses(cls: type[RtlangError]) -> list[type[RtlangError]]:

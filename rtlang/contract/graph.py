@@ -16,6 +16,7 @@ from typing import Any
 import msgpack
 
 from rtlang.contract.errors import GraphError
+from rtlang.contract.field_names import check_fields
 from rtlang.contract.graph_checks import (
     MAX_NAME_CHARS,
     MAX_NODES,
@@ -173,6 +174,7 @@ class RequestGraph:
         """
         if not isinstance(plain, dict):
             raise GraphError(None, "graph", f"expected a map, not {type(plain).__name__}")
+        check_fields(plain, ("nodes", "inputs", "outputs"), "a graph")
         nodes = list_from_plain(plain.get("nodes", []), None, "nodes")
         inputs = list_from_plain(plain.get("inputs", []), None, "inputs")
         outputs = plain.get("outputs")

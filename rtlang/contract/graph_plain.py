@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any, NoReturn
 
 from rtlang.contract.errors import GraphError, ParameterError
+from rtlang.contract.field_names import check_fields
 from rtlang.contract.nodes import (
     LIFETIMES,
     NO_MARKS,
@@ -39,7 +40,23 @@ from rtlang.contract.params import Constraint, SamplingParams, SelectMethod
 from rtlang.contract.tool_list import tools_to_text
 from rtlang_grammars import GrammarError
 
-KINDS = ("text", "generate", "select", "apply", "call", "switch", "repeat", "decide")
+_FIELDS = {
+    "text": ("parent", "parts", "marks"),
+    "generate": ("parent", "name", "params", "constraint", "marks"),
+    "select": ("parent", "name", "choices", "method", "marks"),
+    "apply": ("name", "function", "args"),
+    "call": ("name", "function", "args"),
+    "switch": ("parent", "name", "on", "cases", "default"),
+    "repeat": ("parent", "name", "body", "until", "at_most", "stride"),
+    "decide": ("name", "how", "of", "need", "by"),
+}
+KINDS = tuple(_FIELDS)
+_CONSTRAINT_FIELDS = (
+    *("kind", "source", "whitespace", "order", "item_separator", "key_separator", "indent"),
+    *("lexer", "indentation"),
+)
+_OPERAND_FIELDS = (("ref", "choice"), ("arg",), ("value",))
+_PART_FIELDS = (("role", "tools"), ("ref", "choice"), ("arg",), ("tokens",))
 _MAX_DEPTH = 40
 """Blocks within each other that are read; `graph_checks.MAX_NESTING` is what is allowed."""
 
@@ -165,8 +182,10 @@ def _node_from_plain(item: object, depth: int) -> Node:
     parent = item.get("parent")
     if parent is not None and (isinstance(parent, bool) or not isinstance(parent, int)):
         _fail(node_id, "parent", f"expected an integer or none, not {parent!r:.80}")
-    name = item.get("name")
-    match item.get("kind"):
+    name, kind = item.get("name"), item.get("kind")
+    if isinstance(kind, str) and kind in _FIELDS:
+        check_fields(item, ("id", "kind", *_FIELDS[kind]), f"a {kind} node", node_id)
+    match kind:
         case "text":
             parts = tuple(_part_from_plain(part, node_id) for part in _list(item, node_id, "parts"))
             return Text(node_id, parent, parts, _marks(item, node_id))
@@ -197,7 +216,7 @@ def _node_from_plain(item: object, depth: int) -> Node:
             by = None if item.get("by") is None else _operands(item, node_id, "by")
             how: Any = _text(item, node_id, "how")
             return Decide(node_id, how, _operands(item, node_id, "of"), need, by, name)
-    raise GraphError(node_id, "kind", f"expected one of {', '.join(KINDS)}, not {item.get('kind')!r:.80}")
+    raise GraphError(node_id, "kind", f"expected one of {', '.join(KINDS)}, not {kind!r:.80}")
 
 
 def _fail(node_id: int, field: str, reason: str) -> NoReturn:
@@ -228,6 +247,9 @@ def _operands(item: dict[str, Any], node_id: int, field: str) -> tuple[Operand, 
 
 def _operand(plain: object, node_id: int, field: str) -> Operand:
     if isinstance(plain, dict):
+        known = next((fields for fields in _OPERAND_FIELDS if fields[0] in plain), None)
+        if known is not None:
+            check_fields(plain, known, "an operand", node_id)
         if isinstance(ref := plain.get("ref"), int) and isinstance(choice := plain.get("choice", 0), int):
             return Ref(ref, choice)
         if isinstance(name := plain.get("arg"), str):
@@ -249,6 +271,10 @@ def _tools(plain: object, node_id: int) -> str | None:
 def _part_from_plain(part: object, node_id: int) -> Part:
     if isinstance(part, str):
         return part
+    if isinstance(part, dict):
+        known = next((fields for fields in _PART_FIELDS if fields[0] in part), None)
+        if known is not None:
+            check_fields(part, known, "a part", node_id)
     if isinstance(part, dict) and "role" in part:
         return RoleEnd() if part["role"] is None else RoleStart(part["role"], _tools(part.get("tools"), node_id))
     if isinstance(part, dict) and "tokens" in part:
@@ -274,6 +300,7 @@ def _block(plain: object, node_id: int, field: str, depth: int) -> Block:
         _fail(node_id, field, f"blocks are nested more than {_MAX_DEPTH} levels deep")
     if not isinstance(plain, dict):
         _fail(node_id, field, f"expected a map with nodes, end and value, not {type(plain).__name__}")
+    check_fields(plain, ("nodes", "end", "value"), "a block", node_id)
     end = plain.get("end")
     if end is not None and (isinstance(end, bool) or not isinstance(end, int)):
         _fail(node_id, f"{field}.end", f"expected an integer or none, not {end!r:.80}")
@@ -316,6 +343,9 @@ def _constraint(item: dict[str, Any], node_id: int) -> Constraint | None:
     plain = item.get("constraint")
     if plain is None:
         return None
+    for name in plain if isinstance(plain, dict) else ():
+        if name not in _CONSTRAINT_FIELDS:
+            _fail(node_id, f"constraint.{name!s:.40}", f"unknown field; expected only {', '.join(_CONSTRAINT_FIELDS)}")
     try:
         return Constraint.from_plain(plain)
     except GrammarError as error:

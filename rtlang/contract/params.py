@@ -54,6 +54,10 @@ class SelectMethod(StrEnum):
     FULL_LIKELIHOOD = "full_likelihood"  # summed log-probability
 
 
+FAULT = re.compile(r"(raise|nan|memory|exit)(?::([0-9]{1,7}))?")
+"""The form of `SamplingParams.x_fault`."""
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """Options of one generation. Lists are accepted wherever tuples are declared, and normalized.
@@ -83,6 +87,9 @@ class SamplingParams:
             temperature 1 if the temperature is 0, which would repeat the same text). Such text is streamed only once it is valid.
         token_healing: take back the last token of the text before the generation; the first generated token begins with its characters,
             which are not part of the generated text. It counts for max_tokens.
+        x_fault: for tests of a runtime with `fault_injection`: the fault of the step that samples the first token, or the token with
+            this index (`raise:5`). `raise` and `memory` raise (the latter unless the request is alone), `nan` spoils its logits, and
+            `exit` ends the process.
         distortion: report the probability mass that the masks of a constraint removed at each step; on the CPU only.
     """
 
@@ -108,6 +115,7 @@ class SamplingParams:
     token_healing: bool = False
     distortion: bool = False
     best_of: int = 1
+    x_fault: str | None = None
 
     def __post_init__(self) -> None:
         for name in _NORMALIZED:
@@ -151,6 +159,10 @@ class SamplingParams:
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:
                 _check_int(name, getattr(self, name), 0, MAX_LOGPROBS)
+        if self.x_fault is not None and not (isinstance(self.x_fault, str) and FAULT.fullmatch(self.x_fault)):
+            raise ParameterError(
+                "x_fault", self.x_fault, "expected raise, nan, memory or exit, or one of them as in raise:5"
+            )
         for name in ("ignore_eos", "token_healing", "distortion"):
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(name, getattr(self, name), "expected true or false")

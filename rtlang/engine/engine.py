@@ -2,7 +2,7 @@
 
 `add` validates and queues a request, `abort` ends one at once, `step` computes. The engine has no thread and no clock: time is an argument.
 An error that concerns one request (its constraint, stop conditions or logits) ends that request alone, as the error of its last output. A
-step that fails as a whole fails the requests in it and no others.
+step that fails as a whole is repeated in parts, until the request that makes it fail is found (fault_isolation.py).
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ from rtlang.contract.errors import (
     AbortedError,
     CapacityError,
     ContextLengthError,
+    OverloadError,
     ParameterError,
     RequestError,
     RtlangError,
+    internal_error,
 )
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
+from rtlang.contract.step import Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
+from rtlang.engine.fault_isolation import FaultIsolation, is_memory_error
 from rtlang.engine.output_processor import advance, replay
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
@@ -38,6 +42,9 @@ from rtlang_grammars.spec.structures import sequence
 
 logger = logging.getLogger(__name__)
 
+MAX_REBUILDS = 5
+"""Times that the runner is rebuilt; then the process should be restarted."""
+RETRY_AFTER_S = 1.0
 MAX_REPLAYED = 256
 """Tokens of earlier runs that are replayed between two steps: about 2 ms."""
 
@@ -49,6 +56,7 @@ class Engine:
         runner: a loaded model runner.
         compiler: compiles constraints on its own threads.
         wake: called from any thread when a compiled constraint or a mask makes a request ready.
+        rebuild: makes a new runner when this one fails at every step, given how often it did so in vain; raises if it cannot.
         check_every_step: verify all accounting after each step (slow).
     """
 
@@ -60,6 +68,7 @@ class Engine:
         wake: Callable[[], None],
         *,
         check_every_step: bool = False,
+        rebuild: Callable[[int], Runner] | None = None,
     ) -> None:
         self.cache = PrefixCache(
             runner.num_pages,
@@ -75,7 +84,7 @@ class Engine:
         )
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
-        self._page_size = config.page_size
+        self._page_size, self._injects_faults = config.page_size, config.fault_injection
         self._check = check_every_step
         self._requests: dict[int, Request] = {}
         self._compiling: dict[Request, Future[ConstraintSession] | Future[tuple[StopPattern, ...]]] = {}
@@ -85,7 +94,9 @@ class Engine:
         self._awaiting_masks: list[Request] = []  # requests whose next mask is computed outside the steps
         self._is_stalled = False  # the last step was empty because of them
         self._next_id = 1
-        self._pipeline = StepPipeline(self.scheduler, runner, compiler, self._apply, self._fail)
+        self._isolation = FaultIsolation(config.max_step_tokens)
+        self._pipeline = StepPipeline(self.scheduler, runner, compiler, self._apply, self._isolation)
+        self._rebuild = rebuild
 
     @property
     def has_work(self) -> bool:
@@ -148,6 +159,10 @@ class Engine:
             RequestError, ParameterError: the request can never run.
         """
         tokenizer, model = self._runner.tokenizer, self._runner.model_config
+        if params.x_fault is not None and not self._injects_faults:
+            raise ParameterError(
+                "x_fault", params.x_fault, "expected None: the runtime was started without fault_injection"
+            )
         if not token_ids:
             raise RequestError("the prompt is empty, and the model has no start token")
         for name, ids in (
@@ -238,7 +253,7 @@ class Engine:
         """Compute one step; returns its outputs, including the last outputs of failed and aborted requests.
 
         Raises:
-            RuntimeError: several steps in a row failed; the engine cannot continue.
+            RuntimeError: steps fail whatever is in them, and the runner cannot be rebuilt; the engine cannot continue.
         """
         self._admit_compiled()
         self._replay()
@@ -246,15 +261,45 @@ class Engine:
         self._awaiting_masks = [
             each for each in self._awaiting_masks if each.is_awaiting_mask and each.status is not RequestStatus.FINISHED
         ]
-        step = self.scheduler.schedule(now)
+        step = self._schedule(now)
         self._is_stalled = step is None and bool(self._awaiting_masks)
         outputs = self._pipeline.run(step)
         self.num_steps += step is not None
+        if self._isolation.is_active:
+            self._settle()
         outputs += self._failed
         self._failed = []
         if self._check:
             self.scheduler.check()
         return outputs
+
+    def _schedule(self, now: float) -> Step | None:
+        while (group := self._isolation.group()) is not None:
+            step = self.scheduler.schedule(now, group, self._isolation.max_step_tokens)
+            if step is not None or self._pipeline.is_busy:
+                return step
+            self._isolation.skip_group()
+        return self.scheduler.schedule(now, max_step_tokens=self._isolation.max_step_tokens)
+
+    def _settle(self) -> None:
+        """Fail the requests that make steps fail; rebuild the runner if everything fails."""
+        if self._isolation.wants_rebuild:
+            self._rebuild_runner()
+        for request, error in self._isolation.settle():
+            if is_memory_error(error):
+                self._fail(request, OverloadError("there is not enough memory to compute this request", RETRY_AFTER_S))
+            else:
+                self._fail(request, internal_error(logger, f"request {request.request_id} fails its steps", error))
+
+    def _rebuild_runner(self) -> None:
+        num_rebuilt = self._isolation.num_rebuilt
+        if self._rebuild is None or num_rebuilt >= MAX_REBUILDS:
+            raise RuntimeError(f"all steps fail, and the runner was rebuilt {num_rebuilt} times")
+        logger.error("all steps fail: rebuilding the runner")
+        self.scheduler.forget_pages()
+        self._runner = runner = self._rebuild(num_rebuilt)
+        self._pipeline = StepPipeline(self.scheduler, runner, self._compiler, self._apply, self._isolation)
+        self._isolation.note_rebuilt()
 
     def _apply(self, results: SampledRows) -> list[RequestOutput]:
         """Process the results of rows."""
@@ -268,8 +313,7 @@ class Engine:
                 self._fail(request, error)
                 continue
             except Exception as error:
-                logger.exception("request %d failed", request.request_id)
-                self._fail(request, RequestError(f"{type(error).__name__}: {error}"))
+                self._fail(request, internal_error(logger, f"request {request.request_id} failed", error))
                 continue
             if out.token_id is not None:
                 self.num_generated_tokens += 1
@@ -316,8 +360,9 @@ class Engine:
             except RtlangError as error:
                 self._fail(request, error)
             except Exception as error:
-                logger.exception("the constraint of request %d failed", request.request_id)
-                self._fail(request, RequestError(f"constraint: {type(error).__name__}: {error}"))
+                self._fail(
+                    request, internal_error(logger, f"the constraint of request {request.request_id} failed", error)
+                )
             else:
                 if isinstance(result, ConstraintSession):
                     request.session = result
@@ -351,6 +396,10 @@ class Engine:
             except RtlangError as error:
                 self._replaying.pop(0)
                 self._fail(request, error)
+                continue
+            except Exception as error:
+                self._replaying.pop(0)
+                self._fail(request, internal_error(logger, f"replaying request {request.request_id} failed", error))
                 continue
             request.num_given = start + len(given)
             if output is not None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.step import Step
@@ -121,8 +121,15 @@ class Scheduler:
                 request.status = RequestStatus.PREEMPTED
                 self.add(request)
 
-    def schedule(self, now: float) -> Step | None:
-        """Build the next step; None if there is nothing to compute."""
+    def schedule(
+        self, now: float, only: Collection[Request] | None = None, max_step_tokens: int | None = None
+    ) -> Step | None:
+        """Build the next step; None if there is nothing to compute.
+
+        Args:
+            only: the requests that may be in it; None for all.
+            max_step_tokens: a lower limit than the usual one.
+        """
         self._scheduled.clear()
         self._copies.clear()
         self._allowances.clear()
@@ -130,8 +137,16 @@ class Scheduler:
             if request.credit is not None:
                 left = self._allowances.get(request.credit, request.credit.num_tokens)
                 self._allowances[request.credit] = left - request.num_pending_tokens
-        budget = self._schedule_running(self._max_step_tokens)
-        self._schedule_waiting(budget, now)
+        budget = self._schedule_running(max_step_tokens or self._max_step_tokens, only)
+        if only is None:
+            self._schedule_waiting(budget, now)
+        else:
+            others = [entry for entry in self._waiting if entry[-1] not in only]
+            self._waiting = [entry for entry in self._waiting if entry[-1] in only]
+            heapq.heapify(self._waiting)
+            self._schedule_waiting(budget, now)
+            self._waiting += others
+            heapq.heapify(self._waiting)
         self._step = None
         if not self._scheduled:
             return None
@@ -164,24 +179,28 @@ class Scheduler:
             request.num_pending_scores += len(row.score_token_ids)
         return requests
 
-    def fail_step(self, step: Step) -> list[Request]:
-        """Remove the requests of a failed step, together with their pages in the cache. Returns the requests."""
-        return self.fail(self.requests_of(step))
-
-    def fail(self, requests: list[Request]) -> list[Request]:
-        """Remove requests whose results were lost, together with their pending pages in the cache. Returns the requests."""
+    def put_back(self, requests: Iterable[Request]) -> None:
+        """Queue requests again whose results were lost, without what the lost step computed; its pages leave the cache."""
         self.cache.discard_pending()
         for request in requests:
-            if request.node is not None and request.status in (RequestStatus.RUNNING, RequestStatus.PARKED):
-                if request.status is RequestStatus.PARKED:
-                    del self.parked[request]
-                else:
-                    self.running.remove(request)
-                self.cache.abandon(request.node, request.page_ids[request.num_tree_tokens // self._page_size :])
-                self._reset(request)
-                request.status = RequestStatus.FINISHED
+            request.num_pending_tokens = request.num_pending_scores = request.num_in_flight_tokens = 0
+            if request.status is not RequestStatus.RUNNING:
+                continue
+            assert request.node is not None
+            self.running.remove(request)
+            self.cache.abandon(request.node, request.page_ids[request.num_tree_tokens // self._page_size :])
+            self._reset(request)
+            request.status = RequestStatus.PREEMPTED
+            request.num_preemptions += 1
+            self.add(request)
         self._layout.invalidate()
-        return requests
+
+    def forget_pages(self) -> None:
+        """Put all requests back and empty the cache: the pages hold nothing any more."""
+        while self._take_parked_pages():
+            pass
+        self.put_back(list(self.running))
+        self.cache.clear()
 
     def check(self) -> None:
         """Verify the accounting of pages and locks; for tests and RTLANG_DEBUG=1."""
@@ -196,12 +215,12 @@ class Scheduler:
 
     # -- running requests
 
-    def _schedule_running(self, budget: int) -> int:
+    def _schedule_running(self, budget: int, only: Collection[Request] | None) -> int:
         ordered = sorted(self.running, key=lambda r: (r.num_target_tokens - r.num_computed_tokens > 1, self._key(r)))
         for request in ordered:
             if request.status is not RequestStatus.RUNNING or request.is_ending:  # preempted by an earlier one
                 continue
-            if request.is_awaiting_mask:
+            if request.is_awaiting_mask or (only is not None and request not in only):
                 continue
             num_tokens = self._num_next(request, budget)
             if num_tokens == 0 and budget > 0 and request.num_in_flight_tokens == 0:

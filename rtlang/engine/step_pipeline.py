@@ -20,19 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang.contract.errors import RequestError, RtlangError
 from rtlang.contract.step import Row, SampledRow, Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.device import DeviceConstraints
+from rtlang.engine.fault_isolation import FaultIsolation
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.model.runner import Runner
 from rtlang_grammars.machine.export import Walk
 
 logger = logging.getLogger(__name__)
-
-MAX_FAILED_STEPS = 3
-"""The engine gives up after this many failed steps in a row."""
 
 SampledRows = Iterable[tuple[Request, Row, SampledRow]]
 
@@ -73,7 +70,7 @@ class StepPipeline:
 
     Args:
         apply: processes the results of rows; returns the outputs.
-        fail: ends a request with an error.
+        isolation: is told which steps failed.
         executor: runs slow background work instead of a dedicated thread; for tests.
     """
 
@@ -83,14 +80,13 @@ class StepPipeline:
         runner: Runner,
         compiler: ConstraintCompiler,
         apply: Callable[[SampledRows], list[RequestOutput]],
-        fail: Callable[[Request, RtlangError], None],
+        isolation: FaultIsolation,
         executor: Executor | None = None,
     ) -> None:
         self._scheduler, self._runner, self._compiler = scheduler, runner, compiler
-        self._apply, self._fail = apply, fail
+        self._apply, self._isolation = apply, isolation
         self._constraints = DeviceConstraints(runner, executor)
         self._in_flight: _LaunchedStep | None = None
-        self._num_failed = 0
 
     @property
     def is_busy(self) -> bool:
@@ -100,34 +96,43 @@ class StepPipeline:
     def run(self, step: Step | None) -> list[RequestOutput]:
         """Launch the step that was just scheduled, if any, and process the results that are due; returns their outputs.
 
-        Raises:
-            RuntimeError: `MAX_FAILED_STEPS` steps in a row have failed.
+        The requests of a step that raises are put back, and the isolation is told.
         """
         previous, self._in_flight = self._in_flight, None
-        launched = self._launch(step) if step is not None else None
+        failed: Exception | None = None
+        launched = None
+        if step is not None:
+            try:
+                launched = self._launch(step)
+            except Exception as error:  # nothing was computed
+                logger.exception("step %d failed", step.step_id)
+                self._scheduler.cache.discard_pending()
+                failed = error
         outputs: list[RequestOutput] = []
+        due = previous
         try:
             if previous is not None:
                 outputs = self._collect(previous, launched)
+            due = launched
             if launched is not None and not launched.is_sampled:
                 self._sample(launched)
             if launched is not None and not self._runner.is_pipelined:
                 outputs, launched = self._collect(launched, None), None
         except Exception as error:
-            self._fail_results(launched, error)
+            assert due is not None
+            self._recover(due, error)
             return outputs
+        if failed is not None:
+            assert step is not None
+            requests = self._scheduler.requests_of(step)
+            self._scheduler.put_back(requests)
+            self._isolation.note_failure(requests, _num_tokens(step), failed)
         self._in_flight = launched
         return outputs
 
-    def _launch(self, step: Step) -> _LaunchedStep | None:
+    def _launch(self, step: Step) -> _LaunchedStep:
         masks = None if self._runner.is_pipelined else self._start_masks(self._masked(step))
-        try:
-            flight = self._runner.launch(step)
-        except Exception as error:  # nothing was computed: fail the requests of this step only
-            self._count_failure(error)
-            logger.exception("step %d failed", step.step_id)
-            self._fail_requests(self._scheduler.fail_step(step), error)
-            return None
+        flight = self._runner.launch(step)
         requests = self._scheduler.launched(step)
         launched = _LaunchedStep(step, requests, flight, masks, self._constraints.walks(requests, step.rows))
         if self._runner.is_pipelined and not any(self._must_wait(launched, index) for index in range(len(requests))):
@@ -162,7 +167,7 @@ class StepPipeline:
     def _collect(self, launched: _LaunchedStep, following: _LaunchedStep | None) -> list[RequestOutput]:
         """Process the results of a step, and discard the rows of the following step that depend on a replaced token."""
         result = self._runner.collect(launched.flight)
-        self._num_failed = 0
+        self._isolation.note_success(launched.requests)
         found: list[tuple[Request, Row, SampledRow]] = []
         for request, row, out in zip(launched.requests, launched.step.rows, result.rows, strict=True):
             request.num_in_flight_tokens -= len(row.token_ids)
@@ -203,22 +208,17 @@ class StepPipeline:
         sessions = [request.session for request in requests if request.session]
         return _Masks(bitmask, self._compiler.fill(sessions, bitmask))
 
-    def _fail_results(self, launched: _LaunchedStep | None, error: Exception) -> None:
-        """Fail the requests whose results were lost. On a device that is every running one, since its memory cannot be trusted."""
-        self._count_failure(error)
+    def _recover(self, launched: _LaunchedStep, error: Exception) -> None:
+        """Put the requests back whose results were lost. On a device that is every running one, since its memory cannot be trusted."""
         logger.exception("the results of a step were lost")
         if self._runner.is_pipelined:
-            self._fail_requests(self._scheduler.fail([*self._scheduler.running, *self._scheduler.parked]), error)
-            self._scheduler.cache.clear()
-        elif launched is not None:
-            running = [request for request in launched.requests if request.status is RequestStatus.RUNNING]
-            self._fail_requests(self._scheduler.fail(running), error)
+            for request in launched.requests:
+                request.num_pending_tokens = request.num_pending_scores = request.num_in_flight_tokens = 0
+            self._scheduler.forget_pages()
+        else:
+            self._scheduler.put_back(launched.requests)
+        self._isolation.note_failure(launched.requests, _num_tokens(launched.step), error)
 
-    def _fail_requests(self, requests: Sequence[Request], error: Exception) -> None:
-        for request in requests:
-            self._fail(request, RequestError(f"the step that computed this request failed: {error}"))
 
-    def _count_failure(self, error: Exception) -> None:
-        self._num_failed += 1
-        if self._num_failed >= MAX_FAILED_STEPS:
-            raise RuntimeError(f"{self._num_failed} steps in a row failed, the last with: {error}") from error
+def _num_tokens(step: Step) -> int:
+    return sum(len(row.token_ids) for row in step.rows)

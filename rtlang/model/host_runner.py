@@ -106,7 +106,9 @@ class HostRunner:
         logger.info("KV pool of %d pages of %d tokens", num_pages, self.config.page_size)
 
     def close(self) -> None:
-        """See `Runner`; there is nothing to free."""
+        """See `Runner`; drops the weights and the pages."""
+        for name in ("decoder", "kv"):
+            self.__dict__.pop(name, None)
 
     def can_follow(self, walk: Walk) -> bool:
         """See `Runner`; always False, since the host computes all masks."""

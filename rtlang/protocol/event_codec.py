@@ -58,6 +58,7 @@ _STATUS_BY_CODE = {
     "connection": 502,
     "deadline": 504,
     "engine_dead": 503,
+    "fault": 500,
     "gone": 410,
     "internal": 500,
     "model_load": 500,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtlang.contract.errors import GraphError
+from rtlang.contract.field_names import check_fields
 from rtlang.contract.graph import Generate, Node, Part, RequestGraph, RoleEnd, RoleStart, Text, nodes_from_plain
 from rtlang.contract.params import Constraint, SamplingParams
 
@@ -65,6 +66,7 @@ def _chat_parts(messages: Sequence[Mapping[str, str]]) -> tuple[Part, ...]:
         raise GraphError(None, "messages", "expected at least one message")
     parts: list[Part] = []
     for message in messages:
+        check_fields(message, ("role", "content"), "a message")
         for field in ("role", "content"):
             if not isinstance(message.get(field), str):
                 raise GraphError(None, f"messages.{field}", "expected a string in every message")

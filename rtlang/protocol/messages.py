@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from rtlang.contract.errors import ProtocolError
+from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.pure_functions import check_plain
 from rtlang.protocol.field_checks import check_int, check_list, check_map, check_str, error_facts, optional
 from rtlang.protocol.plain_values import value_from_wire
@@ -22,6 +23,7 @@ VERSION = 1
 MAX_ID = (1 << 53) - 1
 MAX_DETACH_MS = 600_000
 MIN_KEY_CHARS, MAX_KEY_CHARS = 16, 128
+DEFAULT_CREDIT = 256
 
 
 class CloseCode(int, Enum):
@@ -64,7 +66,7 @@ class Open:
 
     A repeated open with the same `key` (`idem`) does not run again while the stream is known: the existing stream is replayed from its
     start. The same key with another `kind` or `body` is refused. `continuation` holds the fields `known` and `continue_from`
-    (continuation.py).
+    (continuation.py). `credit` is the number of tokens that may be delivered at first.
     """
 
     stream: int
@@ -74,6 +76,8 @@ class Open:
     resume_timeout_s: float | None = None
     key: OpenKey | None = None
     continuation: Mapping[str, Any] = field(default_factory=dict)
+    credit: int = DEFAULT_CREDIT
+    reports_progress: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,14 @@ class CancelStream:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantCredit:
+    """More tokens of a stream may be delivered."""
+
+    stream: int
+    num_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class ResolveCall:
     """The value of a host call that the stream's graph asked for. Only the first answer counts, so it may be sent again."""
 
@@ -151,7 +163,17 @@ class Bye:
 
 
 ClientMessage = (
-    Hello | Open | AttachStream | ExtendNodes | CloseStream | CancelStream | ResolveCall | RejectCall | Ping | Bye
+    Hello
+    | Open
+    | AttachStream
+    | ExtendNodes
+    | CloseStream
+    | CancelStream
+    | GrantCredit
+    | ResolveCall
+    | RejectCall
+    | Ping
+    | Bye
 )
 
 
@@ -180,6 +202,8 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
                 None if detach_ms is None else detach_ms / 1000,
                 _key(message, detach_ms),
                 _continuation(message),
+                DEFAULT_CREDIT if message.get("credit") is None else check_int(message, "credit", 0, MAX_CREDIT),
+                message.get("progress") is True,
             )
         case "attach":
             return AttachStream(
@@ -201,7 +225,9 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
             return CloseStream(check_int(message, "s", 1, MAX_ID))
         case "cancel":
             return CancelStream(check_int(message, "s", 1, MAX_ID))
-        case "resolve":
+        case "credit":
+            return GrantCredit(check_int(message, "s", 1, MAX_ID), check_int(message, "n", 1, MAX_CREDIT))
+        case "resolve" | "input":
             if "value" not in message:
                 raise ProtocolError("value is missing", param="value")
             value = value_from_wire(message["value"], "value")

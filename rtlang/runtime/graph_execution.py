@@ -7,6 +7,7 @@ that names the cause; other nodes continue. The nodes of a block exist from the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ from rtlang.contract.errors import (
     RtlangError,
     SpentError,
     SwitchError,
+    internal_error,
     rebuild,
 )
 from rtlang.contract.events import (
@@ -76,12 +78,9 @@ from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_healing import ends_with_text
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
+logger = logging.getLogger(__name__)
 Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[KnownOutcome], None]], bool]
 """Ends nodes instead of the engine; see `GraphExecution`."""
-
-_CHARS_A_ACTION = 40
-"""Characters that are encoded in the time of one action; see `Turns`."""
-
 __all__ = ["Answer", "GraphExecution", "Submit"]
 
 
@@ -316,7 +315,7 @@ class GraphExecution:
         except RtlangError as error:
             self._fail_node(node, error)
         except Exception as error:
-            self._fail_node(node, RequestError(f"{type(error).__name__}: {error}"))
+            self._fail_node(node, internal_error(logger, f"node {node.node_id} of graph {self.graph_id} failed", error))
 
     def _start(self, node: Node) -> None:
         if self._staging.park(node.node_id):
@@ -361,7 +360,7 @@ class GraphExecution:
 
     def _start_text(self, node: Text, before: TokenSequence) -> None:
         parts = with_texts(node.parts, self._text_of)
-        self._turns.spend(num_chars(parts) // _CHARS_A_ACTION)
+        self._turns.spend_on_text(num_chars(parts))
         encode = partial(append_text, before, parts, self._tokenizer, {}, text_of_plain, self._max_model_len)
         if self._offload is not None and is_long(parts, before):
             self._offload(num_chars(parts), encode, partial(self._end_text, node))

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rtlang.contract.budget import Budget
-from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, GraphError, RequestError, RtlangError
+from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, GraphError, RtlangError, internal_error
 from rtlang.contract.events import (
     CreditSpent,
     Event,
@@ -182,8 +182,7 @@ class GraphRun:
         try:
             act()
         except Exception as error:
-            logger.exception("graph %d failed", self.graph_id)
-            self.fail(RequestError(f"{type(error).__name__}: {error}"))
+            self.fail(internal_error(logger, f"graph {self.graph_id} failed", error))
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, (NodeFinished, NodeFailed)):

@@ -14,6 +14,7 @@ import itertools
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -42,6 +43,7 @@ from rtlang.engine.engine import Engine
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import RequestOutput
 from rtlang.engine.snapshots import SnapshotTaker
+from rtlang.model.faulty_runner import FaultyRunner
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.identity import model_identity
@@ -67,6 +69,7 @@ logger = logging.getLogger(__name__)
 _CLOSED = "the runtime was closed"
 _MANY_TOKENS = 1 << 20
 _NUM_ENCODERS = 2
+MAX_REBUILD_PAUSE_S = 8.0
 
 
 _started: WeakSet[Runtime] = WeakSet()
@@ -411,8 +414,7 @@ class Runtime:
     # -- engine thread
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
-        runner: Runner = HostRunner(self.config) if self.config.device == "cpu" else DeviceRunner(self.config)
-        self._runner = runner
+        self._runner = runner = self._new_runner()
         try:
             runner.load()
             self._checker = ValueChecker(self._post)
@@ -422,10 +424,27 @@ class Runtime:
             if self._is_closed:
                 raise EngineDeadError(_CLOSED)
             check = os.environ.get("RTLANG_DEBUG") == "1"
-            return Engine(self.config, runner, self._compiler, wake, check_every_step=check)
+            return Engine(
+                self.config, runner, self._compiler, wake, check_every_step=check, rebuild=self._rebuild_runner
+            )
         except BaseException:
             self._free()  # the traceback would keep it all alive
             raise
+
+    def _new_runner(self) -> Runner:
+        if self.config.device != "cpu":
+            return DeviceRunner(self.config)
+        return FaultyRunner(self.config) if self.config.fault_injection else HostRunner(self.config)
+
+    def _rebuild_runner(self, num_failed: int) -> Runner:
+        """Replace a runner that fails at every step."""
+        if num_failed:
+            time.sleep(min(2.0**num_failed, MAX_REBUILD_PAUSE_S))
+        if self._runner is not None:
+            self._runner.close()
+        self._runner = runner = self._new_runner()
+        runner.load()
+        return runner
 
     def _after_step(self, engine: Engine, outputs: list[RequestOutput], started: float, ended: float) -> None:
         self._telemetry.after_step(engine, outputs, started, ended)

@@ -20,6 +20,7 @@ from typing import Any
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.field_names import check_fields
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
@@ -29,7 +30,6 @@ from rtlang.protocol.event_codec import Offsets, error_to_wire, event_to_wire, n
 from rtlang.protocol.field_checks import check_int, check_map, optional
 from rtlang.protocol.generation import generation_graph_from_plain
 from rtlang.protocol.messages import (
-    MAX_DETACH_MS,
     VERSION,
     AttachStream,
     Bye,
@@ -38,6 +38,7 @@ from rtlang.protocol.messages import (
     CloseCode,
     CloseStream,
     ExtendNodes,
+    GrantCredit,
     Hello,
     Open,
     OpenKey,
@@ -52,6 +53,9 @@ from rtlang.protocol.serialization import DecodeLimits, Encoding
 logger = logging.getLogger(__name__)
 
 KINDS = ("program", "generate", "chat")
+_COMMON_FIELDS = ("priority", "seed", "budget")
+PROGRAM_FIELDS = frozenset(("graph", "inputs", "open", *_COMMON_FIELDS))
+GENERATION_FIELDS = frozenset(("prompt", "messages", "params", "constraint", "name", *_COMMON_FIELDS))
 # Large enough to make the cost per event negligible, small enough for a browser to show the first event of a burst at once.
 _BATCH_BYTES = 256 << 10
 
@@ -71,6 +75,8 @@ class Submit:
     seed: int | None = None
     budget: Budget | None = None
     known: Known = field(default_factory=dict)
+    credit: int | None = None
+    reports_progress: bool = False
     continue_from: ContinueFrom = field(default_factory=dict)
 
 
@@ -88,7 +94,7 @@ class Cancel:
     stream: int
 
 
-Action = Submit | AttachStream | ExtendNodes | Close | Cancel | ResolveCall | RejectCall
+Action = Submit | AttachStream | ExtendNodes | Close | Cancel | GrantCredit | ResolveCall | RejectCall
 """A task for the transport. `AttachStream`: attach to the stream, call `attached` and deliver the events after `position`, or call
 `refused`. `ExtendNodes`: add the nodes to the stream's graph, close it if `closes`, then call `extended` or `extend_refused` with
 `request`."""
@@ -98,12 +104,13 @@ Action = Submit | AttachStream | ExtendNodes | Close | Cancel | ResolveCall | Re
 class ServerInfo:
     """The server's description of itself, sent in `welcome`.
 
-    `epoch` is a random id of this server process. `models` and `limits` are plain maps.
+    `epoch` is a random id of this server process. `models` and `limits` are plain maps; `caps` are the names of optional abilities.
     """
 
     epoch: str
     models: tuple[Mapping[str, Any], ...] = ()
     limits: Mapping[str, int] = field(default_factory=dict)
+    caps: tuple[str, ...] = ()
     max_streams: int = 256
     decode_limits: DecodeLimits = field(default_factory=DecodeLimits)
 
@@ -181,12 +188,18 @@ class Connection:
             self._answer(error, message)
         return []
 
-    def opened(self, stream: int, rid: str) -> None:
-        """Acknowledge `stream`: its graph was accepted, with the server-side id `rid`."""
-        self._send({"t": "ack", "s": stream, "rid": rid, "epoch": self._server_info.epoch})
+    def opened(self, stream: int, rid: str, num_granted: int | None = None) -> None:
+        """Acknowledge `stream`: its graph was accepted, with the server-side id `rid`. `num_granted`: its credit so far."""
+        ack = {"t": "ack", "s": stream, "rid": rid, "epoch": self._server_info.epoch}
+        self._send(ack if num_granted is None else ack | {"granted": num_granted})
 
     def attached(
-        self, action: AttachStream, offsets: Offsets, last_acknowledged: int, missed: Mapping[int, RtlangError]
+        self,
+        action: AttachStream,
+        offsets: Offsets,
+        last_acknowledged: int,
+        missed: Mapping[int, RtlangError],
+        num_granted: int = 0,
     ) -> None:
         """Acknowledge an attach.
 
@@ -194,6 +207,7 @@ class Connection:
             offsets: chunk counts before the first event to deliver.
             last_acknowledged: the last `extend` request of the stream that was answered.
             missed: refusals of `extend` requests that the client has not received; they are sent again.
+            num_granted: all credit of the stream so far.
         """
         self._offsets[action.stream] = offsets
         ack = {
@@ -203,7 +217,7 @@ class Connection:
             "epoch": self._server_info.epoch,
             "from": action.position,
         }
-        self._send(ack | {"last_q": last_acknowledged, "refused": list(missed)})
+        self._send(ack | {"last_q": last_acknowledged, "refused": list(missed), "granted": num_granted})
         for request, error in missed.items():
             self.extend_refused(action.stream, request, error)
 
@@ -299,9 +313,9 @@ class Connection:
                 "t": "welcome",
                 "v": VERSION,
                 "epoch": server_info.epoch,
-                "limits": dict(server_info.limits) | {"max_detach_ms": MAX_DETACH_MS},
+                "limits": dict(server_info.limits),
                 "models": [dict(model) for model in server_info.models],
-                "caps": [*KINDS, "attach"],
+                "caps": [*KINDS, "attach", *server_info.caps],
             }
         )
         if self._drain_retry_s is not None:
@@ -323,7 +337,7 @@ class Connection:
             case CancelStream():
                 self._check_known(message.stream)
                 return [Cancel(message.stream)] if message.stream in self._offsets else []
-            case ResolveCall() | RejectCall():
+            case GrantCredit() | ResolveCall() | RejectCall():
                 self._check_known(message.stream)
                 return [message] if message.stream in self._offsets else []
             case Ping():
@@ -360,6 +374,9 @@ class Connection:
         body = message.body
         if message.kind not in KINDS:
             raise ProtocolError(f"kind = {message.kind[:40]!r}: expected one of {', '.join(KINDS)}", param="kind")
+        check_fields(
+            body, PROGRAM_FIELDS if message.kind == "program" else GENERATION_FIELDS, f"the body of a {message.kind}"
+        )
         inputs: dict[str, str] = {}
         if message.kind == "program":
             graph = RequestGraph.from_plain(check_map(body, "graph"))
@@ -373,8 +390,7 @@ class Connection:
             graph = generation_graph_from_plain(body)
         priority = optional(check_int, body, "priority", -MAX_PRIORITY, MAX_PRIORITY) or 0
         is_open = message.kind == "program" and body.get("open") is True
-        self._offsets[message.stream] = {}
-        return Submit(
+        submit = Submit(
             message.stream,
             graph,
             inputs,
@@ -386,5 +402,9 @@ class Connection:
             optional(check_int, body, "seed", 0, MAX_SEED),
             None if body.get("budget") is None else Budget.from_plain(body["budget"]),
             known_from_wire(message.continuation),
+            message.credit,
+            message.reports_progress,
             continue_from_from_wire(message.continuation),
         )
+        self._offsets[message.stream] = {}
+        return submit

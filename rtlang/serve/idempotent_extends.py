@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from rtlang.contract.errors import GoneError, ProtocolError, RtlangError
+from rtlang.contract.errors import GoneError, ProtocolError, RtlangError, internal_error
 from rtlang.protocol.messages import ExtendNodes, digest_of
 
 logger = logging.getLogger(__name__)
@@ -56,9 +56,9 @@ class ExtendLog:
             refusal = error
             # A traceback would keep the nodes alive outside any memory accounting.
             refusal.__traceback__ = refusal.__context__ = refusal.__cause__ = None
-        except Exception:
-            logger.exception("an extend failed")
-            refusal = RtlangError("internal error")
+        except Exception as error:
+            refusal = internal_error(logger, "an extend failed", error)
+            refusal.__cause__ = None  # as above
         self.last_acknowledged = request
         self._answers[request] = (digest, refusal)
         if len(self._answers) > MAX_KNOWN:

@@ -70,6 +70,7 @@ class ResumableStream:
         principal: the party that the stream belongs to; no other may attach.
         run: the running graph; None after it has ended.
         has_ended: whether the final event is in the log.
+        num_granted: all credit that the client has granted.
         extends: the outcomes of the stream's `extend` messages.
     """
 
@@ -86,6 +87,7 @@ class ResumableStream:
         self.run: GraphRun | None = None
         self.has_ended = self._is_forgotten = False
         self.extends = ExtendLog()
+        self.num_granted = 0
         self._owner, self._resume_timeout_s = owner, resume_timeout_s
         self._place: tuple[StreamReader, int] | None = (reader, stream)
         self._last_reader = reader.number

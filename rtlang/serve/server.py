@@ -27,15 +27,17 @@ from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.target import Target
+from rtlang.protocol.limits import wire_limits
 from rtlang.protocol.messages import CloseCode
-from rtlang.protocol.serialization import DecodeLimits
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
-from rtlang.serve.service import StreamService
+from rtlang.serve.service import StreamService, options_of
 from rtlang.serve.websocket import StreamSocket
 
 logger = logging.getLogger(__name__)
 
+CAPS = {"credit": "credit", "progress": "reports_progress", "continue": "continue_from", "budget": "budget"}
+"""Abilities in `welcome`, each with the option of the target's `submit` that it needs."""
 KEYS_INTERVAL_S = 2.0  # between two looks at the file of keys
 _HTTP_TIMEOUT_S = 5  # for HTTP responses and closing handshakes in progress at shutdown
 
@@ -104,6 +106,7 @@ class Server:
             epoch=secrets.token_hex(8),
             models=() if self._tokenizer_info is None else (asdict(self._tokenizer_info),),
             limits=self._limits(),
+            caps=tuple(cap for cap, option in CAPS.items() if option in options_of(self._target)),
             max_streams=self.config.max_streams,
         )
         service = StreamService(self._target, self.config, server_info, self.metrics, loop)
@@ -167,10 +170,16 @@ class Server:
         return listener
 
     def _limits(self) -> dict[str, int]:
-        return {
-            "max_frame_bytes": self.config.max_frame_bytes,
-            "max_streams": self.config.max_streams,
-        } | asdict(DecodeLimits())
+        config = self.config
+        return wire_limits(
+            max_frame_bytes=config.max_frame_bytes,
+            max_streams=config.max_streams,
+            max_connections=config.max_connections,
+            hello_timeout_ms=round(config.hello_timeout_s * 1000),
+            slow_timeout_ms=round(config.slow_timeout_s * 1000),
+            send_buffer_bytes=config.send_buffer_bytes,
+            resume_buffer_bytes=config.resume_buffer_bytes,
+        )
 
     def _signalled(self) -> None:
         assert self._stop is not None

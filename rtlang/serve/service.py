@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from itertools import count
 from typing import Protocol
 
@@ -15,6 +16,11 @@ from rtlang.serve.connection import ServerInfo
 from rtlang.serve.event_bridge import EventBridge
 from rtlang.serve.key_table import KeyTable
 from rtlang.serve.resumable import ResumeRegistry
+
+
+def options_of(target: Target) -> frozenset[str]:
+    """Names of the options that `submit` of the target takes."""
+    return frozenset(inspect.signature(target.submit).parameters)
 
 
 class StreamSocket(Protocol):
@@ -54,6 +60,7 @@ class StreamService:
         metrics: Metrics,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        self.target_options = options_of(target)
         self.target, self.config, self.server_info, self.metrics, self.loop = target, config, server_info, metrics, loop
         self.event_bridge = EventBridge(loop)
         self.resumable_streams = ResumeRegistry(

@@ -7,12 +7,13 @@ import secrets
 from typing import Any
 from weakref import WeakValueDictionary
 
-from rtlang.contract.errors import GraphError, ProtocolError, RtlangError
+from rtlang.contract.errors import GraphError, ProtocolError, RtlangError, internal_error
 from rtlang.contract.graph import nodes_from_plain
+from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import GraphRun
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
-from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes, RejectCall, ResolveCall
+from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes, GrantCredit, RejectCall, ResolveCall
 from rtlang.serve.connection import Action, Cancel, Close, Connection, Submit
 from rtlang.serve.resumable import Replay, ResumableStream, StreamReader, cancel
 from rtlang.serve.service import StreamService
@@ -76,6 +77,8 @@ class Streams:
                 case Cancel(stream=stream):
                     if stream in self._runs:
                         self._runs[stream].cancel()
+                case GrantCredit():
+                    self._grant(action)
                 case ResolveCall():
                     if action.stream in self._runs:
                         self._runs[action.stream].resolve(action.node_id, action.value)
@@ -85,10 +88,10 @@ class Streams:
                         run.reject(action.node_id, action.code, action.message, action.facts)
         except RtlangError as error:
             self._refuse(connection, action, error)
-        except Exception:
+        except Exception as error:
             # A bug in one stream must not end the other streams of this connection.
-            logger.exception("stream %d: %s failed", action.stream, type(action).__name__.lower())
-            self._refuse(connection, action, RtlangError("internal error"))
+            subject = f"stream {action.stream}: {type(action).__name__.lower()} failed"
+            self._refuse(connection, action, internal_error(logger, subject, error))
 
     def _submit(self, connection: Connection, action: Submit) -> None:
         service, stream = self._service, action.stream
@@ -96,7 +99,7 @@ class Streams:
         known = None if action.key is None else service.resumable_streams.opened_as(action.key, principal)
         if known is not None:
             replay = self._take_over(stream, known, 0)
-            connection.opened(stream, known.rid)
+            connection.opened(stream, known.rid, known.num_granted)
             connection.deliver([(stream, event) for event in replay.events])
             return
         resumable = None
@@ -105,8 +108,8 @@ class Streams:
                 self._reader, stream, action.resume_timeout_s, action.key, principal
             )
         event_bridge = service.event_bridge
-        given = {"budget": action.budget, "known": action.known, "continue_from": action.continue_from}
-        options: dict[str, Any] = {name: value for name, value in given.items() if value}
+        if resumable is not None:
+            resumable.num_granted = action.credit or 0
         try:
             run = service.target.submit(
                 action.graph,
@@ -119,7 +122,7 @@ class Streams:
                 deadline_s=action.deadline_s,
                 seed=action.seed,
                 principal=principal,
-                **options,
+                **self._options(action),
             )
         except BaseException:
             if resumable is not None:
@@ -129,7 +132,31 @@ class Streams:
         if resumable is not None:
             resumable.run = run
             self._resumable[stream] = resumable
-        connection.opened(stream, secrets.token_hex(8) if resumable is None else resumable.rid)
+        if resumable is None:
+            connection.opened(stream, secrets.token_hex(8))
+        else:
+            connection.opened(stream, resumable.rid, resumable.num_granted)
+
+    def _options(self, action: Submit) -> dict[str, Any]:
+        """Options that not every target takes. Those that would change a text are passed on in any case."""
+        options: dict[str, Any] = {}
+        given = {"budget": action.budget, "known": action.known, "continue_from": action.continue_from}
+        for name, value in given.items():
+            if value:
+                if name not in self._service.target_options:
+                    raise GraphError(None, name, f"this server does not offer {name}")
+                options[name] = value
+        for name, extra in (("credit", action.credit), ("reports_progress", action.reports_progress)):
+            if name in self._service.target_options:
+                options[name] = extra
+        return options
+
+    def _grant(self, action: GrantCredit) -> None:
+        run, resumable = self._runs.get(action.stream), self._resumable.get(action.stream)
+        if resumable is not None:
+            resumable.num_granted = min(resumable.num_granted + action.num_tokens, MAX_CREDIT)
+        if run is not None:
+            run.grant(action.num_tokens)
 
     def _principal(self, connection: Connection) -> Principal:
         """The principal of the connection with its present settings."""
@@ -144,7 +171,7 @@ class Streams:
         resumable = self._service.resumable_streams.find(action.rid, action.epoch, principal)
         missed = resumable.extends.refused_after(action.request)
         replay = self._take_over(stream, resumable, action.position)
-        connection.attached(action, replay.offsets, resumable.extends.last_acknowledged, missed)
+        connection.attached(action, replay.offsets, resumable.extends.last_acknowledged, missed, resumable.num_granted)
         connection.deliver([(stream, event) for event in replay.events])
 
     def _take_over(self, stream: int, resumable: ResumableStream, position: int) -> Replay:
@@ -184,5 +211,5 @@ class Streams:
                 connection.refused(action.stream, error)
             case ExtendNodes():
                 connection.extend_refused(action.stream, action.request, error)
-            case Close() | Cancel() | ResolveCall() | RejectCall():
+            case Close() | Cancel() | GrantCredit() | ResolveCall() | RejectCall():
                 logger.warning("stream %d: %s", action.stream, error)

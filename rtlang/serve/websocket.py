@@ -25,6 +25,7 @@ from websockets.server import ServerProtocol
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.principal import LOCAL, Principal
+from rtlang.protocol.limits import MAX_FRAGMENTS, PING_INTERVAL_S
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import Encoding
 from rtlang.serve.access import bearer_key, host_is_allowed, origin_is_allowed
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/v1/stream"
-PING_INTERVAL_S = 20.0
 CLOSE_TIMEOUT_S = 5.0  # from our close frame to the end of the socket
-MAX_FRAGMENTS = 1024
 _MAX_REASON_BYTES = 120  # a close frame has 125, two of them the code
 
 

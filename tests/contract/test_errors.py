@@ -13,6 +13,7 @@ from rtlang.contract import errors
 from rtlang.contract.errors import ERRORS_BY_CODE, RtlangError, rebuild
 
 SAMPLES = [
+    errors.InternalError("0123456789ab"),
     errors.RtlangError("odd"),
     errors.ConfigError("port", -1, "expected 0 to 65535"),
     errors.ModelLoadError("there", "no config.json"),

@@ -13,14 +13,18 @@ from rtlang.contract.errors import ConstraintError
 from rtlang.contract.events import (
     CallRequested,
     Completion,
+    CreditSpent,
     Event,
     GraphFailed,
     GraphFinished,
     NodeFailed,
     NodeFinished,
+    NodeStarted,
+    PromptComputed,
     TextDelta,
     Timing,
     TokenLogprob,
+    ValueKnown,
 )
 from rtlang.contract.params import FinishReason, Usage
 
@@ -33,6 +37,10 @@ EVENTS: list[Any] = [
     NodeFailed(1, 2, None, ERROR),
     GraphFinished(1, {"name": "text", "many": ["a", "b"]}, Usage(3, 2, 1), (2,)),
     GraphFailed(1, ERROR),
+    NodeStarted(1, 2, "name"),
+    PromptComputed(1, 2, 12, 8),
+    ValueKnown(1, 2, ["a", 3]),
+    CreditSpent(1, 2),
 ]
 
 

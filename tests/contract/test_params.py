@@ -58,6 +58,7 @@ REFUSED: list[tuple[str, Any]] = [
     ("token_healing", "yes"),
     ("distortion", 1),
     ("max_retries", -1),
+    ("x_fault", "crash"),
 ]
 
 

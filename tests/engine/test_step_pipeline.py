@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import AbortedError, NumericsError, RequestError
+from rtlang.contract.errors import AbortedError, NumericsError
 from rtlang.contract.params import FinishReason
 from rtlang.engine.request import Request
 from tests.engine.test_engine import prompts
@@ -96,35 +96,24 @@ def test_scores_of_a_prompt_in_chunks_come_whole_and_once() -> None:
     driver.assert_idle()
 
 
-def test_a_step_that_cannot_be_launched_fails_its_requests_and_no_others() -> None:
-    driver = Driver(fail_at={3}, max_rows=2)
+def test_a_step_that_cannot_be_launched_is_repeated() -> None:
+    driver = Driver(fail_at={3, 6}, max_rows=2)
     requests = [driver.add([1, 100 + i, 7], 6) for i in range(4)]
     driver.run()
-    failed = [request for request in requests if driver.last[request].error is not None]
-    assert len(failed) == 2
     for request in requests:
-        if request in failed:
-            assert isinstance(driver.last[request].error, RequestError)
-        else:
-            assert request.output_token_ids == naive_generate(request.token_ids[:3], 6)
+        assert driver.last[request].error is None
+        assert request.output_token_ids == naive_generate(request.token_ids[:3], 6)
     driver.assert_idle()
 
 
-def test_lost_results_fail_all_that_run_and_empty_the_cache() -> None:
-    driver = Driver(fail_collect_at={2}, max_rows=2, eos_every=10**9)
+def test_lost_results_empty_the_cache_and_are_computed_again() -> None:
+    driver = Driver(fail_collect_at={2, 7}, max_rows=2, eos_every=10**9)
     requests = [driver.add([1, 100 + i, 7, 8, 9, 10], 6) for i in range(3)]
     driver.run()
-    assert [driver.last[request].error is None for request in requests] == [False, False, True]
-    assert requests[2].output_token_ids == naive_generate(requests[2].token_ids[:6], 6, eos_every=10**9)
+    for request in requests:
+        assert driver.last[request].error is None
+        assert request.output_token_ids == naive_generate(request.token_ids[:6], 6, eos_every=10**9)
     driver.assert_idle()
-
-
-def test_step_after_step_that_fails_ends_the_engine() -> None:
-    driver = Driver(fail_at={1, 2, 3, 4, 5}, max_rows=1)
-    for i in range(5):
-        driver.add([1, 100 + i], 4)
-    with pytest.raises(RuntimeError, match="3 steps in a row"):
-        driver.run()
 
 
 class Steered(OpenSession):

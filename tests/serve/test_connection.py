@@ -15,7 +15,7 @@ from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeF
 from rtlang.contract.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
 from rtlang.protocol.generation import generation_graph
-from rtlang.protocol.messages import ExtendNodes
+from rtlang.protocol.messages import ExtendNodes, GrantCredit, ResolveCall
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 from rtlang.serve.connection import Cancel, Close, Connection, ServerInfo, Submit
 from rtlang.serve.key_table import KeyTable
@@ -77,7 +77,7 @@ def test_hello_is_answered_by_welcome(encoding: Encoding) -> None:
             "t": "welcome",
             "v": 1,
             "epoch": "epoch",
-            "limits": {"max_streams": 3, "max_detach_ms": 600_000},
+            "limits": {"max_streams": 3},
             "models": [{"model": "m"}],
             "caps": ["program", "generate", "chat", "attach"],
         }
@@ -124,7 +124,7 @@ def test_the_right_key_opens_it() -> None:
 def test_a_program_becomes_a_submit(encoding: Encoding) -> None:
     peer = Peer(encoding)
     actions = peer.send({"t": "open", "s": 5, "kind": "program", "body": PROGRAM, "deadline_ms": 2500})
-    assert actions == [Submit(5, GRAPH, {"name": "Ada"}, True, 3, 2.5)]
+    assert actions == [Submit(5, GRAPH, {"name": "Ada"}, True, 3, 2.5, credit=256)]
     peer.connection.opened(5, "rid-1")
     assert peer.messages() == [{"t": "ack", "s": 5, "rid": "rid-1", "epoch": "epoch"}]
     assert peer.connection.streams == (5,)
@@ -134,11 +134,11 @@ def test_a_generation_becomes_a_closed_graph() -> None:
     peer = Peer()
     body = {"prompt": "x", "params": {"max_tokens": 4}}
     assert peer.send({"t": "open", "s": 1, "kind": "generate", "body": body}) == [
-        Submit(1, generation_graph("x", SamplingParams(max_tokens=4)), {}, False, 0, None)
+        Submit(1, generation_graph("x", SamplingParams(max_tokens=4)), {}, False, 0, None, credit=256)
     ]
     messages = [{"role": "user", "content": "Hi"}]
     assert peer.send({"t": "open", "s": 2, "kind": "chat", "body": {"messages": messages}}) == [
-        Submit(2, generation_graph(messages, SamplingParams()), {}, False, 0, None)
+        Submit(2, generation_graph(messages, SamplingParams()), {}, False, 0, None, credit=256)
     ]
 
 
@@ -154,6 +154,19 @@ def test_a_generation_becomes_a_closed_graph() -> None:
         ("generate", {}, "graph", "prompt"),
         ("chat", {"prompt": "x"}, "graph", "messages"),
         ("generate", {"prompt": "x", "params": {"temperature": -1}}, "graph", "params.temperature"),
+        ("generate", {"prompt": "x", "max_tokens": 4, "params": {}}, "graph", "max_tokens"),
+        ("generate", {"prompt": "x", "inputs": {}}, "graph", "inputs"),
+        (
+            "generate",
+            {"prompt": "x", "constraint": {"kind": "regex", "source": "a", "strict": True}},
+            "graph",
+            "constraint.strict",
+        ),
+        ("chat", {"messages": [{"role": "user", "content": "x", "name": "Ada"}]}, "graph", "name"),
+        ("program", {"graph": {}, "prompt": "x"}, "graph", "prompt"),
+        ("program", {"graph": {"seed": 3}}, "graph", "seed"),
+        ("program", {"graph": {"nodes": [{"id": 0, "kind": "text", "parts": [], "text": "x"}]}}, "graph", "text"),
+        ("program", {"graph": {"nodes": [{"id": 0, "kind": "text", "parts": [{"ref": 1, "n": 2}]}]}}, "graph", "n"),
     ],
 )
 def test_a_bad_body_fails_its_stream_and_no_other(kind: str, body: dict[str, Any], code: str, param: str) -> None:
@@ -446,3 +459,20 @@ def test_a_damaged_message_never_raises(data: st.DataObject, encoding: Encoding)
         packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
     actions = peer.send_raw(bytes(packed))
     assert len(actions) + len(peer.messages()) == 1
+
+
+def test_credit_continuation_and_progress_of_an_open_become_fields_of_its_submit() -> None:
+    peer = Peer()
+    given = {"credit": 0, "progress": True, "continue_from": [{"n": 1, "ids": [[7, 8]]}]}
+    (action,) = peer.send({"t": "open", "s": 1, "kind": "generate", "body": {"prompt": "x"}} | given)
+    assert isinstance(action, Submit)
+    assert (action.credit, action.reports_progress, action.continue_from) == (0, True, {1: [(7, 8)]})
+
+
+def test_credit_and_input_act_on_a_running_stream() -> None:
+    peer = Peer()
+    peer.open(1)
+    assert peer.send({"t": "credit", "s": 1, "n": 9}) == [GrantCredit(1, 9)]
+    assert peer.send({"t": "input", "s": 1, "n": 2, "value": [1]}) == [ResolveCall(1, 2, [1])]
+    assert peer.send({"t": "credit", "s": 1, "n": 0}) == []
+    peer.assert_one_error(s=1, code="protocol", param="n", status=400)

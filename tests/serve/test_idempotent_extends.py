@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from rtlang.contract.errors import GoneError, GraphError, ProtocolError, RtlangError
+from rtlang.contract.errors import GoneError, GraphError, InternalError, ProtocolError
 from rtlang.protocol.messages import ExtendNodes
 from rtlang.serve.idempotent_extends import MAX_KNOWN, ExtendLog
 
@@ -57,7 +57,7 @@ def test_a_request_number_that_does_not_increase_is_refused(other: ExtendNodes) 
 def test_an_unexpected_exception_is_reported_as_a_refusal() -> None:
     extends = ExtendLog()
     refusal = extends.apply_once(said(1), Adding(IndexError()))
-    assert type(refusal) is RtlangError
+    assert type(refusal) is InternalError
     assert extends.refused_after(0) == {1: refusal}
     assert extends.apply_once(said(1), Adding()) is refusal
 

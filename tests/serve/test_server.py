@@ -31,15 +31,21 @@ def test_welcome_describes_the_server() -> None:
     with running_server(ScriptedTarget(), config, TokenizerInfo("m", 300, 512)) as url, WireClient(url) as client:
         welcome = client.greet()
     assert welcome["models"] == [{"model": "m", "vocab_size": 300, "max_model_len": 512, "tool_format": None}]
-    assert welcome["limits"] == {
-        "max_frame_bytes": 4096,
-        "max_streams": 7,
-        "max_depth": 64,
-        "max_array_entries": 100_000,
-        "max_map_entries": 10_000,
-        "max_values": 200_000,
-        "max_detach_ms": 600_000,
-    }
+    assert welcome["caps"] == ["program", "generate", "chat", "attach", "credit", "progress", "continue"]
+    assert (
+        welcome["limits"].items()
+        >= {
+            "max_frame_bytes": 4096,
+            "max_streams": 7,
+            "max_depth": 64,
+            "max_array_entries": 100_000,
+            "max_map_entries": 10_000,
+            "max_values": 200_000,
+            "max_detach_ms": 600_000,
+            "default_credit": 256,
+            "hello_timeout_ms": 5000,
+        }.items()
+    )
 
 
 def test_the_epoch_is_new_at_every_start() -> None:

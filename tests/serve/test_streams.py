@@ -67,6 +67,7 @@ def test_a_stream_is_read_on_from_another_connection(subprotocol: str) -> None:
             assert again == {"t": "ack", "s": 1, "rid": ack["rid"], "epoch": ack["epoch"], "from": 1} | {
                 "last_q": 0,
                 "refused": [],
+                "granted": 256,
             }
             server.target.finish()
             messages = client.receive_end(1)

@@ -14,9 +14,10 @@ from tests.support.open_constraint import OpenCompiler
 class EngineDriver:
     """An engine and its requests' texts and last outputs. Time is a count of steps."""
 
-    def __init__(self, runner: Any, config: RuntimeConfig) -> None:
+    def __init__(self, runner: Any, config: RuntimeConfig, rebuild: Any = None) -> None:
         self.runner = runner
-        self.engine = Engine(config, runner, OpenCompiler(), lambda: None, check_every_step=True)  # type: ignore[arg-type]
+        compiler: Any = OpenCompiler()
+        self.engine = Engine(config, runner, compiler, lambda: None, check_every_step=True, rebuild=rebuild)
         self.now = 0.0
         self.last: dict[Request, RequestOutput] = {}
         self.text: dict[Request, str] = {}

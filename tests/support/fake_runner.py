@@ -118,7 +118,8 @@ class FakeFlight:
 
 @dataclass
 class FakeRunner:
-    """See the module. `fail_at` holds numbers of steps that raise; `poison` the request ids whose logits are not finite."""
+    """See the module. `fail_at` holds numbers of steps that raise; `poison` the request ids whose logits are not finite; `raising` those
+    whose steps raise, `raising_late` those whose results are lost, and more tokens than `memory` in a step raise MemoryError."""
 
     num_pages: int
     page_size: int = 4
@@ -128,6 +129,10 @@ class FakeRunner:
     tokenizer: Any = field(default_factory=FakeTokenizer)
     fail_at: set[int] = field(default_factory=set)
     poison: set[int] = field(default_factory=set)
+    raising: set[int] = field(default_factory=set)
+    raising_late: set[int] = field(default_factory=set)
+    memory: int = 1 << 30
+    is_broken: bool = False
     num_computed: int = 0
     max_rows_seen: int = 0
     is_pipelined: bool = False
@@ -140,10 +145,16 @@ class FakeRunner:
     def launch(self, step: Step) -> FakeFlight:
         for source, target in step.copies:
             self.slots[target] = self.slots[source]
-        if step.step_id in self.fail_at:
-            self.slots[
-                [page for row in step.rows for page in row.page_ids[row.num_computed_tokens // self.page_size :]]
-            ] = -7
+        if sum(len(row.token_ids) for row in step.rows) > self.memory:
+            raise MemoryError("too many tokens")
+        if step.step_id in self.fail_at or self.is_broken or self.raising & {row.request_id for row in step.rows}:
+            for row in step.rows:
+                for position, token in enumerate(row.token_ids, row.num_computed_tokens):
+                    at = row.page_ids[position // self.page_size], position % self.page_size
+                    if (
+                        self.slots[at] != token
+                    ):  # a page of the same tokens may be shared: writing it again changes nothing
+                        self.slots[at] = -7
             raise RuntimeError("this step was told to fail")
         self.max_rows_seen = max(self.max_rows_seen, len(step.rows))
         before: Row | None = None
@@ -191,6 +202,8 @@ class FakeRunner:
 
     def collect(self, flight: FakeFlight) -> StepOutput:
         assert flight.result is not None, "a step is sampled before it is collected"
+        if self.raising_late & {row.request_id for row in flight.step.rows}:
+            raise RuntimeError("these results were told to be lost")
         return flight.result
 
     def can_follow(self, walk: object) -> bool:

@@ -15,6 +15,7 @@ from rtlang.runtime.nodes.waiting import WaitingActions
 TURN_WORK = 100
 """Work of one turn, in actions of about 30 us; texts and generations count as more of them."""
 NODES_A_TURN = 200
+_CHARS_A_ACTION = 40  # that are encoded in the time of one action
 
 Later = Callable[[Callable[[], None]], None]
 """Calls a function in a later turn of the engine thread."""
@@ -65,6 +66,10 @@ class Turns:
     def spend(self, work: int) -> None:
         """The running action does the work of this many others."""
         self._work += work
+
+    def spend_on_text(self, num_chars: int) -> None:
+        """The running action encodes a text."""
+        self._work += num_chars // _CHARS_A_ACTION
 
     def drain(self, *, generations_last: bool = False) -> None:
         """Do what is ready, some of it in later turns. Does nothing within an action: its caller goes on."""

@@ -11,6 +11,7 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.graph import Arg, Part, Ref, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.nodes import Generate
 from rtlang.contract.params import SamplingParams
+from rtlang.runtime.nodes import long_texts
 from rtlang.runtime.nodes.long_texts import SHORT_CHARS, is_long, num_chars, with_texts
 from rtlang.runtime.runtime import Runtime
 from rtlang.runtime.token_sequence import TokenSequence
@@ -54,7 +55,7 @@ def on_other_threads(runtime: Runtime, seen: set[str]) -> Callable[..., list[int
     encode = runtime.tokenizer.encode
 
     def watched(text: str, **options: bool) -> list[int]:
-        if len(text) > SHORT_CHARS:
+        if len(text) > 1000:
             seen.add(threading.current_thread().name)
         return encode(text, **options)
 
@@ -62,16 +63,17 @@ def on_other_threads(runtime: Runtime, seen: set[str]) -> Callable[..., list[int
 
 
 def test_a_long_text_gives_the_text_of_its_parts_and_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    long = "The red fox sleeps. " * 300
+    monkeypatch.setattr(long_texts, "SHORT_CHARS", 1000)
+    long = "The red fox sleeps. " * 60
     params = SamplingParams(max_tokens=8, ignore_eos=True)
-    with Runtime("rtlang:tiny", max_model_len=2048, num_pages=512) as runtime:
+    with Runtime("rtlang:tiny", num_pages=128) as runtime:
         seen: set[str] = set()
         monkeypatch.setattr(runtime.tokenizer, "encode", on_other_threads(runtime, seen))
-        whole = run(runtime, RequestGraph((Text(0, None, (long,)), Generate(1, 0, params, name="x"))))
+        whole = run(runtime, RequestGraph((Text(0, None, (long,)), Generate(1, 0, "x", params))))
         assert seen == {"encode-0"}
         ids = runtime.tokenizer.encode(long, is_start=True)
         assert isinstance(whole[-1], GraphFinished)
         assert whole[-1].usage.prompt_tokens == len(ids) + len(runtime.tokenizer.start_ids())
-        too_long = run(runtime, RequestGraph((Text(0, None, (long * 20,)), Generate(1, 0, params, name="x"))))
+        too_long = run(runtime, RequestGraph((Text(0, None, (long * 20,)), Generate(1, 0, "x", params))))
         failed = [event for event in too_long if isinstance(event, NodeFailed)]
         assert failed[0].error.code == "context_length"

@@ -1,0 +1,205 @@
+"""`rtlang top`: a live table of a server: load, prefix cache, memory, principals and requests."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from rtlang.console.errors import one_line_errors
+from rtlang.console.server_requests import ServerAddress, ServerError
+from rtlang.console.show import to_json
+from rtlang.contract.snapshot import EngineSnapshot, WatchedRequest, plain_snapshot, read_snapshot
+from rtlang.contract.terminal_text import terminal_text
+
+PATH = "/v1/engine/snapshot"
+_PIPED_WIDTH = 100
+_BAR_WIDTH = 30
+
+
+def top(
+    url: Annotated[str, typer.Argument(help="Address of the server, such as http://127.0.0.1:8420.")],
+    api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
+    interval_s: Annotated[
+        float, typer.Option("--interval", min=0.1, max=3600, help="Seconds between two updates.")
+    ] = 1.0,
+    rows: Annotated[int, typer.Option(min=0, help="Requests shown; 0 shows none.")] = 20,
+    once: Annotated[bool, typer.Option("--once", help="Print the table once and exit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one snapshot as JSON and exit.")] = False,
+) -> None:
+    """Watch a server: running and waiting requests, hit rate, principals, pages. Ctrl-C ends."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _PIPED_WIDTH
+    with one_line_errors():
+        server = ServerAddress(url, api_key)
+        snapshot = fetch(server)
+        if as_json:
+            typer.echo(to_json(plain_snapshot(snapshot)))
+        elif once or not sys.stdout.isatty():
+            console.print(view(snapshot, None, rows))
+        else:
+            _watch(server, snapshot, console, interval_s, rows)
+
+
+def fetch(server: ServerAddress) -> EngineSnapshot:
+    """The present snapshot of a server.
+
+    Raises:
+        ServerError: the server is not reachable or shows no engine.
+    """
+    plain = server.get(PATH)
+    try:
+        return read_snapshot(plain)
+    except ValueError as error:
+        raise ServerError(f"{server.url}{PATH}: {error}; the server may have another version", 200) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Differences between two snapshots: per second, and the share of looked-up tokens that was cached (None if none was looked up)."""
+
+    steps: float
+    tokens: float
+    hit_rate: float | None
+
+
+def rates_between(before: EngineSnapshot, now: EngineSnapshot) -> Rates | None:
+    """The rates; None without a time between the two, or if they are of different engines."""
+    seconds = now.taken_s - before.taken_s
+    if seconds <= 0 or now.num_steps < before.num_steps:
+        return None
+    num_queried = now.num_queried_tokens - before.num_queried_tokens
+    return Rates(
+        (now.num_steps - before.num_steps) / seconds,
+        (now.num_generated_tokens - before.num_generated_tokens) / seconds,
+        (now.num_hit_tokens - before.num_hit_tokens) / num_queried if num_queried > 0 else None,
+    )
+
+
+def view(snapshot: EngineSnapshot, rates: Rates | None, num_rows: int, notice: str = "") -> RenderableType:
+    """The table of a snapshot.
+
+    Args:
+        num_rows: maximum number of requests.
+        notice: a line at the end.
+    """
+    parts: list[RenderableType] = [_summary(snapshot, rates), ""]
+    principals = _principals(snapshot.requests)
+    if principals is not None:
+        parts += [principals, ""]
+    if num_rows and snapshot.requests:
+        parts.append(_requests(snapshot, num_rows))
+    if notice:
+        parts.append(Text(terminal_text(notice), style="red"))
+    return Group(*parts)
+
+
+def _watch(server: ServerAddress, first: EngineSnapshot, console: Console, interval_s: float, num_rows: int) -> None:
+    before, now, rates, notice = first, first, None, ""
+    with Live(view(now, None, num_rows), console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            time.sleep(interval_s)
+            try:
+                before, now, notice = now, fetch(server), ""
+                rates = rates_between(before, now)
+            except ServerError as error:
+                if error.status in (401, 403, 404):
+                    raise
+                rates, notice = None, f"{error}; trying again"
+            live.update(view(now, rates, num_rows, notice), refresh=True)
+
+
+def _summary(snapshot: EngineSnapshot, rates: Rates | None) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold")
+    table.add_column()
+    waiting = snapshot.num_requests - snapshot.num_running
+    total = f"{snapshot.hit_rate:.0%} of {snapshot.num_queried_tokens:,} prompt tokens since the start"
+    recent = "" if rates is None or rates.hit_rate is None else f", {rates.hit_rate:.0%} now"
+    speed = "" if rates is None else f"{rates.tokens:,.0f} tokens/s, {rates.steps:,.0f} steps/s, "
+    table.add_row("model", terminal_text(snapshot.model))
+    table.add_row(
+        "rows",
+        f"{snapshot.num_running} running (at most {snapshot.max_rows}), {waiting} waiting, {snapshot.num_preemptions} preemptions",
+    )
+    table.add_row("speed", f"{speed}{snapshot.num_generated_tokens:,} tokens generated since the start")
+    table.add_row("hit rate", total + recent)
+    used, cached, count = snapshot.num_used_pages, snapshot.num_cached_pages, snapshot.num_pages
+    pages = f"{used:,} in use, {cached:,} cached, {snapshot.num_free_pages:,} free of {count:,}"
+    table.add_row("pages", Text.assemble(_bar(used, cached, count), f" {pages}"))
+    table.add_row(
+        "prefixes",
+        f"{snapshot.num_prefixes:,} stored, {snapshot.num_held_pages:,} pages held, {snapshot.num_evicted_pages:,} evicted",
+    )
+    if snapshot.process_bytes:
+        table.add_row("memory", f"{snapshot.process_bytes / (1 << 20):,.0f} MiB in the process of the engine")
+    return table
+
+
+def _bar(used: int, cached: int, count: int) -> Text:
+    first = round(_BAR_WIDTH * used / count)
+    second = round(_BAR_WIDTH * (used + cached) / count) - first
+    return Text.assemble(("#" * first, "blue"), ("=" * second, "cyan"), ("." * (_BAR_WIDTH - first - second), "dim"))
+
+
+def _principals(requests: Iterable[WatchedRequest]) -> Table | None:
+    """Requests and tokens by principal, for the requests of the snapshot; None if no principal is named."""
+    by_name: dict[str, list[WatchedRequest]] = {}
+    for request in requests:
+        by_name.setdefault(request.principal, []).append(request)
+    if not set(by_name) - {""}:
+        return None
+    table = _table("principal", "running", "waiting", "prompt", "cached", "generated", "pages")
+    for name, own in sorted(by_name.items(), key=lambda item: -len(item[1])):
+        running = sum(each.state == "running" for each in own)
+        table.add_row(terminal_text(name) or "(others)", str(running), str(len(own) - running), *_sums(own, _SUMMED))
+    return table
+
+
+_SUMMED: tuple[Callable[[WatchedRequest], int], ...] = (
+    lambda each: each.num_prompt_tokens,
+    lambda each: each.num_cached_tokens,
+    lambda each: each.num_output_tokens,
+    lambda each: each.num_pages,
+)
+
+
+def _sums(requests: list[WatchedRequest], columns: Iterable[Callable[[WatchedRequest], int]]) -> list[str]:
+    return [f"{sum(map(column, requests)):,}" for column in columns]
+
+
+def _requests(snapshot: EngineSnapshot, num_rows: int) -> Table:
+    table = _table("request", "state", "principal", "prompt", "cached", "generated", "at most", "pages", "age s", "")
+    for each in snapshot.requests[:num_rows]:
+        table.add_row(
+            str(each.request_id),
+            each.state,
+            terminal_text(each.principal),
+            f"{each.num_prompt_tokens:,}",
+            f"{each.num_cached_tokens:,}",
+            f"{each.num_output_tokens:,}",
+            f"{each.max_tokens:,}",
+            f"{each.num_pages:,}",
+            f"{each.age_s:.1f}",
+            "constrained" if each.is_constrained else "",
+        )
+    hidden = snapshot.num_requests - min(num_rows, len(snapshot.requests))
+    if hidden > 0:
+        table.caption = f"{hidden:,} more"
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style="bold", caption_justify="left")
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("state", "principal", "") else "right")
+    return table

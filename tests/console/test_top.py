@@ -1,0 +1,109 @@
+"""`rtlang top`: what the table says, and what happens when there is nothing to watch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from rtlang.__main__ import app
+from rtlang.console.top import Rates, rates_between, view
+from rtlang.contract.snapshot import EngineSnapshot, WatchedRequest, read_snapshot
+from tests.support.scripted_target import ScriptedTarget
+from tests.support.serving import Serving, serving
+from tests.support.snapshots import WatchedTarget, some_snapshot
+
+
+def request(request_id: int, state: str = "running", principal: str = "", **facts: int) -> WatchedRequest:
+    defaults = WatchedRequest(request_id, state, principal, 40, 32, 5, 64, 3, False, 0, 1.25)
+    return replace(defaults, **facts)  # type: ignore[arg-type]
+
+
+def shown(snapshot: EngineSnapshot, rates: Rates | None = None, num_rows: int = 20, notice: str = "") -> list[str]:
+    output = StringIO()
+    Console(file=output, width=110, color_system=None).print(view(snapshot, rates, num_rows, notice))
+    return [" ".join(line.split()) for line in output.getvalue().splitlines()]
+
+
+def test_the_summary_has_the_figures_of_the_snapshot() -> None:
+    lines = shown(some_snapshot(), Rates(20.0, 1500.0, 0.5))
+    assert "model some:model" in lines
+    assert "rows 1 running (at most 64), 3 waiting, 1 preemptions" in lines
+    assert "speed 1,500 tokens/s, 20 steps/s, 50 tokens generated since the start" in lines
+    assert "hit rate 75% of 400 prompt tokens since the start, 50% now" in lines
+    assert any(line.endswith("10 in use, 30 cached, 60 free of 100") and "###=========....." in line for line in lines)
+    assert "memory 256 MiB in the process of the engine" in lines
+
+
+def test_requests_have_a_line_each_up_to_a_limit() -> None:
+    snapshot = replace(some_snapshot(), requests=(request(7), request(8, "waiting", num_cached_tokens=0)))
+    lines = shown(snapshot)
+    assert "7 running 40 32 5 64 3 1.2" in lines
+    assert "8 waiting 40 0 5 64 3 1.2" in lines
+    assert "2 more" in lines
+    lines = shown(snapshot, num_rows=1)
+    assert not any(line.startswith("8 ") for line in lines)
+    assert "3 more" in lines
+    assert not any("more" in line for line in shown(snapshot, num_rows=0))
+
+
+def test_principals_are_summed() -> None:
+    requests = (request(1, principal="a"), request(2, "waiting", "a"), request(3, principal="b\x1b"), request(4))
+    lines = shown(replace(some_snapshot(), requests=requests))
+    assert "a 1 1 80 64 10 6" in lines
+    assert "b\\x1b 1 0 40 32 5 3" in lines
+    assert "(others) 1 0 40 32 5 3" in lines
+    assert not any(line.startswith("principal") for line in shown(replace(some_snapshot(), requests=(request(4),))))
+
+
+def test_rates_are_differences_of_one_engine() -> None:
+    before = some_snapshot()
+    now = replace(
+        before, taken_s=14.5, num_steps=32, num_generated_tokens=150, num_queried_tokens=500, num_hit_tokens=325
+    )
+    assert rates_between(before, now) == Rates(10.0, 50.0, 0.25)
+    assert rates_between(before, replace(before, taken_s=13.5)) == Rates(0.0, 0.0, None)
+    assert rates_between(before, before) is None
+    assert rates_between(before, replace(now, num_steps=1)) is None
+
+
+def test_a_notice_is_at_the_end() -> None:
+    assert shown(some_snapshot(), notice="gone\x07; trying again")[-1] == "gone\\x07; trying again"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Serving]:
+    with serving(WatchedTarget(), api_key="secret") as found:
+        yield found
+
+
+def test_the_command_prints_the_table_once_into_a_pipe(server: Serving) -> None:
+    result = CliRunner().invoke(app, ["top", server.url], env={"RTLANG_API_KEY": "secret"})
+    assert result.exit_code == 0, result.output
+    assert "some:model" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_the_snapshot_as_json(server: Serving) -> None:
+    result = CliRunner().invoke(app, ["top", server.url, "--json", "--api-key", "secret"])
+    assert read_snapshot(json.loads(result.stdout)) == some_snapshot()
+
+
+def test_a_wrong_key_and_other_mistakes_end_in_one_line(server: Serving) -> None:
+    with serving(ScriptedTarget()) as other:
+        for arguments, told in (
+            ([server.url, "--api-key", "wrong"], "HTTP status 401"),
+            ([other.url], "no engine to watch"),
+            (["http://127.0.0.1:1"], "not reachable"),
+            (["ftp://x"], "expected ws://host:port"),
+        ):
+            result = CliRunner().invoke(app, ["top", *arguments])
+            assert result.exit_code == 1
+            [line] = result.stderr.splitlines()
+            assert line.startswith("error: ")
+            assert told in line

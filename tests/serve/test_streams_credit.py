@@ -1,0 +1,107 @@
+"""Credit, progress and continuation over a socket, with a real engine behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import rtlang as rt
+from rtlang.contract.config import ServeConfig
+from rtlang.serve.server import running_server
+from tests.support.wire_client import WireClient
+
+BODY = {"prompt": "Once upon a time", "params": {"max_tokens": 12, "ignore_eos": True, "temperature": 0.8}, "seed": 5}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with rt.Runtime() as runtime, running_server(runtime, ServeConfig(port=0)) as address:
+        yield address
+
+
+def ids_of(messages: list[dict[str, Any]]) -> list[int]:
+    return [token for each in messages if each["t"] == "delta" for token in each.get("ids", ())]
+
+
+def receive_until_waiting(client: WireClient) -> list[dict[str, Any]]:
+    messages = [client.receive()]
+    while messages[-1].get("e") != "waiting":
+        messages.append(client.receive())
+    return messages
+
+
+def whole(url: str, *, params: dict[str, Any] | None = None, **fields: Any) -> list[dict[str, Any]]:
+    body = BODY if params is None else BODY | {"params": params}
+    with WireClient(url) as client:
+        client.greet()
+        client.send(t="open", s=1, kind="generate", body=body, **fields)
+        return client.receive_end(1)
+
+
+def test_a_stream_delivers_no_more_tokens_than_it_was_granted(url: str) -> None:
+    expected = whole(url)
+    with WireClient(url) as client:
+        assert "credit" in client.greet()["caps"]
+        client.send(t="open", s=1, kind="generate", body=BODY, credit=3)
+        assert client.receive()["t"] == "ack"
+        first = receive_until_waiting(client)
+        assert len(ids_of(first)) == 3
+        client.send(t="open", s=2, kind="generate", body=BODY | {"seed": 6})  # others go on meanwhile
+        assert not ids_of([each for each in client.receive_end(2) if each["s"] == 1])
+        client.send(t="credit", s=1, n=4)
+        second = receive_until_waiting(client)
+        assert len(ids_of(second)) == 4
+        client.send(t="credit", s=1, n=100)
+        third = client.receive_end(1)
+    assert ids_of(first + second + third) == ids_of(expected)
+    assert third[-1]["values"] == expected[-1]["values"]
+
+
+def test_without_credit_the_prompt_is_computed_and_nothing_comes(url: str) -> None:
+    prompt = {"prompt": "A prompt that nobody else sends, long enough for some pages of the cache to be filled by it."}
+    with WireClient(url) as client:
+        client.greet()
+        client.send(t="open", s=1, kind="generate", body=BODY | prompt, credit=0)
+        assert client.receive()["t"] == "ack"
+        client.send(t="open", s=2, kind="generate", body=BODY | prompt, progress=True)
+        messages = client.receive_end(2)
+        assert {each["s"] for each in messages} == {2}
+        start, cached = (each for each in messages if each.get("e") in ("start", "cached"))
+        assert start["name"] == "text"
+        assert 0 < cached["cached_tokens"] < cached["prompt_tokens"]
+        client.send(t="cancel", s=1)
+        assert client.receive()["reason"] == "cancelled"
+
+
+def test_a_detached_stream_waits_with_what_it_has_and_goes_on_when_attached(url: str) -> None:
+    expected = ids_of(whole(url))
+    with WireClient(url) as client:
+        client.greet()
+        client.send(t="open", s=1, kind="generate", body=BODY, credit=5, detach_ms=60000)
+        ack = client.receive()
+        assert ack["granted"] == 5
+    with WireClient(url) as client:
+        client.greet()
+        client.send(t="attach", s=1, rid=ack["rid"], epoch=ack["epoch"], **{"from": 0})
+        assert client.receive()["granted"] == 5
+        first = receive_until_waiting(client)
+        client.send(t="credit", s=1, n=50)
+        assert ids_of(first + client.receive_end(1)) == expected
+
+
+def test_a_generation_goes_on_from_delivered_tokens_with_the_same_text(url: str) -> None:
+    expected = whole(url)
+    ids = ids_of(expected)
+    rest = whole(url, continue_from=[{"n": 1, "ids": [ids[:5]]}])
+    assert ids_of(rest) == ids[5:]
+    assert rest[-1]["values"] == expected[-1]["values"]
+
+
+def test_deltas_carry_the_logprobs_of_their_tokens(url: str) -> None:
+    messages = whole(url, params=BODY["params"] | {"logprobs": 1})  # type: ignore[operator]
+    (end,) = (each for each in messages if each.get("e") == "end")
+    deltas = [each for each in messages if each["t"] == "delta"]
+    assert [item for each in deltas for item in each["lp"]] == end["completions"][0]["logprobs"]
+    assert [[item[0] for item in each["lp"]] for each in deltas] == [each["ids"] for each in deltas]
