@@ -13,9 +13,6 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Never
@@ -33,6 +30,8 @@ from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
 from rtlang.console.loading import started
 from rtlang.console.options import with_settings
+from rtlang.console.progress import told
+from rtlang.console.serve_bench import bench_serve
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import (
     CommandError,
@@ -78,6 +77,7 @@ bench = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(bench, name="bench")
+bench.command("serve")(bench_serve)
 app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)
@@ -348,7 +348,7 @@ def bench_throughput(
         )
         config = RuntimeConfig(**settings)
         command = shlex.join(["rtlang", *sys.argv[1:]])
-        with _told(progress) as tell:
+        with told(progress) as tell:
             report = compare.run_benchmark(config, options, command=command, tell=tell)
         if markdown:
             typer.echo(report.to_markdown())
@@ -416,7 +416,7 @@ def bench_programs(
             raise CommandError(f"--json {json_file}: the parent folder does not exist")
         names = tuple(name.strip() for name in workload.split(",") if name.strip())
         config, command = RuntimeConfig(**settings), shlex.join(["rtlang", *sys.argv[1:]])
-        with _told(progress) as tell:
+        with told(progress) as tell:
             if names == (BEST_OF,):
                 best_of = import_module("rtlang.bench.programs.best_of")
                 report = best_of.run_best_of(config, is_quick=quick, repeats=repeats, command=command, tell=tell)
@@ -435,49 +435,6 @@ def bench_programs(
             json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
         if not quick and not report.is_met:
             raise CommandError("a mark is missed")
-
-
-@bench.command("serve")
-@with_settings(RuntimeConfig, "settings")
-def bench_serve(
-    settings: dict[str, Any],
-    quick: Annotated[bool, typer.Option(help="Small sizes: shows that all of it runs.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
-) -> None:
-    """Measure what a server promises: one line per figure with its name, value, bound, and whether the bound is met.
-
-    Starts servers on loopback, and attacks them. Takes less than ten minutes on two cores. Exits with code 1 if a bound is missed;
-    not with --quick.
-    """
-    progress = Console(stderr=True, highlight=False, markup=False)
-    serving = import_module("rtlang.bench.serving.run")
-    with _one_line_errors():
-        _check_folder(json_file)
-        found = []
-        with _told(progress) as tell:
-            for figure in serving.measure(RuntimeConfig(**settings), serving.QUICK if quick else serving.Sizes(), tell):
-                found.append(figure)
-                typer.echo(str(figure))
-                sys.stdout.flush()
-        if json_file is not None:
-            json_file.write_text(to_json([asdict(figure) for figure in found]) + "\n", encoding="utf-8")
-        missed = [figure.name for figure in found if not figure.is_met]
-        if missed and not quick:
-            raise CommandError(f"bounds are missed: {', '.join(missed)}")
-
-
-@contextmanager
-def _told(progress: Console) -> Iterator[Callable[[str], None]]:
-    """A function that shows a line about what is going on."""
-    with progress.status("starting") if progress.is_terminal else nullcontext() as status:
-
-        def tell(line: str) -> None:
-            if status is not None:
-                status.update(line)
-            else:
-                progress.print(line, soft_wrap=True)
-
-        yield tell
 
 
 def _bench_device(

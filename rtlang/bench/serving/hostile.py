@@ -10,8 +10,13 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+import rtlang
 from rtlang.bench.serving.streams import Recorder, generation
 from rtlang.contract.params import Constraint, ConstraintKind
 
@@ -92,26 +97,23 @@ def stop_patterns() -> list[str]:
     return ["(a|a)*b$", "(x+x+)+y", "([a-z ]+)*Q$", "(.*.*.*)*~$"]
 
 
-def never_read(url: str, num_streams: int) -> Any:
-    """Open streams on a connection whose output nobody reads; returns the connection, to be closed."""
-    from websockets.sync.client import connect
-    from websockets.typing import Subprotocol
-
-    socket = connect(url + "/v1/stream", subprotocols=[Subprotocol("rtlang.v1.json")], max_queue=1, compression=None)
-    socket.send(json.dumps({"t": "hello", "v": 1}))
-    for stream in range(1, num_streams + 1):
-        body = {
-            "prompt": f"Nobody reads {stream}: ",
-            "params": {"max_tokens": 600, "n": 2, "logprobs": 20, "ignore_eos": True},
-        }
-        socket.send(json.dumps({"t": "open", "s": stream, "kind": "generate", "body": body}))
-    return socket
+@contextmanager
+def never_reading(url: str, num_streams: int) -> Iterator[None]:
+    """Keep streams open on a connection whose output nobody reads."""
+    path, name = url + "/v1/stream", Subprotocol("rtlang.v1.json")
+    with connect(path, subprotocols=[name], max_queue=1, compression=None, close_timeout=0.1) as socket:
+        socket.send(json.dumps({"t": "hello", "v": 1}))
+        for stream in range(1, num_streams + 1):
+            body = {
+                "prompt": f"Nobody reads {stream}: ",
+                "params": {"max_tokens": 600, "n": 2, "logprobs": 20, "ignore_eos": True},
+            }
+            socket.send(json.dumps({"t": "open", "s": stream, "kind": "generate", "body": body}))
+        yield
 
 
 def open_detached(url: str, num_streams: int) -> None:
     """Open resumable streams on as many connections as they need, print "open", and wait to be killed."""
-    import rtlang
-
     remotes, recorders = [], []
     for start in range(0, num_streams, 200):
         remotes.append(rtlang.connect(url, resume_s=60.0))

@@ -25,12 +25,8 @@ def reader_figure(server: ServerProcess, seconds: float) -> Figure:
     """The 99th percentile of the token gap of eight streams, beside a client that never reads, relative to before."""
     with rtlang.connect(server.url) as remote:
         before = _gap(remote, seconds)
-        socket = hostile.never_read(server.url, 32)
-        try:
+        with hostile.never_reading(server.url, 32):
             beside = _gap(remote, seconds)
-        finally:
-            socket.close_timeout = 0.1
-            socket.close()
     note = f"{before * 1e3:.1f} ms before, {beside * 1e3:.1f} ms beside 32 streams that nobody reads"
     return Figure("never_reading_p99_gap", beside / before if before else math.nan, "<=", 1.5, "times", note)
 

@@ -42,7 +42,8 @@ class ServerProcess:
         self._process = subprocess.Popen(
             self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )
-        threading.Thread(target=self._read, name="rtlang-bench-server", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, name="rtlang-bench-server", daemon=True)
+        self._reader.start()
         if not self._is_listening.wait(START_TIMEOUT_S) or not self.url:
             self.__exit__(None, None, None)
             raise EngineDeadError("the server did not start: " + "\n".join(self._lines[-20:]))
@@ -59,6 +60,9 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
     @property
     def is_running(self) -> bool:
