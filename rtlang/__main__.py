@@ -13,8 +13,6 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Never
@@ -32,6 +30,8 @@ from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
 from rtlang.console.loading import started
 from rtlang.console.options import with_settings
+from rtlang.console.progress import told
+from rtlang.console.serve_bench import bench_serve
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import (
     CommandError,
@@ -77,6 +77,7 @@ bench = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(bench, name="bench")
+bench.command("serve")(bench_serve)
 app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)
@@ -347,7 +348,7 @@ def bench_throughput(
         )
         config = RuntimeConfig(**settings)
         command = shlex.join(["rtlang", *sys.argv[1:]])
-        with _told(progress) as tell:
+        with told(progress) as tell:
             report = compare.run_benchmark(config, options, command=command, tell=tell)
         if markdown:
             typer.echo(report.to_markdown())
@@ -415,7 +416,7 @@ def bench_programs(
             raise CommandError(f"--json {json_file}: the parent folder does not exist")
         names = tuple(name.strip() for name in workload.split(",") if name.strip())
         config, command = RuntimeConfig(**settings), shlex.join(["rtlang", *sys.argv[1:]])
-        with _told(progress) as tell:
+        with told(progress) as tell:
             if names == (BEST_OF,):
                 best_of = import_module("rtlang.bench.programs.best_of")
                 report = best_of.run_best_of(config, is_quick=quick, repeats=repeats, command=command, tell=tell)
@@ -434,20 +435,6 @@ def bench_programs(
             json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
         if not quick and not report.is_met:
             raise CommandError("a mark is missed")
-
-
-@contextmanager
-def _told(progress: Console) -> Iterator[Callable[[str], None]]:
-    """A function that shows a line about what is going on."""
-    with progress.status("starting") if progress.is_terminal else nullcontext() as status:
-
-        def tell(line: str) -> None:
-            if status is not None:
-                status.update(line)
-            else:
-                progress.print(line, soft_wrap=True)
-
-        yield tell
 
 
 def _bench_device(

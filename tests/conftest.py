@@ -7,8 +7,10 @@ import signal
 import sys
 from dataclasses import fields
 
+import pytest
+
 from rtlang_grammars.spec import limits
-from tests.support import fast_interpreter
+from tests.support import fast_interpreter, long_tests
 
 # The kernels for a GPU run in triton's interpreter, which is chosen when triton is first imported, by whatever test file that is.
 # Tests of the kernels run natively where RTLANG_TEST_DEVICE=cuda asks for it.
@@ -30,6 +32,16 @@ limits.Limits.__init__.__defaults__ = tuple(
     60.0 if field.name == "max_seconds" else field.default for field in fields(limits.Limits)
 )
 limits._LATER_SECONDS = 60.0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the long tests where nobody asked for them."""
+    if long_tests.is_long():
+        return
+    skip = pytest.mark.skip(reason=f"long; {long_tests.LONG}=1 runs it")
+    for item in items:
+        if item.get_closest_marker("long") is not None:
+            item.add_marker(skip)
 
 
 def pytest_collection_finish() -> None:

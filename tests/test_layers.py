@@ -52,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.compat": {"rtlang", "rtlang.contract", "rtlang.lang"},
     "rtlang.bench": {
         "rtlang",
+        "rtlang.client",
         "rtlang.compiler",
         "rtlang.contract",
         "rtlang.lang",

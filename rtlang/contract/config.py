@@ -139,6 +139,10 @@ class ServeConfig:
     max_detached: int = _setting(
         1024, "maximum number of graphs of one principal that run without a connection, to be resumed"
     )
+    sglang_routes: bool = _setting(True, "serve /generate and the other routes of SGLang's clients")
+    parse_special: bool = _setting(
+        False, "names of special tokens in the raw prompts of /generate are these tokens, not text"
+    )
     drain_timeout_s: float = _setting(30.0, "maximum time for running requests to finish on shutdown, in seconds")
 
     def __post_init__(self) -> None:

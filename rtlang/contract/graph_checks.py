@@ -224,13 +224,7 @@ class NodeChecks:
                     pass
                 case TokenIds():
                     num_tokens += len(part.ids)
-                    for token_id in part.ids:
-                        if not _is_int(token_id, 0, MAX_TOKEN_ID):
-                            _fail(
-                                node,
-                                "parts",
-                                f"token id {token_id!r:.80}: expected an integer from 0 to {MAX_TOKEN_ID}",
-                            )
+                    _check_token_ids(node, part.ids)
                 case _:
                     _fail(node, "parts", f"expected str, Ref, Arg, TokenIds or a role, not {type(part).__name__}")
         if num_chars > MAX_TEXT_CHARS:
@@ -354,3 +348,13 @@ def check_outputs(outputs: tuple[int, ...] | None, seen: Mapping[int, Node]) -> 
     for node_id in outputs or ():
         if node_id not in seen:
             raise GraphError(None, "outputs", f"no node has the id {node_id!r:.80}")
+
+
+def _check_token_ids(node: Node, ids: tuple[int, ...]) -> None:
+    if not ids or (
+        set(map(type, ids)) == {int} and min(ids) >= 0 and max(ids) <= MAX_TOKEN_ID
+    ):  # fast for long prompts
+        return
+    for token_id in ids:
+        if not _is_int(token_id, 0, MAX_TOKEN_ID):
+            _fail(node, "parts", f"token id {token_id!r:.80}: expected an integer from 0 to {MAX_TOKEN_ID}")

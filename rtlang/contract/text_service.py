@@ -22,7 +22,7 @@ class TextServiceInfo:
         max_model_len: longest sequence in tokens; None if unknown.
         eos_token_ids: tokens that end a generation, in ascending order.
         special_token_ids: control tokens, in ascending order.
-        has_chat_template: whether the model has a chat template; else messages are framed in a plain form.
+        chat_template: Jinja source of the chat template; None if messages are framed in a plain form.
     """
 
     vocab_size: int
@@ -30,7 +30,7 @@ class TextServiceInfo:
     bos_token_id: int | None = None
     eos_token_ids: tuple[int, ...] = ()
     special_token_ids: tuple[int, ...] = ()
-    has_chat_template: bool = False
+    chat_template: str | None = None
 
 
 class TextService(Protocol):

@@ -29,7 +29,7 @@ class TokenizerTextService:
             tokenizer.bos_token_id,
             tuple(sorted(tokenizer.eos_token_ids)),
             tuple(sorted(tokenizer.special_token_ids)),
-            tokenizer.chat.has_template,
+            tokenizer.chat.template,
         )
 
     @property

@@ -14,4 +14,4 @@ def test_a_target_without_a_tokenizer_has_no_text_service() -> None:
 
 def test_a_description_is_plain_data() -> None:
     info = TextServiceInfo(10, eos_token_ids=(0,))
-    assert info == TextServiceInfo(10, None, None, (0,), (), False)
+    assert info == TextServiceInfo(10, None, None, (0,), (), None)

@@ -58,12 +58,14 @@ class RawSocket:
         self.file.close()
         self.socket.close()
 
-    def upgrade(self, path: str = "/v1/stream", host: str | None = None, extra: str = "") -> None:
+    def upgrade(
+        self, path: str = "/v1/stream", host: str | None = None, extra: str = "", subprotocol: str = JSON
+    ) -> None:
         name = host or "localhost"
         self.socket.sendall(
             f"GET {path} HTTP/1.1\r\nHost: {name}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Key: {'A' * 22}==\r\nSec-WebSocket-Version: 13\r\n"
-            f"Sec-WebSocket-Protocol: {JSON}\r\n{extra}\r\n".encode()
+            f"Sec-WebSocket-Protocol: {subprotocol}\r\n{extra}\r\n".encode()
         )
 
     def status(self) -> int:

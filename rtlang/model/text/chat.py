@@ -68,6 +68,11 @@ class ChatFraming:
         self._closes: dict[tuple[str, ...], str] = {}
 
     @property
+    def template(self) -> str | None:
+        """Jinja source of the model's chat template; None for the plain form."""
+        return self._source
+
+    @property
     def has_template(self) -> bool:
         """Whether the model has a chat template."""
         return self._source is not None

@@ -10,7 +10,15 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from rtlang.contract.errors import RtlangError
-from rtlang.serve.http import routes_openai, routes_operations, routes_page
+from rtlang.serve.http import (
+    routes_native,
+    routes_openai,
+    routes_operations,
+    routes_page,
+    routes_programs,
+    routes_responses,
+    routes_tokens,
+)
 from rtlang.serve.http.access_middleware import AccessMiddleware
 from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_response, raised_error_response
 from rtlang.serve.service import StreamService
@@ -18,6 +26,10 @@ from rtlang.serve.service import StreamService
 GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
     routes_operations.routes,
     routes_openai.routes,
+    routes_responses.routes,
+    routes_tokens.routes,
+    routes_native.routes,
+    routes_programs.routes,
     routes_page.routes,
 )
 """The route groups; each module makes its routes for a service."""

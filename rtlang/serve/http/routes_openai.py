@@ -10,7 +10,7 @@ import contextlib
 import functools
 import secrets
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from starlette.requests import Request
@@ -97,7 +97,7 @@ def routes(service: StreamService) -> list[Route]:
             body,
             service.target.tool_format,
             longest_output(service),
-            None if text_service is None else functools.partial(_mark_ids, text_service),
+            None if text_service is None else functools.partial(mark_ids, text_service),
         )
         asked = await asyncio.to_thread(read)  # a history of calls needs the tokenizer
         name = served_model(service, asked.model)
@@ -116,7 +116,8 @@ def routes(service: StreamService) -> list[Route]:
     ]
 
 
-def _mark_ids(text_service: TextService, mark: str) -> list[int]:
+def mark_ids(text_service: TextService, mark: str) -> list[int]:
+    """The tokens of a mark of a format; see `read_messages`."""
     return text_service.encode(mark, adds_start=False, allow_special=True)
 
 
@@ -129,12 +130,18 @@ async def respond(
     is_stream: bool,
     priority: int,
     constraint_field: str | None,
+    on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
 ) -> Response:
-    """Run a graph and respond with its events, as `writer` shapes them."""
+    """Run a graph and respond with its events, as `writer` shapes them.
+
+    Args:
+        on_error: the events that report an error after the start of a stream; see `SseResponse`.
+    """
     options = {"priority": priority, "principal": getattr(request.state, "principal", None)}
     batches = _batches(service, graph, options, constraint_field)
     if is_stream:
-        return SseResponse(_chunk_groups(batches, writer, tokens), slow_timeout_s=service.config.slow_timeout_s)
+        groups = _chunk_groups(batches, writer, tokens)
+        return SseResponse(groups, slow_timeout_s=service.config.slow_timeout_s, on_error=on_error)
     found = await unless_disconnected(request, _collected(batches, writer, tokens))
     if found is None:
         return Response(status_code=CLIENT_CLOSED)
@@ -176,6 +183,11 @@ async def _chunk_groups(
     async with contextlib.aclosing(batches):
         async for events in batches:
             await tokens.load(events)
-            if group := [sse_event(chunk) for event in events for chunk in writer.chunks(event)]:
+            if group := [_encoded(chunk) for event in events for chunk in writer.chunks(event)]:
                 yield group
-    yield [*(sse_event(chunk) for chunk in writer.last_chunks()), DONE]
+    yield [*map(_encoded, writer.last_chunks()), DONE]
+
+
+def _encoded(chunk: dict[str, Any]) -> bytes:
+    """An event of a stream, named by its type if it has one."""
+    return sse_event(chunk, event=chunk.get("type"))

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -16,24 +15,20 @@ import pytest
 
 from rtlang_grammars.api import precompile
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
+from tests.support.native_code_cache import compiled_cache, environment_of
 
-ROOT = Path(__file__).parents[3]
 CODE = """
-import sys
-sys.path[:0] = [{paths}]
-from rtlang_grammars.api.precompile import precompile
-assert precompile() > 0
 from numba.core import event
 from rtlang_grammars_bench.speed import read_vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.vocabulary import Vocabulary
 import numpy as np
-vocabulary = Vocabulary((b"a", b"b", b'"', b"{{", b"}}", b":", b"ab", b""), frozenset((7,)), frozenset((7,)), 8)
+vocabulary = Vocabulary((b"a", b"b", b'"', b"{", b"}", b":", b"ab", b""), frozenset((7,)), frozenset((7,)), 8)
 with event.install_recorder("numba:compile") as recorder:
     backend = RtlangBackend.create(vocabulary)
     row = np.zeros(1, dtype=np.int32)
-    for kind, source in [("regex", "a+b"), ("lark", 'start: "a" start "b" | "b"'), ("json_schema", '{{"type": "string", "minLength": 1}}')]:
+    for kind, source in [("regex", "a+b"), ("lark", 'start: "a" start "b" | "b"'), ("json_schema", '{"type": "string", "minLength": 1}')]:
         matcher = backend.compile(Constraint(ConstraintKind(kind), source)).matcher()
         for token in matcher.shortest_completion(50):
             matcher.fill_bitmask(row)
@@ -44,13 +39,10 @@ assert not recorder.buffer, [str(each) for _, each in recorder.buffer][:5]
 """
 
 
-def test_nothing_is_compiled_after_a_warm_up(tmp_path: Path) -> None:
+def test_nothing_is_compiled_after_a_warm_up(tmp_path_factory: pytest.TempPathFactory) -> None:
     # From nothing: what an earlier run left on disk would hide what the warm-up leaves out.
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code"), "RTLANG_CACHE_DIR": str(tmp_path / "tries")}
-    paths = ", ".join(repr(str(ROOT / part)) for part in ("", "kernels", "grammars", "grammars/benchmarks"))
-    found = subprocess.run(
-        [sys.executable, "-c", CODE.format(paths=paths)], capture_output=True, text=True, check=False, env=environment
-    )
+    environment = environment_of(compiled_cache(tmp_path_factory))
+    found = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False, env=environment)
     assert found.returncode == 0, found.stderr[-2000:]
 
 

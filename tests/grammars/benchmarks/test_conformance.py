@@ -81,7 +81,7 @@ def test_the_command_refuses_a_file_that_is_not_there(tmp_path: Path, capsys: py
     assert "there is no file" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
 def test_no_instance_of_the_benchmark_is_decided_wrongly(every: int) -> None:
     found = sampled(BENCH, every)
     assert found.wrong == []
@@ -92,7 +92,7 @@ A_LABELS = "xn--"
 """Valid host names with such labels are left out, as the report says."""
 
 
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
 def test_no_test_of_the_standard_suite_is_decided_wrongly(every: int) -> None:
     found = sampled(SUITE, every)
     assert [each for each in found.wrong if A_LABELS not in each] == []

@@ -33,8 +33,8 @@ def test_every_engine_accepts_every_program(tmp_path: Path) -> None:
     tokenizer.train_from_iterator([text for language in LANGUAGES for text in programs(language)], trainer)
     path = tmp_path / "tokenizer.json"
     tokenizer.save(str(path))
-    lines = table(*read_vocabulary(path), num_programs=5)
+    lines = table(*read_vocabulary(path), num_programs=2)
     assert len(lines) == 2 + 3 * len(LANGUAGES)
     for line in lines[2:]:
         if "llguidance" not in line:
-            assert line.endswith("| 5 of 5 |"), line
+            assert line.endswith("| 2 of 2 |"), line

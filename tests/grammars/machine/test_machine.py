@@ -327,7 +327,7 @@ def instances(count: int) -> list[tuple[str, list[dict[str, Any]]]]:
     return [(json.dumps(row["schema"]), row["tests"]) for row in rows[:: max(1, len(rows) // count)]]
 
 
-@pytest.mark.parametrize("count", [25, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [50, pytest.param(300, marks=pytest.mark.long)])
 def test_instances_of_a_benchmark_are_judged_right(count: int) -> None:
     wrong = []
     for source, tests in instances(count):

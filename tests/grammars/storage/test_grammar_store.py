@@ -232,7 +232,7 @@ def rows_of(grammar: RtlangGrammar, text: bytes) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("every", [40, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.long)])
 def test_schemas_of_the_benchmark_have_the_same_masks_from_disk(
     index: VocabularyIndex, tmp_path: Path, every: int
 ) -> None:

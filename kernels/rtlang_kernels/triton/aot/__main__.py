@@ -22,7 +22,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Compile the table; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m rtlang_kernels.triton.aot", description=__doc__)
     parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="may be repeated; all by default")
-    parser.add_argument("--only", default="", help="variants whose name contains this")
+    parser.add_argument(
+        "--only", action="append", help="variants whose name contains this; may be repeated; all by default"
+    )
     parser.add_argument("--json", metavar="FILE", help="also write the reports to a file")
     options = parser.parse_args(arguments)
     if os.environ.get("TRITON_INTERPRET") == "1":
@@ -33,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     write(f"triton {triton.__version__}\n{'target':<8} {'kernel':<48} {'regs':>5} {'spill':>6} {'shared':>7}  matrix\n")
     for arch in options.target or sorted(TARGETS):
         for variant in variants(arch):
-            if options.only in variant.name:
+            if any(part in variant.name for part in options.only or [""]):
                 report = compile_variant(variant, arch)
                 reports.append(report)
                 write(

@@ -1,0 +1,1 @@
+"""`rtlang bench serve`: the figures that a server promises, measured on this machine."""

@@ -1,0 +1,48 @@
+"""The command `rtlang bench serve`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from rtlang.console.errors import one_line_errors
+from rtlang.console.options import with_settings
+from rtlang.console.progress import told
+from rtlang.console.show import to_json
+from rtlang.console.source import CommandError
+from rtlang.contract.config import RuntimeConfig
+
+
+@with_settings(RuntimeConfig, "settings")
+def bench_serve(
+    settings: dict[str, Any],
+    quick: Annotated[bool, typer.Option(help="Small sizes: shows that all of it runs.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
+) -> None:
+    """Measure what a server promises: one line per figure with its name, value, bound, and whether the bound is met.
+
+    Starts servers on loopback, and attacks them. Takes less than ten minutes on two cores. Exits with code 1 if a bound is missed;
+    not with --quick.
+    """
+    progress = Console(stderr=True, highlight=False, markup=False)
+    serving = import_module("rtlang.bench.serving.run")
+    with one_line_errors():
+        if json_file is not None and not json_file.absolute().parent.is_dir():
+            raise CommandError(f"--json {json_file}: the parent folder does not exist")
+        found = []
+        with told(progress) as tell:
+            for figure in serving.measure(RuntimeConfig(**settings), serving.QUICK if quick else serving.Sizes(), tell):
+                found.append(figure)
+                typer.echo(str(figure))
+                sys.stdout.flush()
+        if json_file is not None:
+            json_file.write_text(to_json([asdict(figure) for figure in found]) + "\n", encoding="utf-8")
+        missed = [figure.name for figure in found if not figure.is_met]
+        if missed and not quick:
+            raise CommandError(f"bounds are missed: {', '.join(missed)}")

@@ -1,0 +1,276 @@
+"""`/v1/programs`: request graphs over HTTP, their events as server-sent events.
+
+`POST /v1/programs` starts a graph; the events are the messages `ack`, `delta`, `event` and `end` of `rtlang.v1` without the stream id. The
+id of an event is `rid:k`, where k counts the messages behind the `ack` up to this one. With `detach_ms`, a graph whose client has left runs
+on for that time, and a request with the header `Last-Event-ID: rid:k` receives what follows the message k.
+`POST /v1/programs/RID/ACTION` acts on a running graph: cancel, close, extend, resolve or reject.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rtlang.contract.budget import Budget
+from rtlang.contract.errors import AbortedError, GraphError, OverloadError, RtlangError, SlowConsumerError
+from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.graph import RequestGraph, nodes_from_plain
+from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
+from rtlang.contract.principal import Principal
+from rtlang.contract.target import GraphRun
+from rtlang.protocol.event_codec import Offsets, event_to_wire, next_offset
+from rtlang.protocol.messages import MAX_DETACH_MS, MAX_ID, RejectCall, ResolveCall, parse_client_message
+from rtlang.serve.http.body import read_map
+from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.routes_native import submit_options
+from rtlang.serve.http.sse import SseResponse, json_text, sse_event, unless_disconnected
+from rtlang.serve.openai.fields import FieldTable, read_bool, read_int, read_list
+from rtlang.serve.resumable import ResumableStream, cancel
+from rtlang.serve.service import StreamService
+
+_FIELDS = FieldTable(
+    accepted=frozenset(
+        ("graph", "inputs", "open", "stream", "priority", "seed", "budget", "deadline_ms", "detach_ms", "model")
+    )
+)
+_EXTEND = FieldTable(accepted=frozenset(("nodes", "close")))
+_LEAST_KEPT_S = 1.0  # of streams that cannot be resumed; they are forgotten at the end of their response
+_EVENT_BYTES = 200
+_ACTIONS = ("cancel", "close", "extend", "resolve", "reject")
+
+
+class ProgramStream:
+    """One response that reads a graph. Owned by the server's event loop.
+
+    Attributes:
+        number: see `StreamReader`.
+        principal: the party whose request it is.
+    """
+
+    def __init__(self, service: StreamService, principal: Principal) -> None:
+        self.number, self.principal = next(service.numbers), principal
+        self._service = service
+        self._events: list[Event] = []
+        self._num_bytes = 0
+        self._arrived = asyncio.Event()
+        self._error: RtlangError | None = None
+        self._has_ended = False
+        self.run: GraphRun | None = None
+
+    @property
+    def num_running(self) -> int:
+        """1 until the graph has ended."""
+        return 0 if self._has_ended else 1
+
+    def drain(self, deadline_s: float) -> None:
+        """Nothing to tell: the response goes on."""
+
+    def end(self, code: int, reason: str) -> None:
+        """Cancel the graph, because the server stops."""
+        self._stop(AbortedError(reason))
+
+    def abort(self) -> None:
+        """Cancel the graph, because events were lost."""
+        self._stop(RtlangError("events of the graph were lost"))
+
+    def lose_stream(self, stream: int, error: RtlangError) -> None:
+        """End the response: another one reads the graph now."""
+        self._error, self._has_ended = error, True
+        self._arrived.set()
+
+    def deliver(self, events: list[tuple[int, Event]]) -> None:
+        """Buffer events for the response."""
+        if self._error is not None:
+            return
+        for _, event in events:
+            self._events.append(event)
+            self._num_bytes += _EVENT_BYTES + 4 * len(getattr(event, "text", ""))
+            self._has_ended = self._has_ended or isinstance(event, (GraphFinished, GraphFailed))
+        self._arrived.set()
+        if self._num_bytes > self._service.config.send_buffer_bytes:
+            self._error = SlowConsumerError("the client did not take its output in time")
+
+    async def batches(self) -> AsyncGenerator[list[Event], None]:
+        """The events in groups of those that have arrived together, up to the final event of the graph.
+
+        Raises:
+            RtlangError: the server ended the response.
+        """
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            if self._error is not None:
+                raise self._error
+            events, self._events, self._num_bytes = self._events, [], 0
+            if events:
+                yield events
+            if events and isinstance(events[-1], (GraphFinished, GraphFailed)):
+                return
+
+    def _stop(self, error: RtlangError) -> None:
+        self._error = self._error or error
+        if self.run is not None and not self._has_ended:
+            cancel(self.run)
+        self._has_ended = True
+        self._arrived.set()
+
+
+def routes(service: StreamService) -> list[Route]:
+    """The routes of a server."""
+
+    async def start(request: Request) -> Response:
+        last = request.headers.get("last-event-id")
+        if last:
+            return resume(request, last)
+        given = _FIELDS.given(await read_map(request, service))
+        detach_ms = read_int(given, "detach_ms", 1, MAX_DETACH_MS)
+        is_stream = read_bool(given, "stream", True)
+        if service.is_draining:
+            raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
+        reader = ProgramStream(service, request.state.principal)
+        registry = service.resumable_streams
+        kept_s = _LEAST_KEPT_S if detach_ms is None else detach_ms / 1000
+        stream = registry.begin(reader, 1, kept_s, None, request.state.principal)
+        try:
+            options = _submit_arguments(given) | submit_options(request)
+            run = service.target.submit(listener=service.event_bridge.routed(stream.take), **options)
+        except BaseException:
+            stream.end()
+            raise
+        stream.run = reader.run = run
+        groups = _messages(service, stream, reader, may_resume=detach_ms is not None)
+        if is_stream:
+            return SseResponse(groups, slow_timeout_s=service.config.slow_timeout_s)
+        found = await unless_disconnected(request, _outcome(groups))
+        return Response(status_code=499) if found is None else Response(json_text(found), media_type="application/json")
+
+    def resume(request: Request, last: str) -> Response:
+        rid, _, count = last.rpartition(":")
+        if not count.isascii() or not count.isdecimal() or len(count) > 15:
+            raise HttpError(400, "Last-Event-ID: expected rid:number", code="invalid_value", param="Last-Event-ID")
+        stream = _find(request, rid)
+        reader = ProgramStream(service, request.state.principal)
+        replay = stream.attach(reader, 1, int(count))
+        reader.run = stream.run
+        reader.deliver([(1, event) for event in replay.events])
+        groups = _messages(service, stream, reader, position=int(count), offsets=dict(replay.offsets), may_resume=True)
+        return SseResponse(groups, slow_timeout_s=service.config.slow_timeout_s)
+
+    async def attach(request: Request) -> Response:
+        last = request.headers.get("last-event-id") or f"{request.path_params['rid']}:0"
+        return resume(request, last)
+
+    async def act(request: Request) -> Response:
+        action = request.path_params["action"]
+        if action not in _ACTIONS:
+            raise HttpError(404, f"no action {action!r:.80}: expected one of {', '.join(_ACTIONS)}", code="not_found")
+        stream = _find(request, request.path_params["rid"])
+        body = {} if action in ("cancel", "close") else await read_map(request, service)
+        if stream.run is None:
+            raise GraphError(None, "rid", "the graph has ended")
+        _perform(stream.run, action, body)
+        return JSONResponse({"ok": True})
+
+    def _find(request: Request, rid: str) -> ResumableStream:
+        return service.resumable_streams.find(rid, service.server_info.epoch, request.state.principal)
+
+    return [
+        Route("/v1/programs", start, methods=["POST"]),
+        Route("/v1/programs/{rid}", attach, methods=["GET"]),
+        Route("/v1/programs/{rid}/{action}", act, methods=["POST"]),
+    ]
+
+
+def _submit_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    plain = given.get("graph")
+    if not isinstance(plain, Mapping):
+        raise GraphError(None, "graph", f"expected an object, not {type(plain).__name__}")
+    inputs = given.get("inputs", {})
+    if not isinstance(inputs, Mapping) or not all(isinstance(text, str) for text in inputs.values()):
+        raise GraphError(None, "inputs", "expected an object of strings")
+    deadline_ms = read_int(given, "deadline_ms", 1, MAX_ID)
+    arguments: dict[str, Any] = {
+        "graph": RequestGraph.from_plain(dict(plain)),
+        "inputs": dict(inputs),
+        "is_open": read_bool(given, "open"),
+        "priority": read_int(given, "priority", -MAX_PRIORITY, MAX_PRIORITY, 0),
+        "seed": read_int(given, "seed", 0, MAX_SEED),
+        "deadline_s": None if deadline_ms is None else deadline_ms / 1000,
+    }
+    if "budget" in given:
+        arguments["budget"] = Budget.from_plain(given["budget"])
+    return arguments
+
+
+async def _messages(
+    service: StreamService,
+    stream: ResumableStream,
+    reader: ProgramStream,
+    *,
+    position: int = 0,
+    offsets: Offsets | None = None,
+    may_resume: bool,
+) -> AsyncGenerator[Sequence[bytes], None]:
+    offsets = {} if offsets is None else offsets
+    has_ended = False
+    service.http_streams.add(reader)
+    try:
+        ack = {"t": "ack", "rid": stream.rid, "epoch": service.server_info.epoch, "from": position}
+        yield [sse_event(ack, event="ack", event_id=f"{stream.rid}:{position}")]
+        async for events in reader.batches():
+            encoded = []
+            for event in events:
+                position += 1
+                message = event_to_wire(1, event, next_offset(offsets, event))
+                del message["s"]
+                encoded.append(sse_event(message, event=message["t"], event_id=f"{stream.rid}:{position}"))
+            has_ended = isinstance(events[-1], (GraphFinished, GraphFailed))
+            yield encoded
+    finally:
+        service.http_streams.discard(reader)
+        if may_resume and not has_ended:
+            stream.detach(reader)
+        elif not may_resume:
+            stream.leave(reader)
+        if service.is_draining:
+            service.check_idle()
+
+
+async def _outcome(groups: AsyncGenerator[Sequence[bytes], None]) -> dict[str, Any]:
+    """The end of a graph as one map, with the ends of its nodes."""
+    nodes: list[dict[str, Any]] = []
+    async for group in groups:
+        for encoded in group:
+            data = next(line for line in encoded.decode().splitlines() if line.startswith("data: "))
+            message: dict[str, Any] = json.loads(data.removeprefix("data: "))
+            kind = message.pop("t")
+            if kind == "event":
+                nodes.append(message)
+            if kind == "end":
+                return message | {"nodes": nodes}
+    raise RtlangError("the graph has no end")
+
+
+def _perform(run: GraphRun, action: str, body: Mapping[str, Any]) -> None:
+    match action:
+        case "cancel":
+            run.cancel()
+        case "close":
+            run.close()
+        case "extend":
+            given = _EXTEND.given(body)
+            run.extend(tuple(nodes_from_plain(read_list(given, "nodes"))))
+            if read_bool(given, "close"):
+                run.close()
+        case _:
+            message = parse_client_message({**body, "t": action, "s": 1})
+            if isinstance(message, ResolveCall):
+                run.resolve(message.node_id, message.value)
+            elif isinstance(message, RejectCall):
+                run.reject(message.node_id, message.code, message.message, message.facts)

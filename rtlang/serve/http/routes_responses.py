@@ -1,0 +1,169 @@
+"""`/v1/responses`: create, stream, read and delete responses; continue one by `previous_response_id`.
+
+A response is stored in bounded memory unless the request says `store: false`. A later request may continue it for as long as it is kept;
+after that, and after a restart of the server, its id is unknown and the request is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.text_service import text_service_of
+from rtlang.serve.http.body import read_map
+from rtlang.serve.http.errors import HttpError, described_error
+from rtlang.serve.http.routes_openai import mark_ids, respond
+from rtlang.serve.http.sse import sse_event
+from rtlang.serve.http.text_models import TokenTexts, longest_output, needed_text_service, served_model
+from rtlang.serve.openai.chat import ChatRequest, read_chat
+from rtlang.serve.openai.fields import read_bool
+from rtlang.serve.openai.responses_input import Message, chat_body
+from rtlang.serve.openai.responses_output import ResponsesWriter
+from rtlang.serve.response_store import ResponseStore, StoredResponse
+from rtlang.serve.service import StreamService
+
+
+def routes(service: StreamService) -> list[Route]:
+    """The routes of a server."""
+    store = ResponseStore()
+
+    async def create(request: Request) -> Response:
+        body = await read_map(request, service)
+        owner, is_stored = request.state.principal.name, read_bool(_present(body), "store", True)
+        previous = body.get("previous_response_id")
+        earlier: tuple[Message, ...] = ()
+        if previous is not None:
+            earlier = _stored(store, owner, previous).messages
+
+        def read() -> tuple[ChatRequest, list[Message]]:
+            chat, messages = chat_body(body, earlier)
+            texts = text_service_of(service.target)
+            marks = None if texts is None else functools.partial(mark_ids, texts)
+            try:
+                return read_chat(chat, service.target.tool_format, longest_output(service), marks), messages
+            except ParameterError as error:
+                raise _renamed(error) from None
+
+        asked, messages = await asyncio.to_thread(read)
+        tokens = TokenTexts(needed_text_service(service, "top_logprobs") if asked.num_top is not None else None)
+
+        def keep(response: dict[str, Any], message: dict[str, Any]) -> None:
+            if is_stored:
+                store.put(owner, StoredResponse(response, (*messages, _as_history(message))))
+
+        heading = _heading(body, served_model(service, asked.model), is_stored)
+        writer = ResponsesWriter(asked, heading, tokens.bytes_of, _new_id, keep)
+
+        def failed(error: BaseException) -> list[bytes]:
+            return [sse_event(writer.failure(described_error(error)[1]), event="response.failed")]
+
+        return await respond(
+            request,
+            service,
+            asked.graph,
+            writer,
+            tokens,
+            asked.is_stream,
+            asked.priority,
+            asked.plan.field,
+            on_error=failed,
+        )
+
+    async def read(request: Request) -> Response:
+        found = _stored(store, request.state.principal.name, request.path_params["id"], 404)
+        return JSONResponse(found.response)
+
+    async def delete(request: Request) -> Response:
+        response_id = request.path_params["id"]
+        _stored(store, request.state.principal.name, response_id, 404)
+        store.remove(request.state.principal.name, response_id)
+        return JSONResponse({"id": response_id, "object": "response", "deleted": True})
+
+    return [
+        Route("/v1/responses", create, methods=["POST"]),
+        Route("/v1/responses/{id}", read, methods=["GET"]),
+        Route("/v1/responses/{id}", delete, methods=["DELETE"]),
+    ]
+
+
+def _stored(store: ResponseStore, owner: str, response_id: Any, status: int = 400) -> StoredResponse:
+    if not isinstance(response_id, str):
+        raise ParameterError("previous_response_id", response_id, "expected a string")
+    found = store.get(owner, response_id)
+    if found is None:
+        message = f"no response {response_id[:80]!r} is stored: it is unknown, was not stored, or was dropped"
+        raise HttpError(status, message, code="previous_response_not_found", param="previous_response_id")
+    return found
+
+
+def _present(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _new_id(prefix: str) -> str:
+    return f"{prefix}_{secrets.token_hex(16)}"
+
+
+def _as_history(message: Mapping[str, Any]) -> Message:
+    """The assistant's message as a later request sends it."""
+    return {name: message[name] for name in ("role", "content", "tool_calls") if message.get(name) is not None}
+
+
+_CHAT_NAMES = {
+    "max_completion_tokens": "max_output_tokens",
+    "response_format.json_schema": "text.format",
+    "response_format": "text.format",
+    "verbosity": "text.verbosity",
+    "messages": "input",
+}
+
+
+def _renamed(error: ParameterError) -> ParameterError:
+    """An error of the chat request with the name that the field has in this route."""
+    for name, here in _CHAT_NAMES.items():
+        if error.field == name or error.field.startswith((f"{name}.", f"{name}[")):
+            error.message = error.message.replace(name, here, 1)
+            error.field = here + error.field.removeprefix(name)
+            break
+    return error
+
+
+def _heading(body: Mapping[str, Any], model: str, is_stored: bool) -> dict[str, Any]:
+    """The fields of a response that repeat the request, with their defaults."""
+    given = _present(body)
+    text = given.get("text", {})
+    return {
+        "id": _new_id("resp"),
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": model,
+        "background": False,
+        "instructions": given.get("instructions"),
+        "max_output_tokens": given.get("max_output_tokens"),
+        "max_tool_calls": None,
+        "metadata": given.get("metadata", {}),
+        "parallel_tool_calls": given.get("parallel_tool_calls", True),
+        "previous_response_id": given.get("previous_response_id"),
+        "prompt_cache_key": given.get("prompt_cache_key"),
+        "reasoning": {"effort": None, "summary": None},
+        "safety_identifier": given.get("safety_identifier"),
+        "service_tier": "default",
+        "store": is_stored,
+        "temperature": given.get("temperature", 1.0),
+        "text": {"format": {"type": "text"}, "verbosity": "medium"} | text,
+        "tool_choice": given.get("tool_choice", "auto"),
+        "tools": given.get("tools", []),
+        "top_logprobs": given.get("top_logprobs", 0),
+        "top_p": given.get("top_p", 1.0),
+        "truncation": "disabled",
+        "user": given.get("user"),
+    }

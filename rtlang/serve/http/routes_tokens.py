@@ -1,0 +1,151 @@
+"""The routes about tokens: `/tokenize`, `/detokenize` and `/tokenizer_info`.
+
+Requests and responses have the fields of both vLLM and SGLang, whose clients read different ones: `/detokenize` answers with `prompt`,
+which shows special tokens, and with `text`, which shows them on request only. Names of special tokens in a prompt are ordinary text, as in
+every route that takes text, unless `parse_special` says that they are tokens, or the prompt is such a name and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.text_service import TextService, text_service_of
+from rtlang.serve.http.body import read_map
+from rtlang.serve.http.errors import HttpError
+from rtlang.serve.openai.fields import FieldTable, read_bool, read_list
+from rtlang.serve.service import StreamService
+
+MAX_PROMPTS = 1024
+_TOKENIZE = FieldTable(
+    accepted=frozenset(("model", "prompt", "add_special_tokens", "parse_special", "return_token_strs")),
+    refused={"messages": "not supported; send the text of the prompt"},
+)
+_DETOKENIZE = FieldTable(accepted=frozenset(("model", "tokens", "skip_special_tokens")))
+
+
+def routes(service: StreamService) -> list[Route]:
+    """The routes of a server."""
+
+    async def tokenize(request: Request) -> Response:
+        given = _TOKENIZE.given(await read_map(request, service))
+        texts = await text_service(service)
+        prompt = given.get("prompt")
+        prompts: list[Any] = prompt if isinstance(prompt, list) else [prompt]
+        if len(prompts) > MAX_PROMPTS or not all(isinstance(each, str) for each in prompts):
+            raise ParameterError("prompt", prompt, f"expected a string, or a list of at most {MAX_PROMPTS} strings")
+        adds_start, is_special = read_bool(given, "add_special_tokens", True), read_bool(given, "parse_special")
+        has_names = read_bool(given, "return_token_strs")
+
+        def encode() -> tuple[list[list[int]], list[list[str]] | None]:
+            found = [encoded(texts, each, adds_start=adds_start, is_special=is_special) for each in prompts]
+            return found, [texts.token_names(ids) for ids in found] if has_names else None
+
+        found, names = await asyncio.to_thread(encode)
+        counts = [len(ids) for ids in found]
+        is_many = isinstance(prompt, list)
+        return JSONResponse(
+            {
+                "tokens": found if is_many else found[0],
+                "count": counts if is_many else counts[0],
+                "max_model_len": texts.info.max_model_len,
+                "token_strs": names if names is None or is_many else names[0],
+            }
+        )
+
+    async def detokenize(request: Request) -> Response:
+        given = _DETOKENIZE.given(await read_map(request, service))
+        texts = await text_service(service)
+        lists, is_many = read_token_lists(given, "tokens", texts.info.vocab_size)
+        hides_special = read_bool(given, "skip_special_tokens", True)
+
+        def decode() -> tuple[list[str], list[str]]:
+            whole = [texts.decode(ids, shows_special=True) for ids in lists]
+            return whole, [texts.decode(ids) for ids in lists] if hides_special else whole
+
+        whole, shown = await asyncio.to_thread(decode)
+        return JSONResponse({"prompt": whole if is_many else whole[0], "text": shown if is_many else shown[0]})
+
+    async def tokenizer_info(request: Request) -> Response:
+        texts = await text_service(service)
+        return JSONResponse(await asyncio.to_thread(described, texts))
+
+    return [
+        Route("/tokenize", tokenize, methods=["POST"]),
+        Route("/v1/tokenize", tokenize, methods=["POST"]),
+        Route("/detokenize", detokenize, methods=["POST"]),
+        Route("/v1/detokenize", detokenize, methods=["POST"]),
+        Route("/tokenizer_info", tokenizer_info),
+    ]
+
+
+async def text_service(service: StreamService) -> TextService:
+    """The tokenizer of the server's target.
+
+    Raises:
+        HttpError: the target has none (501).
+    """
+    found = await asyncio.to_thread(text_service_of, service.target)
+    if found is None:
+        raise HttpError(501, "this server does not know the tokenizer of its model", code="no_tokenizer")
+    return found
+
+
+def encoded(texts: TextService, text: str, *, adds_start: bool, is_special: bool) -> list[int]:
+    """The tokens of a text; of the name of a special token, this token."""
+    ids = texts.encode(text, adds_start=adds_start, allow_special=True)
+    if is_special or (ids and texts.info.special_token_ids and _names_a_token(texts, text, ids[-1])):
+        return ids
+    return texts.encode(text, adds_start=adds_start)
+
+
+def _names_a_token(texts: TextService, text: str, token_id: int) -> bool:
+    return token_id in texts.info.special_token_ids and texts.token_names([token_id]) == [text]
+
+
+def read_token_lists(given: Mapping[str, Any], name: str, vocab_size: int) -> tuple[list[list[int]], bool]:
+    """One list of token ids or several, and whether there are several.
+
+    Raises:
+        ParameterError: it is something else, or an id is not in the vocabulary.
+    """
+    value = read_list(given, name)
+    is_many = bool(value) and isinstance(value[0], list)
+    lists = value if is_many else [value]
+    if len(lists) > MAX_PROMPTS:
+        raise ParameterError(name, len(lists), f"expected at most {MAX_PROMPTS} lists of token ids")
+    for ids in lists:
+        if not isinstance(ids, list):
+            raise ParameterError(name, ids, "expected a list of token ids")
+        for token_id in ids:
+            if type(token_id) is not int or not 0 <= token_id < vocab_size:
+                raise ParameterError(name, token_id, f"expected token ids from 0 to {vocab_size - 1}")
+    return lists, is_many
+
+
+def described(texts: TextService) -> dict[str, Any]:
+    """The answer of `/tokenizer_info`: names that clients know from tokenizer_config.json, and ids."""
+    info = texts.info
+
+    def name(token_id: int | None) -> str | None:
+        return None if token_id is None else texts.token_names([token_id])[0]
+
+    eos_id = info.eos_token_ids[0] if info.eos_token_ids else None
+    return {
+        "tokenizer_class": "rtlang",
+        "vocab_size": info.vocab_size,
+        "model_max_length": info.max_model_len,
+        "bos_token": name(info.bos_token_id),
+        "bos_token_id": info.bos_token_id,
+        "eos_token": name(eos_id),
+        "eos_token_id": eos_id,
+        "eos_token_ids": list(info.eos_token_ids),
+        "special_token_ids": list(info.special_token_ids),
+        "chat_template": info.chat_template,
+    }

@@ -1,0 +1,27 @@
+"""The whole benchmark: what becomes of parts that fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang.bench.serving import run
+from rtlang.bench.serving.figure import Figure
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import EngineDeadError
+
+
+def test_a_part_that_fails_is_not_measured_and_the_next_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoServer:
+        def __init__(self, *options: str) -> None:
+            raise EngineDeadError("no port")
+
+    told: list[str] = []
+    monkeypatch.setattr(run, "ServerProcess", NoServer)
+    monkeypatch.setattr(run, "_engine_parts", lambda config: [("cancel", lambda: [Figure("cancel", 0, "<=", 1)])])
+    found = [str(each) for each in run.measure(RuntimeConfig(), run.QUICK, told.append)]
+    names = ["streams", "never_reading", "bombs", "schemas", "floods"]
+    assert told == ["cancel", *names]
+    assert found == [
+        "cancel: 0, bound <= 1, met",
+        *(f"{name}: not measured, bound == 0, MISSED (EngineDeadError: no port)" for name in names),
+    ]

@@ -1,0 +1,30 @@
+"""The command `rtlang bench serve`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rtlang.__main__ import app
+from rtlang.bench.serving import run
+from rtlang.bench.serving.figure import Figure
+
+
+def test_lines_are_printed_and_written_and_a_missed_bound_is_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(run, "measure", lambda config, sizes, tell: [Figure("a", 0, "<=", 1), Figure("b", 2, "<=", 1)])
+    path = tmp_path / "figures.json"
+    result = CliRunner().invoke(app, ["bench", "serve", "--quick", "--json", str(path)])
+    assert (result.exit_code, result.stdout) == (0, "a: 0, bound <= 1, met\nb: 2, bound <= 1, MISSED\n")
+    assert [each["name"] for each in json.loads(path.read_text(encoding="utf-8"))] == ["a", "b"]
+    missed = CliRunner().invoke(app, ["bench", "serve"])
+    assert (missed.exit_code, missed.stderr) == (1, "error: bounds are missed: b\n")
+
+
+def test_a_file_in_no_folder_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["bench", "serve", "--json", str(tmp_path / "none" / "x.json")])
+    assert (result.exit_code, result.stdout) == (1, "")

@@ -1,0 +1,133 @@
+"""Streams of /v1/responses against the models of the official client, and against the whole response."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
+from rtlang.contract.params import FinishReason, Usage
+from rtlang.serve.openai.chat import read_chat
+from rtlang.serve.openai.responses_input import chat_body
+from rtlang.serve.openai.responses_output import ResponsesWriter
+
+EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+HEADING = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}
+TOOL = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+CALLS = (
+    'Wait. <tool_call>\n{"name": "look", "arguments": {"a": 1}}\n</tool_call>\n'
+    '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
+)
+
+
+def writer_of(body: dict[str, Any], done: list[Any], model_format: str | None = None) -> ResponsesWriter:
+    request = read_chat(chat_body({"input": "hi"} | body, [])[0], model_format, 64)
+    numbers = count()
+    return ResponsesWriter(
+        request,
+        HEADING,
+        lambda ids: [chr(each).encode() for each in ids],
+        lambda prefix: f"{prefix}_{next(numbers)}",
+        lambda response, message: done.append((response, message)),
+    )
+
+
+def events_of(text: str, step: int, reason: FinishReason = FinishReason.STOP, logprobs: Any = None) -> list[Event]:
+    deltas: list[Event] = [TextDelta(0, 1, 0, text[i : i + step]) for i in range(0, len(text), step)]
+    made = Completion(text, tuple(map(ord, text)), reason, logprobs=logprobs)
+    return [*deltas, NodeFinished(0, 1, None, (made,), Usage(5, 3, len(text)), Timing())]
+
+
+def streamed(writer: ResponsesWriter, events: list[Event]) -> list[dict[str, Any]]:
+    chunks = [chunk for event in events for chunk in writer.chunks(event)]
+    assert [chunk["sequence_number"] for chunk in chunks] == list(range(len(chunks)))
+    for chunk in chunks:
+        assert EVENT.validate_python(chunk).type == chunk["type"]
+    assert [chunk["type"] for chunk in chunks[:2]] == ["response.created", "response.in_progress"]
+    return chunks
+
+
+CASES = [
+    ({}, None, "Hello you"),
+    ({}, None, ""),
+    ({"tools": [TOOL]}, "hermes", CALLS),
+    ({"tools": [TOOL]}, "hermes", "no call"),
+]
+
+
+@pytest.mark.parametrize(("body", "model_format", "text"), CASES)
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_a_stream_adds_up_to_the_whole_response(
+    body: dict[str, Any], model_format: str | None, text: str, step: int
+) -> None:
+    done: list[Any] = []
+    whole = writer_of(body, done, model_format).response(events_of(text, step))
+    Response.model_validate(whole)
+    chunks = streamed(writer_of(body, done, model_format), events_of(text, step))
+    assert chunks[-1]["type"] == "response.completed"
+    last = chunks[-1]["response"]
+    assert [_without_ids(item) for item in last["output"]] == [_without_ids(item) for item in whole["output"]]
+    assert done[0][1]["content"] == done[1][1]["content"]
+    # What grew is what was closed.
+    grown: dict[int, str] = {}
+    for chunk in chunks:
+        if chunk["type"].endswith(".delta"):
+            grown[chunk["output_index"]] = grown.get(chunk["output_index"], "") + chunk["delta"]
+    for index, item in enumerate(last["output"]):
+        final = item["arguments"] if item["type"] == "function_call" else item["content"][0]["text"]
+        assert grown.get(index, "") == final
+    added = [chunk["output_index"] for chunk in chunks if chunk["type"] == "response.output_item.added"]
+    closed = [chunk["output_index"] for chunk in chunks if chunk["type"] == "response.output_item.done"]
+    assert added == closed == list(range(len(last["output"])))
+
+
+def test_calls_and_text_are_items_in_their_order() -> None:
+    done: list[Any] = []
+    whole = writer_of({"tools": [TOOL]}, done, "hermes").response(events_of(CALLS, 5))
+    assert [item["type"] for item in whole["output"]] == ["message", "function_call", "function_call"]
+    assert [item["arguments"] for item in whole["output"][1:]] == ['{"a": 1}', "{}"]
+    assert len({item["call_id"] for item in whole["output"][1:]}) == 2
+    assert len(done[0][1]["tool_calls"]) == 2
+
+
+def test_a_cut_text_is_incomplete() -> None:
+    whole = writer_of({}, []).response(events_of("abc", 1, FinishReason.LENGTH))
+    assert (whole["status"], whole["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert whole["output"][0]["status"] == "incomplete"
+    assert whole["usage"]["input_tokens_details"] == {"cached_tokens": 3, "cache_write_tokens": 0}
+    chunks = streamed(writer_of({}, []), events_of("abc", 1, FinishReason.LENGTH))
+    assert chunks[-1]["type"] == "response.incomplete"
+
+
+def test_log_probabilities_are_with_the_text() -> None:
+    logprobs = tuple(TokenLogprob(ord(each), -0.5, ((ord(each), -0.5),)) for each in "abc")
+    body = {"top_logprobs": 1, "include": ["message.output_text.logprobs"]}
+    whole = writer_of(body, []).response(events_of("abc", 1, logprobs=logprobs))
+    Response.model_validate(whole)
+    entries = whole["output"][0]["content"][0]["logprobs"]
+    assert [entry["token"] for entry in entries] == ["a", "b", "c"]
+
+
+def test_a_failure_is_the_last_event() -> None:
+    writer = writer_of({}, [])
+    list(writer.chunks(events_of("abc", 1)[0]))
+    failed = writer.failure({"error": {"message": "no", "code": "internal"}})
+    assert failed["response"]["status"] == "failed"
+    assert failed["response"]["error"] == {"code": "internal", "message": "no"}
+    assert failed["sequence_number"] == 5
+
+
+def _without_ids(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in ("id", "call_id")}

@@ -1,0 +1,49 @@
+"""A text service without a model: every character is a token, and the characters of a private range are special."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.graph import Part, TokenIds
+from rtlang.contract.text_service import TextServiceInfo
+
+END_ID, START_ID = 0, 1
+NAMES = {END_ID: "<end>", START_ID: "<start>"}
+VOCAB_SIZE = 0x3000
+
+
+class FakeTextService:
+    """Token ids are code points, from 2 on; 0 ends and 1 starts a sequence."""
+
+    info = TextServiceInfo(VOCAB_SIZE, 64, START_ID, (END_ID,), (END_ID, START_ID), "{{ messages }}")
+
+    def encode(self, text: str, *, adds_start: bool = True, allow_special: bool = False) -> list[int]:
+        ids = [START_ID] if adds_start else []
+        while text:
+            named = [item for item in NAMES.items() if text.startswith(item[1])] if allow_special else []
+            ids.append(named[0][0] if named else ord(text[0]))
+            text = text[len(named[0][1]) if named else 1 :]
+        return ids
+
+    def encode_parts(self, parts: Sequence[Part]) -> list[int]:
+        ids = [START_ID] if parts and isinstance(parts[0], str) else []
+        for part in parts:
+            assert isinstance(part, (str, TokenIds))
+            ids += part.ids if isinstance(part, TokenIds) else map(ord, part)
+        return ids
+
+    def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
+        for token_id in token_ids:
+            if not 0 <= token_id < VOCAB_SIZE:
+                raise ParameterError("tokens", token_id, "expected a known id")
+        names = self.token_names(token_ids)
+        return "".join(
+            name for token_id, name in zip(token_ids, names, strict=True) if shows_special or token_id not in NAMES
+        )
+
+    def token_names(self, token_ids: Sequence[int]) -> list[str]:
+        return [NAMES.get(token_id, chr(token_id)) for token_id in token_ids]
+
+    def token_bytes(self, token_ids: Sequence[int]) -> list[bytes]:
+        return [name.encode() for name in self.token_names(token_ids)]
