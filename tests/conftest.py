@@ -9,8 +9,9 @@ from dataclasses import fields
 
 import pytest
 
+from rtlang.contract import thread_watch
 from rtlang_grammars.spec import limits
-from tests.support import fast_interpreter, long_tests
+from tests.support import fast_interpreter, long_tests, slow_calls
 
 # The kernels for a GPU run in triton's interpreter, which is chosen when triton is first imported, by whatever test file that is.
 # Tests of the kernels run natively where RTLANG_TEST_DEVICE=cuda asks for it.
@@ -32,6 +33,19 @@ limits.Limits.__init__.__defaults__ = tuple(
     60.0 if field.name == "max_seconds" else field.default for field in fields(limits.Limits)
 )
 limits._LATER_SECONDS = 60.0
+
+# Names what holds the event loop or the engine thread for more than 5 ms; see the end of a run.
+thread_watch.default_limit_ms = 5.0
+SLOW_CALLS = slow_calls.Collector()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List what held the event loop or the engine thread."""
+    lines = SLOW_CALLS.summary()
+    if lines:
+        terminalreporter.section("held the event loop or the engine thread")
+        for line in lines:
+            terminalreporter.line(line)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

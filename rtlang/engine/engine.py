@@ -42,6 +42,9 @@ from rtlang_grammars.spec.structures import sequence
 
 logger = logging.getLogger(__name__)
 
+MAX_PROMPT_LOGPROBS = 1 << 20
+"""Log-probabilities that one request may report of its prompt."""
+
 MAX_REBUILDS = 5
 """Times that the runner is rebuilt; then the process should be restarted."""
 RETRY_AFTER_S = 1.0
@@ -179,6 +182,11 @@ class Engine:
             raise RequestError(
                 f"the prompt contains token {max(token_ids)}; the model's vocabulary has {model.vocab_size} tokens"
             )
+        if score_from is not None and not score_only and params.prompt_logprobs is not None:
+            num_logprobs = len(token_ids) * (params.prompt_logprobs + 1)
+            if num_logprobs > MAX_PROMPT_LOGPROBS:
+                allowed = f"expected at most {MAX_PROMPT_LOGPROBS} log-probabilities, not {num_logprobs} of {len(token_ids)} tokens"
+                raise ParameterError("prompt_logprobs", params.prompt_logprobs, allowed)
         room = self._runner.max_model_len - len(token_ids)
         if room < (0 if score_only else max(1, len(given_ids))):
             raise ContextLengthError(len(token_ids), params.max_tokens, self._runner.max_model_len)

@@ -8,7 +8,7 @@ ProtocolError.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed
@@ -52,6 +52,7 @@ from rtlang.protocol.field_checks import (
 from rtlang.protocol.messages import MAX_ID
 from rtlang.protocol.plain_values import value_from_wire, value_to_wire
 from rtlang.protocol.serialization import DecodeLimits, Encoding
+from rtlang.protocol.sliced_packing import LazyList, pack_slices
 
 _STATUS_BY_CODE = {
     "aborted": 499,
@@ -69,6 +70,7 @@ _STATUS_BY_CODE = {
 _REASON_BY_CODE = {"aborted": "cancelled", "deadline": "deadline"}
 # Servers may send larger messages than clients, but not arbitrarily large ones.
 _SERVER_LIMITS = DecodeLimits(max_array_entries=1 << 26, max_map_entries=1 << 20, max_values=1 << 28)
+_MAX_WHOLE = 2_000  # log-probabilities that are packed in one go, which takes about 2 ms
 _SPECIAL_FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -93,8 +95,30 @@ def next_offset(offsets: Offsets, event: Event) -> int:
     return 0
 
 
-def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
-    """Encode an event of `stream`. `offset` is the number of earlier chunks of the delta's (node, choice)."""
+def event_slices(encoding: Encoding, stream: int, event: Event, offset: int = 0) -> Iterator[bytes]:
+    """The parts of the packed message of an event: one, or many if it has many log-probabilities. Arguments as of `event_to_wire`."""
+    if isinstance(event, NodeFinished) and _num_logprobs(event) > _MAX_WHOLE:
+        yield from pack_slices(encoding, event_to_wire(stream, event, offset, _lazy_logprobs))
+    else:
+        yield encoding.pack(event_to_wire(stream, event, offset))
+
+
+def _num_logprobs(event: NodeFinished) -> int:
+    lists = [completion.logprobs or () for completion in event.completions]
+    lists += [event.prompt_logprobs or (), *(event.choice_logprobs or ()), *(event.unconditional_logprobs or ())]
+    return sum(len(each) * (1 + len(each[-1].top)) for each in lists if each)
+
+
+def event_to_wire(
+    stream: int, event: Event, offset: int = 0, logprobs: Callable[[Sequence[TokenLogprob]], Any] | None = None
+) -> dict[str, Any]:
+    """Encode an event of `stream`.
+
+    Args:
+        offset: the number of earlier chunks of the delta's (node, choice).
+        logprobs: encodes lists of log-probabilities.
+    """
+    logprobs = logprobs or _logprobs_to_wire
     match event:
         case TextDelta():
             delta: dict[str, Any] = {"t": "delta", "s": stream, "n": event.node_id, "o": offset, "d": event.text}
@@ -112,7 +136,7 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
                 "n": event.node_id,
                 "e": "end",
                 "name": event.name,
-                "completions": [_completion_to_wire(completion) for completion in event.completions],
+                "completions": [_completion_to_wire(completion, logprobs) for completion in event.completions],
                 "usage": _usage_to_wire(event.usage),
                 "timing": {
                     "queued_s": event.timing.queued_s,
@@ -125,11 +149,11 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
             if event.probabilities is not None:
                 end["probabilities"] = [_float_to_wire(value) for value in event.probabilities]
             if event.prompt_logprobs is not None:
-                end["prompt_logprobs"] = _logprobs_to_wire(event.prompt_logprobs)
+                end["prompt_logprobs"] = logprobs(event.prompt_logprobs)
             for name in ("choice_logprobs", "unconditional_logprobs"):
                 of_choices = getattr(event, name)
                 if of_choices is not None:
-                    end[name] = [_logprobs_to_wire(each) for each in of_choices]
+                    end[name] = [logprobs(each) for each in of_choices]
             if event.is_replayed:
                 end["replayed"] = True
             if event.max_tokens is not None:
@@ -375,7 +399,11 @@ def _logprob_from_wire(item: object, name: str) -> TokenLogprob:
     raise ProtocolError(f"{name} contains {item!r}: expected [id, logprob, top]", param=name)
 
 
-def _completion_to_wire(completion: Completion) -> dict[str, Any]:
+def _lazy_logprobs(logprobs: Sequence[TokenLogprob]) -> LazyList:
+    return LazyList(logprobs, _logprobs_to_wire)
+
+
+def _completion_to_wire(completion: Completion, logprobs: Callable[[Sequence[TokenLogprob]], Any]) -> dict[str, Any]:
     wire: dict[str, Any] = {
         "text": completion.text,
         "ids": list(completion.token_ids),
@@ -384,7 +412,7 @@ def _completion_to_wire(completion: Completion) -> dict[str, Any]:
     if completion.stop_match is not None:
         wire["stop"] = completion.stop_match
     if completion.logprobs is not None:
-        wire["logprobs"] = _logprobs_to_wire(completion.logprobs)
+        wire["logprobs"] = logprobs(completion.logprobs)
     if completion.distortion is not None:
         wire["distortion"] = [[_float_to_wire(nats), end] for nats, end in completion.distortion]
     return wire

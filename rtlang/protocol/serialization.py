@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -45,8 +45,8 @@ class Encoding(Enum):
         """Whether messages use text frames."""
         return self is Encoding.JSON
 
-    def pack(self, message: Mapping[str, Any]) -> bytes:
-        """Encode one map. Lone surrogates, which UTF-8 cannot represent, are replaced by question marks."""
+    def pack(self, message: Any) -> bytes:
+        """Encode one map, or a part of one. Lone surrogates, which UTF-8 cannot represent, are replaced by question marks."""
         if self is Encoding.MSGPACK:
             return bytes(msgpack.packb(message, unicode_errors="replace"))
         return json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
@@ -56,7 +56,7 @@ class Encoding(Enum):
         if len(packed) == 1:
             return packed[0]
         if self is Encoding.MSGPACK:
-            return _array_header(len(packed)) + b"".join(packed)
+            return array_header(len(packed)) + b"".join(packed)
         return b"[" + b",".join(packed) + b"]"
 
     def unpack(self, data: bytes, limits: DecodeLimits) -> Any:
@@ -79,7 +79,15 @@ def _invalid(reason: str) -> ProtocolError:
     return ProtocolError(f"malformed message: {reason[:200]}", close_code=INVALID_PAYLOAD)
 
 
-def _array_header(length: int) -> bytes:
+def map_header(length: int) -> bytes:
+    """The first bytes of a MessagePack map of `length` entries."""
+    if length < 16:
+        return bytes([0x80 | length])
+    return b"\xde" + length.to_bytes(2, "big") if length < 1 << 16 else b"\xdf" + length.to_bytes(4, "big")
+
+
+def array_header(length: int) -> bytes:
+    """The first bytes of a MessagePack array of `length` items."""
     if length < 16:
         return bytes([0x90 | length])
     if length < 1 << 16:

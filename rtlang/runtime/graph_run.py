@@ -33,6 +33,7 @@ from rtlang.runtime.admission import Share
 from rtlang.runtime.graph_execution import Answer, GraphExecution
 from rtlang.runtime.loop import EngineLoop, Timer
 from rtlang.runtime.nodes.long_texts import Encoded, Offload
+from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.token_sequence import TokenSequence
 
 if TYPE_CHECKING:  # they load torch
@@ -58,6 +59,7 @@ class RunOptions:
     credit: int | None = None
     reports_progress: bool = False
     continue_from: ContinueFrom = field(default_factory=dict)
+    owner: str = ""  # the name of the principal
 
 
 class GraphRun:
@@ -91,7 +93,7 @@ class GraphRun:
         self.graph_id = graph_id
         self._listener, self._share, self._priority = listener, share, options.priority
         self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
-        self._arrival = loop.clock()
+        self._arrival, self._owner = loop.clock(), options.owner
         self._credit = None if options.credit is None else Credit(options.credit)
         self._continue_from = dict(options.continue_from)
         self._execution = GraphExecution(
@@ -236,6 +238,7 @@ class GraphRun:
                 first_banned_ids=first_banned_ids,
                 given_ids=given,
                 credit=self._credit,
+                owner=self._owner,
             )
 
         def guarded(output: RequestOutput) -> None:
@@ -270,6 +273,7 @@ class LocalGraphRun:
         checks: the checks of the submitted graph, for nodes that are added later.
         act: called with a graph id and a function of its `GraphRun`, which it calls on the engine thread unless the graph has ended.
             Raises EngineDeadError once the runtime has ended.
+        max_model_len: bounds the results of later nodes; None for a runtime without a model.
     """
 
     def __init__(
@@ -278,9 +282,10 @@ class LocalGraphRun:
         checks: NodeChecks,
         share: Share,
         act: Callable[[int, Callable[[GraphRun], None]], None],
+        max_model_len: int | None = None,
     ) -> None:
         self._graph_id, self._share, self._act = graph_id, share, act
-        self._checks = checks
+        self._checks, self._max_model_len = checks, max_model_len
         self._is_closed = False
 
     @property
@@ -295,6 +300,8 @@ class LocalGraphRun:
         check_continue_from(continue_from or {}, nodes)
         self._checks.add(nodes)
         try:
+            if self._max_model_len is not None:
+                check_result_sizes(nodes, self._max_model_len)
             self._share.add(nodes)
         except BaseException:
             self._checks.remove(nodes)

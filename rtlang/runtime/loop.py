@@ -13,9 +13,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from rtlang.contract.errors import EngineDeadError
+from rtlang.contract.thread_watch import ThreadWatch
 from rtlang.runtime import process_settings
 
 if TYPE_CHECKING:  # they load torch, which a runtime without a model does not need
@@ -26,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 MAX_WAIT_S = 3600.0
 """Maximum time of one wait, in seconds; condition variables cannot wait arbitrarily long."""
+
+MAX_COMMANDS = 64
+"""Commands of one turn: one client that sends many does not hold up the steps of the others."""
 
 Command = Callable[[], None]
 _T = TypeVar("_T")
@@ -56,6 +61,7 @@ class EngineLoop:
         on_end: called once when the loop ends, with the exception if the engine failed.
         clock: seconds, monotonic.
         on_step: called with the outputs, start and end time of each step.
+        watch: times every command and step; for debugging.
     """
 
     def __init__(
@@ -65,8 +71,11 @@ class EngineLoop:
         on_end: Callable[[BaseException | None], None],
         clock: Callable[[], float] = time.monotonic,
         on_step: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
+        watch: ThreadWatch | None = None,
     ) -> None:
         self.clock = clock
+        self._watch = watch
+        self._call: Callable[[Command], object] = _call if watch is None else watch.call
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
         self._on_step = on_step
         self._commands: deque[Command] = deque()
@@ -194,6 +203,8 @@ class EngineLoop:
             except Exception:
                 logger.exception("a command failed after the engine stopped")
         self._on_end(cause)
+        if self._watch is not None:
+            self._watch.close()
 
     def _timer_cancelled(self) -> None:
         self._num_cancelled += 1
@@ -212,24 +223,34 @@ class EngineLoop:
                 process_settings.tidy()
                 self._condition.wait(timeout)
             self._is_woken = False
-            num_commands, num_later = len(self._commands), len(self._later)
             is_stopping = self._is_stopping
+            num_commands = len(self._commands) if is_stopping else min(len(self._commands), MAX_COMMANDS)
+            num_later = len(self._later)
         for _ in range(num_commands):
-            self._commands.popleft()()
+            self._call(self._commands.popleft())
         for _ in range(num_later):
-            self._later.popleft()()
+            self._call(self._later.popleft())
         now = self.clock()
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[-1]
             command, timer.command = timer.command, None
             if command is not None:
-                command()
+                self._call(command)
         if is_stopping:
             return False
-        if engine.has_work:
-            outputs = engine.step(now)
-            if self._on_step is not None:
-                self._on_step(engine, outputs, now, self.clock())
-            for output in outputs:
-                output.request.listener(output)
+        if engine.has_work and self._watch is None:
+            self._step(engine, now)
+        elif engine.has_work:
+            self._call(partial(self._step, engine, now))
         return True
+
+    def _step(self, engine: Engine, now: float) -> None:
+        outputs = engine.step(now)
+        if self._on_step is not None:
+            self._on_step(engine, outputs, now, self.clock())
+        for output in outputs:
+            output.request.listener(output)
+
+
+def _call(command: Command) -> None:
+    command()

@@ -36,6 +36,7 @@ from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.snapshot import EngineSnapshot
 from rtlang.contract.target import Listener
+from rtlang.contract.thread_watch import watch_of
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.daemon_pool import DaemonPool
@@ -57,6 +58,7 @@ from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.nodes.long_texts import Encoded
 from rtlang.runtime.process_settings import loading
+from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.seeds import new_run_seed
 from rtlang.runtime.telemetry import Telemetry, counters
 from rtlang.runtime.text_service import TokenizerTextService
@@ -107,6 +109,7 @@ class Runtime:
         self.metrics = Metrics()
         self._runner: Runner | None = None
         self._compiler: ConstraintCompiler | None = None
+        self._watch = watch_of("engine thread")
         self._checker: ValueChecker | None = None
         self._encoders: DaemonPool | None = None
         self._loop: EngineLoop | None = None
@@ -144,7 +147,9 @@ class Runtime:
                 raise EngineDeadError(_CLOSED)
             if self._loop is None:
                 precompile.start_background_compile(self.config)
-                loop = EngineLoop(self._make_engine, self._break, self._end, on_step=self._after_step)
+                loop = EngineLoop(
+                    self._make_engine, self._break, self._end, on_step=self._after_step, watch=self._watch
+                )
                 try:
                     with loading():
                         loop.start()
@@ -234,9 +239,13 @@ class Runtime:
         if credit is not None:
             check_credit(credit)
         loop = self._running_loop()
+        runner = self._runner
+        max_model_len = None if runner is None else runner.max_model_len
+        if max_model_len is not None:
+            check_result_sizes(graph.nodes, max_model_len)
         share = Share(self._admission)
         share.add(graph.nodes)
-        run = LocalGraphRun(next(self._graph_ids), checks, share, self._act)
+        run = LocalGraphRun(next(self._graph_ids), checks, share, self._act, max_model_len)
 
         if self._traces:
             listener = self._traced(listener)
@@ -265,6 +274,7 @@ class Runtime:
                     continue_from=dict(continue_from or {}),
                     credit=credit,
                     reports_progress=reports_progress,
+                    owner=(principal or LOCAL).name,
                 ),
                 loop=loop,
                 runner=self._runner,
@@ -417,6 +427,9 @@ class Runtime:
         self._runner = runner = self._new_runner()
         try:
             runner.load()
+            if self._watch is not None:  # the model's own computation does not count
+                for name in ("launch", "sample", "collect"):
+                    setattr(runner, name, self._watch.excluding(getattr(runner, name)))
             self._checker = ValueChecker(self._post)
             self._encoders = DaemonPool(_NUM_ENCODERS, "encode")
             vocab_size = runner.model_config.vocab_size

@@ -13,7 +13,7 @@ resume timeout can be attached by a later connection (resumable.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
 from rtlang.contract.principal import LOCAL, Principal
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
-from rtlang.protocol.event_codec import Offsets, error_to_wire, event_to_wire, next_offset
+from rtlang.protocol.event_codec import Offsets, error_to_wire, event_slices, next_offset
 from rtlang.protocol.field_checks import check_int, check_map, optional
 from rtlang.protocol.generation import generation_graph_from_plain
 from rtlang.protocol.messages import (
@@ -58,6 +58,7 @@ PROGRAM_FIELDS = frozenset(("graph", "inputs", "open", *_COMMON_FIELDS))
 GENERATION_FIELDS = frozenset(("prompt", "messages", "params", "constraint", "name", *_COMMON_FIELDS))
 # Large enough to make the cost per event negligible, small enough for a browser to show the first event of a burst at once.
 _BATCH_BYTES = 256 << 10
+_SLICE_BYTES = 16 << 10  # of a large event; about 1 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,11 @@ class Connection:
 
     def deliver(self, events: Iterable[tuple[int, Event]]) -> None:
         """Queue events in order, combined into as few messages as their size allows. Events of ended streams are dropped."""
+        for _ in self.delivery(events):
+            pass
+
+    def delivery(self, events: Iterable[tuple[int, Event]]) -> Iterator[None]:
+        """`deliver` in slices: yields where the caller may do other work, but deliver nothing else, for a few milliseconds of packing."""
         if self.close_code is not None:
             return
         packed: list[bytes] = []
@@ -244,13 +250,27 @@ class Connection:
             offsets = self._offsets.get(stream)
             if offsets is None:
                 continue
-            packed.append(self.encoding.pack(event_to_wire(stream, event, next_offset(offsets, event))))
+            parts: list[bytes] = []
+            num_parts_bytes = 0
+            for part in event_slices(self.encoding, stream, event, next_offset(offsets, event)):
+                parts.append(part)
+                num_parts_bytes += len(part)
+                if num_parts_bytes > _SLICE_BYTES:
+                    num_parts_bytes = 0
+                    yield
+                    if self.close_code is not None or stream not in self._offsets:
+                        break
+            else:
+                packed.append(b"".join(parts))
+            if stream not in self._offsets or self.close_code is not None:
+                continue
             if isinstance(event, (GraphFinished, GraphFailed)):
                 del self._offsets[stream]
-            num_bytes += len(packed[-1])
+            num_bytes += len(packed[-1]) if packed else 0
             if num_bytes > _BATCH_BYTES:
                 self._put(self.encoding.combine(packed))
                 packed, num_bytes = [], 0
+                yield
         if packed:
             self._put(self.encoding.combine(packed))
 

@@ -27,6 +27,7 @@ from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.target import Target
+from rtlang.contract.thread_watch import WatchedLoop, watch_of
 from rtlang.protocol.limits import wire_limits
 from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
@@ -125,7 +126,9 @@ class Server:
             )
         )
         signals = _signals(loop, self._signalled, lambda: service.reload_keys(only_if_changed=False))
-        with signals if handle_signals else contextlib.nullcontext():
+        watch = watch_of("event loop")
+        watched = contextlib.nullcontext() if watch is None else contextlib.closing(WatchedLoop(loop, watch))
+        with watched, signals if handle_signals else contextlib.nullcontext():
             watching = asyncio.create_task(_watch_keys(service))
             serving = asyncio.create_task(http.serve(sockets=[listener]))
             try:

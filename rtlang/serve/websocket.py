@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -63,6 +64,9 @@ class StreamSocket(asyncio.Protocol):
         self._connection: Connection | None = None
         self.number = next(service.numbers)
         self._streams = Streams(service, self)
+        self._undelivered: list[tuple[int, Event]] = []
+        self._delivering: list[tuple[int, Event]] = []
+        self._delivery: Iterator[None] | None = None  # packs `_delivering`
         self._fragments: list[bytes] = []
         self._fragments_are_text = False
         self._hello_timer: asyncio.TimerHandle | None = None
@@ -96,13 +100,38 @@ class StreamSocket(asyncio.Protocol):
         if self._is_backlogged():
             self._close_slow()
             return
-        connection.deliver(events)
-        for stream, event in events:
-            if isinstance(event, (GraphFinished, GraphFailed)):
-                self._streams.note_end(stream)
+        self._undelivered.extend(events)
+        if self._delivery is None:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Pack events for one turn of the loop: a large result takes several."""
+        connection = self._connection
+        assert connection is not None
+        if connection.close_code is not None:
+            self._undelivered, self._delivery = [], None
+            return
+        while self._undelivered or self._delivery is not None:
+            if self._delivery is None:
+                self._delivering, self._undelivered = self._undelivered, []
+                self._delivery = connection.delivery(self._delivering)
+            if next(self._delivery, self) is not self:
+                self._service.loop.call_soon(self._go_on_later)
+                break
+            self._delivery = None
+            for stream, event in self._delivering:
+                if isinstance(event, (GraphFinished, GraphFailed)):
+                    self._streams.note_end(stream)
         self._flush()
         if self._service.is_draining:
             self._service.check_idle()
+
+    def _go_on_later(self) -> None:
+        try:
+            self._go_on()
+        except Exception:
+            logger.exception("delivering events to a connection failed")
+            self.abort()
 
     def lose_stream(self, stream: int, error: RtlangError) -> None:
         """Handle the takeover of the stream by another connection."""

@@ -1,0 +1,197 @@
+"""A debug timer for the two threads that serve everybody: the event loop of a server and the engine thread.
+
+Nothing may hold one of them for long, since all streams wait for it. With RTLANG_WATCH_MS set, every callback and command there is timed.
+One that takes more milliseconds is logged with its name and the place where the thread was when the time was over. Only the time that the
+thread computes counts, so that a busy machine names nobody; the model's own computation is left out. Without the variable nothing is timed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+VARIABLE = "RTLANG_WATCH_MS"
+default_limit_ms: float | None = None
+"""The limit without the variable; for tests. None times nothing."""
+_MAX_KEPT = 1000
+_STACK_FRAMES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCall:
+    """A call that took too long.
+
+    Attributes:
+        thread: the watched thread.
+        what: the function.
+        seconds: time that the thread computed, without the collection of garbage.
+        place: where the thread was when the limit was over; empty if it was over before anybody looked.
+    """
+
+    thread: str
+    what: str
+    seconds: float
+    place: str
+
+
+class ThreadWatch:
+    """Times the calls of one thread. `call` is used on that thread only.
+
+    Args:
+        thread: its name in reports.
+        limit_s: the time above which a call is reported.
+
+    Attributes:
+        slow_calls: the last reports.
+        num_calls: number of timed calls.
+    """
+
+    def __init__(self, thread: str, limit_s: float) -> None:
+        self.thread, self.limit_s = thread, limit_s
+        self.slow_calls: deque[SlowCall] = deque(maxlen=_MAX_KEPT)
+        self.num_calls = 0
+        self._excluded_s = 0.0
+        self._gc_began = 0.0
+        self._ident: int | None = None
+        self._since: float | None = None  # wall time at which the running call began
+        self._place = ""
+        self._is_over = threading.Event()
+        self._observer: threading.Thread | None = None
+
+    def call(self, act: Callable[[], Any], what: object = None) -> None:
+        """Call a function; reports it if it takes long."""
+        if self._ident is None:
+            self._begin()
+        self.num_calls += 1
+        self._excluded_s, self._place = 0.0, ""
+        started, self._since = time.thread_time(), time.perf_counter()
+        try:
+            act()
+        finally:
+            seconds = time.thread_time() - started - self._excluded_s
+            self._since = None
+            if seconds > self.limit_s:
+                self._report(act if what is None else what, seconds)
+
+    def excluding(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose time does not count."""
+
+        def run(*args: Any, **options: Any) -> Any:
+            started, since = time.thread_time(), self._since
+            self._since = None
+            try:
+                return function(*args, **options)
+            finally:
+                self._excluded_s += time.thread_time() - started
+                self._since = None if since is None else time.perf_counter()
+
+        return run
+
+    def close(self) -> None:
+        """Stop observing. Idempotent."""
+        self._is_over.set()
+        if self._on_gc in gc.callbacks:
+            gc.callbacks.remove(self._on_gc)
+
+    def _begin(self) -> None:
+        self._ident = threading.get_ident()
+        gc.callbacks.append(self._on_gc)
+        self._observer = threading.Thread(target=self._observe, name="thread-watch", daemon=True)
+        self._observer.start()
+
+    def _on_gc(self, phase: str, info: dict[str, int]) -> None:
+        if threading.get_ident() != self._ident:
+            return
+        if phase == "start":
+            self._gc_began = time.thread_time()
+        else:
+            self._excluded_s += time.thread_time() - self._gc_began
+
+    def _observe(self) -> None:
+        while not self._is_over.wait(self.limit_s / 2):
+            since = self._since
+            if since is None or self._place or time.perf_counter() - since < self.limit_s:
+                continue
+            frame = sys._current_frames().get(self._ident or 0)
+            if frame is not None and self._since == since:
+                frames = traceback.extract_stack(frame)[-_STACK_FRAMES:]
+                self._place = " < ".join(f"{each.name} ({each.filename}:{each.lineno})" for each in reversed(frames))
+
+    def _report(self, what: object, seconds: float) -> None:
+        found = SlowCall(self.thread, name_of(what), seconds, self._place)
+        self.slow_calls.append(found)
+        logger.warning(
+            "the %s was held for %.1f ms by %s; at %s",
+            self.thread,
+            seconds * 1000,
+            found.what,
+            found.place or "its end",
+        )
+
+
+def watch_of(thread: str) -> ThreadWatch | None:
+    """The watch of a thread if RTLANG_WATCH_MS asks for one, else None.
+
+    Raises:
+        ValueError: the variable is not a positive number.
+    """
+    value = os.environ.get(VARIABLE, "")
+    if not value and default_limit_ms is None:
+        return None
+    limit_ms = float(value) if value else float(default_limit_ms or 0)
+    if not limit_ms > 0:
+        raise ValueError(f"{VARIABLE} = {value!r}: expected a positive number of milliseconds")
+    return ThreadWatch(thread, limit_ms / 1000)
+
+
+class WatchedLoop:
+    """Times the callbacks of an event loop of asyncio, until `close`.
+
+    Args:
+        loop: the loop, on whose thread this is created.
+        watch: receives the times.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, watch: ThreadWatch) -> None:
+        self._watch = watch
+        self._original = original = asyncio.Handle._run
+
+        def run(handle: asyncio.Handle) -> None:
+            if getattr(handle, "_loop", None) is loop:
+                watch.call(lambda: original(handle), handle)
+            else:
+                original(handle)
+
+        self._run = run
+        asyncio.Handle._run = run  # type: ignore[method-assign]
+
+    def close(self) -> None:
+        """Time no more callbacks. Idempotent."""
+        if asyncio.Handle._run is self._run:
+            asyncio.Handle._run = self._original  # type: ignore[method-assign]
+        self._watch.close()
+
+
+def name_of(what: object) -> str:
+    """The name of a function, of the function of a handle, or of the coroutine of a task."""
+    if isinstance(what, str):
+        return what
+    if isinstance(what, asyncio.Handle):
+        what = getattr(what, "_callback", what)
+    owner = getattr(what, "__self__", None)
+    if isinstance(owner, asyncio.Task):
+        return f"task {getattr(owner.get_coro(), '__qualname__', owner.get_name())}"
+    what = getattr(what, "func", what)  # of a partial
+    return str(getattr(what, "__qualname__", None) or type(what).__qualname__)
