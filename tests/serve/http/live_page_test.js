@@ -43,7 +43,7 @@ const tests = {
     assert.deepEqual(chat.body.messages, [{ role: "system", content: "Be brief." }, { role: "user", content: "Hello" }]);
     assert.equal(chat.body.params.seed, 7);
     const schema = page.openOf({ ...form, kind: "json_schema", source: '{"type": "integer"}' }).fields.body;
-    assert.deepEqual(schema.constraint, { kind: "json_schema", source: '{"type": "integer"}' });
+    assert.deepEqual(schema.constraint, { kind: "json_schema", source: '{"type": "integer"}', whitespace: "compact" });
     assert.equal(schema.params.distortion, true);
     const choice = page.openOf({ ...form, kind: "choice", source: "yes\n no \n\nyes" }).fields.body.constraint;
     assert.deepEqual(choice, { kind: "choice", source: '["yes","no"]' });
@@ -151,6 +151,7 @@ const tests = {
     receive({ t: "welcome", v: 1 });
     assert.deepEqual(socket.sent.slice(1).map((each) => [each.t, each.s]), [["open", 1], ["open", 2]]);
     receive([{ t: "ack", s: 1 }, { t: "delta", s: 2, d: "x" }, { t: "unknown" }, { t: "delta", s: 77 }]);
+    assert.ok(socket.sent.slice(1).every((each) => each.progress === true));
     client.cancel(first);
     receive({ t: "end", s: 1, reason: "cancelled" });
     client.cancel(first);
@@ -158,6 +159,22 @@ const tests = {
     receive({ t: "delta", s: 2, d: "late" });
     assert.deepEqual(log, [["first", "ack"], ["second", "delta"], ["first", "end", "cancelled"], ["second", "end", "overload"]]);
     assert.equal(socket.sent.filter((each) => each.t === "cancel").length, 1);
+  },
+
+  "credit is given back for the tokens that arrived, before it is spent"() {
+    const socket = { sent: [], send(text) { this.sent.push(JSON.parse(text)); } };
+    const client = new page.StreamClient(() => socket, "");
+    client.open({}, {});
+    const receive = (message) => socket.onmessage({ data: JSON.stringify(message) });
+    receive({ t: "welcome" });
+    let credit = 256;
+    for (let i = 0; i < 500; i++) {
+      const ids = Array(1 + (i % 7)).fill(3);
+      credit -= ids.length;
+      receive({ t: "delta", s: 1, d: "x", ids });
+      for (const each of socket.sent.splice(0)) if (each.t === "credit") credit += each.n;
+      assert.ok(credit > 128 && credit <= 256, String(credit));
+    }
   },
 
   "a fatal error and a closed connection end every stream"() {
