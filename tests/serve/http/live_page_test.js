@@ -6,6 +6,7 @@ const page = require(process.argv[2]);
 const tests = {
   "numbers are readable"() {
     assert.equal(page.count(1234567.4), "1,234,567");
+    assert.deepEqual([0, 1, 2000].map((n) => page.counted(n, "page")), ["0 pages", "1 page", "2,000 pages"]);
     assert.equal(page.percent(1, 3), "33 %");
     assert.equal(page.percent(0, 0), "–");
     assert.equal(page.bytes(999), "999 B");
