@@ -1,4 +1,5 @@
-"""The live page at `/`, and the snapshots of the engine that it shows: `/v1/engine/snapshot`, `/v1/engine/snapshot/stream`.
+"""The live page at `/`, the snapshots of the engine that it shows (`/v1/engine/snapshot`, `/v1/engine/snapshot/stream`), and the
+JavaScript client at `/rtlang.js`.
 
 The page is one file without external resources. Its Content-Security-Policy allows the scripts and the style in it by their hashes, and
 connections to this server; nothing else is loaded or run, and no other site may frame it. It is served without a key, because it holds
@@ -67,6 +68,11 @@ def routes(service: StreamService) -> list[Route]:
         text, headers = live_page()
         return Response(text, media_type="text/html; charset=utf-8", headers=headers)
 
+    async def client(request: Request) -> Response:
+        source = (files("rtlang") / "client" / "js" / "rtlang.js").read_bytes()
+        headers = {"cache-control": "no-cache", "x-content-type-options": "nosniff"}
+        return Response(source, media_type="text/javascript; charset=utf-8", headers=headers)
+
     async def snapshot(request: Request) -> Response:
         sample = await feed.sample()
         if sample is None:
@@ -92,6 +98,7 @@ def routes(service: StreamService) -> list[Route]:
 
     return [
         Route("/", page),
+        Route("/rtlang.js", client),
         Route("/v1/engine/snapshot", snapshot),
         Route("/v1/engine/snapshot/stream", stream),
     ]

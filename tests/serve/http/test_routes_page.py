@@ -56,6 +56,12 @@ def test_the_page_is_served_without_a_key_and_with_its_headers(client: HttpClien
         assert answer.headers[name] == value
 
 
+def test_the_javascript_client_is_served_without_a_key(client: HttpClient) -> None:
+    answer = HttpClient(f"ws://{client.address}").get("/rtlang.js")
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/javascript; charset=utf-8")
+    assert b"export async function connect(" in answer.body
+
+
 def test_the_policy_allows_the_inline_parts_by_hash_and_this_server_only() -> None:
     found = policy()
     assert found["default-src"] == found["base-uri"] == found["form-action"] == found["frame-ancestors"] == ["'none'"]
