@@ -25,6 +25,7 @@ from rtlang.contract.graph_checks import NodeChecks
 from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import ContinueFrom, Known, KnownOutcome, check_continue_from
 from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, check_credit, seconds_left
+from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.target import Listener
 from rtlang.engine.credit import Credit
 from rtlang.engine.program_pages import ProgramPages
@@ -58,6 +59,7 @@ class RunOptions:
     credit: int | None = None
     reports_progress: bool = False
     continue_from: ContinueFrom = field(default_factory=dict)
+    principal: Principal = LOCAL
 
 
 class GraphRun:
@@ -90,6 +92,7 @@ class GraphRun:
     ) -> None:
         self.graph_id = graph_id
         self._listener, self._share, self._priority = listener, share, options.priority
+        self._principal = options.principal
         self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
         self._arrival = loop.clock()
         self._credit = None if options.credit is None else Credit(options.credit)
@@ -227,6 +230,7 @@ class GraphRun:
                 seed=seed,
                 choice=choice,
                 priority=self._priority,
+                principal=self._principal,
                 program_time=self._arrival,
                 remaining_tokens=remaining_tokens,
                 is_urgent=is_urgent,

@@ -230,6 +230,8 @@ class Runtime:
                     None, "inputs", f"unknown input {name!r}; the graph has {', '.join(graph.inputs) or 'none'}"
                 )
         check_run_options(priority, deadline_s, seed)
+        principal = principal or LOCAL
+        priority = principal.priority_of(priority)
         check_continue_from(continue_from or {}, graph.nodes)
         if credit is not None:
             check_credit(credit)
@@ -265,6 +267,7 @@ class Runtime:
                     continue_from=dict(continue_from or {}),
                     credit=credit,
                     reports_progress=reports_progress,
+                    principal=principal,
                 ),
                 loop=loop,
                 runner=self._runner,
