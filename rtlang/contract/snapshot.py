@@ -1,15 +1,16 @@
 """A snapshot of an engine for people and tools that watch it: stored prefixes, running and waiting requests, and the last steps.
 
 Plain frozen data, bounded in size whatever the load. `plain_snapshot` and `read_snapshot` convert it to maps and back, for HTTP and for an
-engine in another process. A snapshot taken for a principal holds texts and prefixes of its own namespace only, and names no other
-principal.
+engine in another process. `seen_by` leaves out of it what a principal must not see.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
+
+from rtlang.contract.principal import Principal
 
 MAX_PREFIXES = 160
 """Prefixes of one snapshot."""
@@ -32,6 +33,7 @@ class Prefix:
         num_children: pieces that continue it, those that the snapshot leaves out included.
         last_access: logical time of its last use; pieces with low numbers are evicted first.
         text: its beginning, at most 32 tokens.
+        namespace: of the principals whose requests may use it.
     """
 
     prefix_id: int
@@ -43,6 +45,7 @@ class Prefix:
     num_children: int
     last_access: int
     text: str
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class StepRow:
         num_cached_tokens: prompt tokens that it took from the cache.
         is_prompt: whether the step computed tokens of its prompt.
         is_constrained: whether its text must follow a constraint.
+        principal: who asked for it.
     """
 
     request_id: int
@@ -63,6 +67,7 @@ class StepRow:
     num_cached_tokens: int
     is_prompt: bool
     is_constrained: bool
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class WatchedRequest:
 
     Attributes:
         state: running, waiting, preempted, or compiling (its constraint).
-        principal: who asked for it; "" for another principal than the one that the snapshot is for.
+        principal: who asked for it.
         num_pages: pages that it uses, shared ones included.
         age_s: seconds since it arrived.
     """
@@ -164,6 +169,23 @@ class Watchable(Protocol):
         Raises:
             EngineDeadError: the engine has stopped.
         """
+
+
+def seen_by(snapshot: EngineSnapshot, principal: Principal) -> EngineSnapshot:
+    """The snapshot as a principal may see it: with the prefixes of its namespace, and its own requests only.
+
+    A principal without a namespace is an operator's: it sees the requests of all, but texts of its own only. Totals stay as they are.
+    """
+    sees_all, name = not principal.namespace, principal.name
+    return replace(
+        snapshot,
+        prefixes=tuple(each for each in snapshot.prefixes if each.namespace == principal.namespace),
+        requests=tuple(each for each in snapshot.requests if sees_all or each.principal == name),
+        steps=tuple(
+            replace(step, rows=tuple(row for row in step.rows if sees_all or row.principal == name))
+            for step in snapshot.steps
+        ),
+    )
 
 
 _LISTS: dict[type, dict[str, type]] = {

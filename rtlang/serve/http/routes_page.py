@@ -11,7 +11,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -19,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from rtlang.contract.principal import Principal
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.snapshot_feed import SnapshotFeed
 from rtlang.serve.http.sse import SseResponse
@@ -61,8 +64,18 @@ def live_page() -> tuple[str, dict[str, str]]:
 
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
-    feed = SnapshotFeed(service.target)
+    feeds: OrderedDict[str, SnapshotFeed] = OrderedDict()  # by the name of the principal
     num_watchers = 0
+
+    def feed_of(request: Request) -> SnapshotFeed:
+        principal: Principal = replace(request.state.principal, client="")
+        feed = feeds.get(principal.name)
+        if feed is None or feed.principal != principal:  # its settings may have changed
+            feed = feeds[principal.name] = SnapshotFeed(service.target, principal)
+        feeds.move_to_end(principal.name)
+        if len(feeds) > MAX_WATCHERS:
+            feeds.popitem(last=False)
+        return feed
 
     async def page(request: Request) -> Response:
         text, headers = live_page()
@@ -74,7 +87,7 @@ def routes(service: StreamService) -> list[Route]:
         return Response(source, media_type="text/javascript; charset=utf-8", headers=headers)
 
     async def snapshot(request: Request) -> Response:
-        sample = await feed.sample()
+        sample = await feed_of(request).sample()
         if sample is None:
             raise _nothing_to_watch()
         return Response(sample.json_after(0), media_type="application/json", headers={"cache-control": "no-store"})
@@ -83,9 +96,9 @@ def routes(service: StreamService) -> list[Route]:
         interval_s = _interval_ms(request.query_params.get("interval_ms")) / 1000
         if num_watchers >= MAX_WATCHERS:
             raise HttpError(429, f"{MAX_WATCHERS} clients watch the engine already", code="overload")
-        return SseResponse(events(interval_s), slow_timeout_s=service.config.slow_timeout_s)
+        return SseResponse(events(feed_of(request), interval_s), slow_timeout_s=service.config.slow_timeout_s)
 
-    async def events(interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
+    async def events(feed: SnapshotFeed, interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
         nonlocal num_watchers
         num_watchers += 1
         try:

@@ -10,15 +10,17 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from rtlang.contract.errors import EngineDeadError
-from rtlang.contract.snapshot import read_snapshot
+from rtlang.contract.snapshot import Prefix, read_snapshot
 from rtlang.serve.http import routes_page
 from rtlang.serve.http.routes_page import live_page
+from rtlang.serve.key_table import entry_of
 from tests.support.html_check import read_html
 from tests.support.http_client import HttpClient
 from tests.support.scripted_target import ScriptedTarget
@@ -221,6 +223,21 @@ def test_watchers_are_limited_and_a_place_is_free_again(client: HttpClient, monk
         if status == 200:
             break
     assert status == 200
+
+
+def test_each_key_gets_what_its_principal_may_see() -> None:
+    target = WatchedTarget()
+    assert target.present is not None
+    prefixes = tuple(
+        Prefix(number, None, 16, 1, 1, False, 0, 1, f"text of {name}", name)
+        for number, name in enumerate(("ana", "bob", ""))
+    )
+    target.present = replace(target.present, prefixes=prefixes)
+    keys = "".join(entry_of(name, key) for name, key in (("ana", "a" * 32), ("bob", "b" * 32)))
+    with serving(target, api_key="operator", keys=keys) as server:
+        for key, text in (("a" * 32, "text of ana"), ("b" * 32, "text of bob"), ("operator", "text of ")):
+            answer = HttpClient(server.url, key).get("/v1/engine/snapshot")
+            assert [each["text"] for each in answer.json["prefixes"]] == [text]
 
 
 def test_a_server_without_an_engine_says_so() -> None:
