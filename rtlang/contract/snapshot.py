@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
+from typing import Any, NamedTuple, Protocol, get_args, get_type_hints, runtime_checkable
 
 from rtlang.contract.principal import Principal
 
@@ -48,9 +48,8 @@ class Prefix:
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """A request's part in one step.
+class StepRow(NamedTuple):
+    """A request's part in one step. In plain form an array, because there are many.
 
     Attributes:
         num_tokens: tokens computed for it.
@@ -181,20 +180,19 @@ def seen_by(snapshot: EngineSnapshot, principal: Principal) -> EngineSnapshot:
         snapshot,
         prefixes=tuple(each for each in snapshot.prefixes if each.namespace == principal.namespace),
         requests=tuple(each for each in snapshot.requests if sees_all or each.principal == name),
-        steps=tuple(
-            replace(step, rows=tuple(row for row in step.rows if sees_all or row.principal == name))
-            for step in snapshot.steps
+        steps=snapshot.steps
+        if sees_all
+        else tuple(
+            replace(step, rows=tuple(row for row in step.rows if row.principal == name)) for step in snapshot.steps
         ),
     )
 
 
 _LISTS: dict[type, dict[str, type]] = {
     EngineSnapshot: {"prefixes": Prefix, "requests": WatchedRequest, "steps": WatchedStep},
-    WatchedStep: {"rows": StepRow},
 }
 _NAMES: dict[type, tuple[str, ...]] = {
-    kind: tuple(item.name for item in fields(kind))
-    for kind in (EngineSnapshot, Prefix, WatchedRequest, WatchedStep, StepRow)
+    kind: tuple(item.name for item in fields(kind)) for kind in (EngineSnapshot, Prefix, WatchedRequest, WatchedStep)
 }
 
 
@@ -233,6 +231,9 @@ def _read(kind: type, plain: Any) -> Any:
                 raise ValueError(f"{name} = {value!r}: expected an array")
             values[name] = tuple(_read(lists[name], each) for each in value)
             continue
+        if kind is WatchedStep and name == "rows":
+            values[name] = tuple(map(_row, value if isinstance(value, list | tuple) else [value]))
+            continue
         allowed = get_args(hints[name]) or (hints[name],)
         if float in allowed and type(value) is int:
             value = float(value)
@@ -241,3 +242,10 @@ def _read(kind: type, plain: Any) -> Any:
             raise ValueError(f"{name} = {value!r}: expected {names}")
         values[name] = value
     return kind(**values)
+
+
+def _row(plain: Any) -> StepRow:
+    kinds = [int, int, int, int, bool, bool, str]
+    if not isinstance(plain, list | tuple) or [type(each) for each in plain] != kinds:
+        raise ValueError(f"rows: {plain!r}: expected an array of {', '.join(StepRow._fields)}")
+    return StepRow(*plain)

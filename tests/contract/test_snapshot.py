@@ -52,6 +52,10 @@ def test_a_missing_field_and_another_value_are_refused() -> None:
         read_snapshot(plain)
     with pytest.raises(ValueError, match="EngineSnapshot"):
         read_snapshot([])  # type: ignore[arg-type]
+    for row in (3, [1, 2], [1, 2, 3, 4, 0, 0, ""], {}):
+        step = {"number": 1, "started_s": 0.0, "duration_s": 0.1, "rows": [row]}
+        with pytest.raises(ValueError, match=r"rows: .*request_id, num_tokens"):
+            read_snapshot(plain_snapshot(some_snapshot()) | {"steps": [step]})
     with pytest.raises(ValueError, match="Prefix"):
         read_snapshot(plain_snapshot(some_snapshot()) | {"prefixes": [3]})
 

@@ -117,8 +117,9 @@ const tests = {
   },
 
   "requests keep their line while they are visible, and lines are used again"() {
-    const timeline = page.timeline(3), step = (number, ...ids) => ({ number, rows: ids.map((request_id) => ({ request_id })) });
+    const timeline = page.timeline(3), step = (number, ...ids) => ({ number, rows: ids.map((id) => [id, 1, 8, 4, false, true, ""]) });
     timeline.add(step(1, 10, 11));
+    assert.deepEqual(timeline.steps[0].rows[1], { request_id: 11, num_tokens: 1, num_computed_tokens: 8, num_cached_tokens: 4, is_prompt: false, is_constrained: true });
     timeline.add(step(2, 11, 12));
     assert.deepEqual([...timeline.lines], [[10, 0], [11, 1], [12, 2]]);
     timeline.add(step(3, 12));
