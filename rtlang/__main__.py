@@ -286,7 +286,8 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
             server = server_module.Server(runtime, info, config, metrics=runtime.metrics)
 
             def announce() -> None:
-                typer.echo(f"serving {runtime.config.model} at {server.url} (press Ctrl-C to stop)")
+                page = server.url.replace("ws", "http", 1)
+                typer.echo(f"serving {runtime.config.model} at {server.url} (live page: {page}; press Ctrl-C to stop)")
                 sys.stdout.flush()
 
             asyncio.run(server.serve(handle_signals=True, on_listening=announce))

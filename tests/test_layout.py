@@ -74,6 +74,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/lang/test_control.py",
         "graphs are recorded by programs, saved, loaded and run there",
     ),
+    "rtlang/engine/shares/flow.py": (
+        "tests/engine/shares/test_fair_shares.py",
+        "flows are what is shared there",
+    ),
     "rtlang/lang/recorded_blocks.py": (
         "tests/lang/test_control.py",
         "blocks are recorded by the functions that are tested there",

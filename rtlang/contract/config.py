@@ -59,8 +59,19 @@ class RuntimeConfig:
         0.5, "maximum share of the KV pool kept for sequences that open programs continue later; 0 keeps none"
     )
     policy: str = _setting("program", "order of waiting requests: program, fcfs, longest_prefix or priority")
-    max_rows: int = _setting(64, "maximum number of requests in one step")
+    max_rows: int | None = _setting(
+        None, "maximum number of requests in one step; default: 256 on the CPU, 64 on a GPU"
+    )
+    max_running: int | None = _setting(
+        None,
+        "maximum number of requests that hold KV pages; if there are more than max_rows, they take turns; default: max_rows, "
+        "or 1024 on the CPU if max_rows is not set",
+    )
     max_step_tokens: int = _setting(1024, "maximum number of tokens in one step; longer prompts are computed in chunks")
+    max_shared_step_tokens: int | None = _setting(
+        None,
+        "maximum number of tokens in one step while several clients have work; default: 256 on the CPU, max_step_tokens on a GPU",
+    )
     max_waiting: int = _setting(
         20_000,
         "maximum number of unfinished requests (n per generation, one per choice of a select); more are rejected",
@@ -92,6 +103,8 @@ class RuntimeConfig:
             "num_threads",
             "page_size",
             "max_rows",
+            "max_running",
+            "max_shared_step_tokens",
             "max_step_tokens",
             "max_waiting",
             "grammar_threads",
@@ -105,6 +118,23 @@ class RuntimeConfig:
         if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
             raise ConfigError("grammar_cache_dir", folder, "expected the path of a directory")
         _seconds(self, "grammar_timeout_s")
+
+    @property
+    def row_limit(self) -> int:
+        """`max_rows` or its default."""
+        return self.max_rows or (256 if self.device == "cpu" else 64)
+
+    @property
+    def running_limit(self) -> int:
+        """`max_running` or its default; at least `row_limit`."""
+        default = 1024 if self.device == "cpu" and self.max_rows is None else 0
+        return max(self.row_limit, self.max_running or default)
+
+    @property
+    def shared_step_limit(self) -> int:
+        """`max_shared_step_tokens` or its default; at most `max_step_tokens`."""
+        default = 256 if self.device == "cpu" else self.max_step_tokens
+        return min(self.max_step_tokens, self.max_shared_step_tokens or default)
 
 
 @dataclass(frozen=True, slots=True)

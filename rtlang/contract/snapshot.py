@@ -1,15 +1,16 @@
 """A snapshot of an engine for people and tools that watch it: stored prefixes, running and waiting requests, and the last steps.
 
 Plain frozen data, bounded in size whatever the load. `plain_snapshot` and `read_snapshot` convert it to maps and back, for HTTP and for an
-engine in another process. A snapshot taken for a principal holds texts and prefixes of its own namespace only, and names no other
-principal.
+engine in another process. `seen_by` leaves out of it what a principal must not see.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Protocol, get_args, get_type_hints, runtime_checkable
+
+from rtlang.contract.principal import Principal
 
 MAX_PREFIXES = 160
 """Prefixes of one snapshot."""
@@ -32,6 +33,7 @@ class Prefix:
         num_children: pieces that continue it, those that the snapshot leaves out included.
         last_access: logical time of its last use; pieces with low numbers are evicted first.
         text: its beginning, at most 32 tokens.
+        namespace: of the principals whose requests may use it.
     """
 
     prefix_id: int
@@ -43,11 +45,11 @@ class Prefix:
     num_children: int
     last_access: int
     text: str
+    namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """A request's part in one step.
+class StepRow(NamedTuple):
+    """A request's part in one step. In plain form an array, because there are many.
 
     Attributes:
         num_tokens: tokens computed for it.
@@ -55,6 +57,7 @@ class StepRow:
         num_cached_tokens: prompt tokens that it took from the cache.
         is_prompt: whether the step computed tokens of its prompt.
         is_constrained: whether its text must follow a constraint.
+        principal: who asked for it.
     """
 
     request_id: int
@@ -63,6 +66,7 @@ class StepRow:
     num_cached_tokens: int
     is_prompt: bool
     is_constrained: bool
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class WatchedRequest:
 
     Attributes:
         state: running, waiting, preempted, or compiling (its constraint).
-        principal: who asked for it; "" for another principal than the one that the snapshot is for.
+        principal: who asked for it.
         num_pages: pages that it uses, shared ones included.
         age_s: seconds since it arrived.
     """
@@ -166,13 +170,29 @@ class Watchable(Protocol):
         """
 
 
+def seen_by(snapshot: EngineSnapshot, principal: Principal) -> EngineSnapshot:
+    """The snapshot as a principal may see it: with the prefixes of its namespace, and its own requests only.
+
+    A principal without a namespace is an operator's: it sees the requests of all, but texts of its own only. Totals stay as they are.
+    """
+    sees_all, name = not principal.namespace, principal.name
+    return replace(
+        snapshot,
+        prefixes=tuple(each for each in snapshot.prefixes if each.namespace == principal.namespace),
+        requests=tuple(each for each in snapshot.requests if sees_all or each.principal == name),
+        steps=snapshot.steps
+        if sees_all
+        else tuple(
+            replace(step, rows=tuple(row for row in step.rows if row.principal == name)) for step in snapshot.steps
+        ),
+    )
+
+
 _LISTS: dict[type, dict[str, type]] = {
     EngineSnapshot: {"prefixes": Prefix, "requests": WatchedRequest, "steps": WatchedStep},
-    WatchedStep: {"rows": StepRow},
 }
 _NAMES: dict[type, tuple[str, ...]] = {
-    kind: tuple(item.name for item in fields(kind))
-    for kind in (EngineSnapshot, Prefix, WatchedRequest, WatchedStep, StepRow)
+    kind: tuple(item.name for item in fields(kind)) for kind in (EngineSnapshot, Prefix, WatchedRequest, WatchedStep)
 }
 
 
@@ -211,6 +231,9 @@ def _read(kind: type, plain: Any) -> Any:
                 raise ValueError(f"{name} = {value!r}: expected an array")
             values[name] = tuple(_read(lists[name], each) for each in value)
             continue
+        if kind is WatchedStep and name == "rows":
+            values[name] = tuple(map(_row, value if isinstance(value, list | tuple) else [value]))
+            continue
         allowed = get_args(hints[name]) or (hints[name],)
         if float in allowed and type(value) is int:
             value = float(value)
@@ -219,3 +242,10 @@ def _read(kind: type, plain: Any) -> Any:
             raise ValueError(f"{name} = {value!r}: expected {names}")
         values[name] = value
     return kind(**values)
+
+
+def _row(plain: Any) -> StepRow:
+    kinds = [int, int, int, int, bool, bool, str]
+    if not isinstance(plain, list | tuple) or [type(each) for each in plain] != kinds:
+        raise ValueError(f"rows: {plain!r}: expected an array of {', '.join(StepRow._fields)}")
+    return StepRow(*plain)

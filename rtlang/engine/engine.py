@@ -26,6 +26,7 @@ from rtlang.contract.errors import (
     internal_error,
 )
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
+from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.step import Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
@@ -82,8 +83,10 @@ class Engine:
         self.scheduler = Scheduler(
             self.cache,
             policy_name=config.policy,
-            max_rows=config.max_rows,
+            max_rows=config.row_limit,
             max_step_tokens=config.max_step_tokens,
+            max_running=config.running_limit,
+            max_shared_step_tokens=config.shared_step_limit,
         )
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
@@ -134,6 +137,7 @@ class Engine:
         seed: int = 0,
         choice: int = 0,
         priority: int = 0,
+        principal: Principal = LOCAL,
         program_time: float | None = None,
         remaining_tokens: int = 0,
         is_urgent: bool = True,
@@ -141,7 +145,6 @@ class Engine:
         score_only: bool = False,
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
-        owner: str = "",
         given_ids: Sequence[int] = (),
         credit: Credit | None = None,
     ) -> Request:
@@ -157,7 +160,7 @@ class Engine:
             first_banned_ids, credit: see `Request`.
             given_ids: output tokens of an earlier run with the same arguments, with which the output begins. They are not given out again:
                 the outputs are those that would follow.
-            owner: the name of the principal, between which compilations are fair.
+            principal: the party that the request belongs to; rows, pages, tokens and compilations are fair between principals.
         Raises:
             RequestError, ParameterError: the request can never run.
         """
@@ -175,6 +178,11 @@ class Engine:
             for token_id in ids:
                 if token_id >= model.vocab_size:
                     raise ParameterError(name, token_id, f"expected a token id below {model.vocab_size}")
+        limit = principal.limits.max_prompt_tokens
+        if limit is not None and len(token_ids) > limit:
+            raise RequestError(
+                f"the prompt has {len(token_ids)} tokens; max_prompt_tokens = {limit} of {principal.name}"
+            )
         for token_id in given_ids:
             if not 0 <= token_id < model.vocab_size:
                 raise ParameterError("continue_from", token_id, f"expected a token id below {model.vocab_size}")
@@ -204,6 +212,7 @@ class Engine:
             seed=seed,
             choice=choice,
             priority=priority,
+            principal=principal,
             program_time=now if program_time is None else program_time,
             remaining_tokens=remaining_tokens,
             is_urgent=is_urgent,
@@ -227,9 +236,9 @@ class Engine:
         self._requests[request.request_id] = request
         if constraint is not None:
             compiled = sequence(begins_with, constraint) if begins_with else constraint
-            self._await(request, self._compiler.session(compiled, request.max_tokens, owner))
+            self._await(request, self._compiler.session(compiled, request.max_tokens, principal.name))
         elif params.stop_regex and not score_only:
-            self._await(request, self._compiler.stop_patterns(params.stop_regex, owner))
+            self._await(request, self._compiler.stop_patterns(params.stop_regex, principal.name))
         else:
             self._enter(request)
         return request

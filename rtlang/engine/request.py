@@ -15,9 +15,11 @@ from rtlang.cache.node import RadixNode
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
+from rtlang.contract.principal import LOCAL, Principal
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
+from rtlang.engine.shares.flow import Flow
 
 
 class RequestStatus(Enum):
@@ -69,6 +71,9 @@ class Request:
         node, num_tree_tokens: the deepest tree node this request locks, and the number of tokens on the path to it.
         stop_ids: tokens that end generation.
         credit: shared by the requests of a graph; None for a graph without a limit.
+        principal, flow: the party that it belongs to, and its flow while it waits or runs; see `fair_shares.py`.
+        last_step_id: the step that computed it last.
+        num_passed: requests of others that started while it waited for pages.
     """
 
     request_id: int
@@ -80,6 +85,7 @@ class Request:
     seed: int = 0
     choice: int = 0
     priority: int = 0
+    principal: Principal = LOCAL
     program_time: float = 0.0
     remaining_tokens: int = 0
     is_urgent: bool = True
@@ -109,6 +115,9 @@ class Request:
     logprobs: list[TokenLogprob] = field(default_factory=list)
     distortion: list[tuple[float, int]] = field(default_factory=list)
     first_step_time: float | None = None
+    flow: Flow | None = None
+    last_step_id: int = 0
+    num_passed: int = 0
     output_stop: str | int | None = None
     num_given: int = 0
     given_end: RequestOutput | None = None

@@ -1,7 +1,9 @@
 """The scheduler: decides how many tokens of which requests each step computes.
 
-Each step computes tokens of requests that are not computed yet, within one token budget: running requests first (decoding before
-prefill), then waiting ones in policy order. Three rules govern the cache:
+Each step computes tokens of requests that are not computed yet, within one token budget. The budget goes to the flow (a client of a
+principal) that has had the least for its weight; see `fair_shares.py`. Within a flow, running requests go first (decoding before prefill),
+then waiting ones in policy order. A flow with less than its share of the rows or pages preempts one that has more. Three rules govern the
+cache:
 
 - Full pages enter the tree when they are scheduled, so requests of the same step already share them (a layer writes K and V before it
   attends). `commit` or `discard_pending` tells the cache whether the step succeeded.
@@ -19,21 +21,33 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
+from rtlang.cache.node import RadixNode
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.step import Step
 from rtlang.engine import policy
 from rtlang.engine.batch_layout import BatchLayout
 from rtlang.engine.credit import Credit
 from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.shares.fair_shares import FairShares
+from rtlang.engine.shares.flow import Entry, Flow
+from rtlang.engine.shares.turns import Turn, order_turns, reorder_head, turns_of
 
 logger = logging.getLogger(__name__)
 
 MAX_SKIPPED = 256
 """Maximum number of requests skipped in one step because they wait for a prefix that another request computes."""
 
-_Entry = tuple[policy.Key, int, Request]
+MAX_BLOCKED = 8
+"""Maximum number of requests in one step that find no pages; no other waiting request starts in this step then."""
+
+MAX_PASSED = 256
+"""Number of requests of others that may start before one that finds no pages; then none does until it has started."""
+
+QUANTUM = 64
+"""Maximum number of tokens of one flow in a row, while others have work, in the choice of a step's tokens."""
 
 
 class Scheduler:
@@ -43,9 +57,20 @@ class Scheduler:
         cache: the prefix cache, which accounts for all pages.
         policy_name: a key of `policy.KEYS`.
         max_rows, max_step_tokens: limits of one step.
+        max_running: maximum number of running requests, which have pages; if there are more than rows, they take turns.
+        max_shared_step_tokens: limit of one step while several flows have work, so that nobody waits long for the next step.
     """
 
-    def __init__(self, cache: PrefixCache, *, policy_name: str, max_rows: int, max_step_tokens: int) -> None:
+    def __init__(
+        self,
+        cache: PrefixCache,
+        *,
+        policy_name: str,
+        max_rows: int,
+        max_step_tokens: int,
+        max_running: int | None = None,
+        max_shared_step_tokens: int | None = None,
+    ) -> None:
         self.cache = cache
         self.running: list[Request] = []
         self.parked: dict[Request, None] = {}  # without credit, oldest first; their pages may be gone
@@ -55,13 +80,22 @@ class Scheduler:
         self._reorders = policy_name == "longest_prefix"
         self._max_rows, self._max_step_tokens = max_rows, max_step_tokens
         self._page_size = cache.page_size
-        self._waiting: list[_Entry] = []
+        self._max_running = max(max_rows, max_running or 0)
+        self._max_shared_step_tokens = min(max_step_tokens, max_shared_step_tokens or max_step_tokens)
+        self._shares = FairShares()
         self._num_added = 0
         self._num_waiting = 0
         self._step_id = 0
         self._scheduled: dict[Request, int] = {}  # number of tokens in the current step, by request
         self._allowances: dict[Credit, int] = {}  # tokens that the current step may sample
         self._copies: list[tuple[int, int]] = []
+        # Of the step that is being filled:
+        self._skipped: list[tuple[Flow, Entry]] = []
+        self._awaiting_masks: list[tuple[Flow, Entry]] = []
+        self._blocked: list[Request] = []
+        self._num_blocked = self._num_decode_rows = self._max_decode_rows = 0
+        self._unfinished: list[Request] | None = None  # running requests in prefill
+        self._largest: Flow | None = None  # the flow with the most rows for its weight
         self._layout = BatchLayout(cache.page_size)
         self._step_requests: tuple[Request, ...] = ()  # of the step scheduled last, in row order
         self._step: Step | None = None  # the step scheduled last, None if there was nothing to compute
@@ -93,8 +127,10 @@ class Scheduler:
         """Add a request to the queue."""
         if request.status is not RequestStatus.PREEMPTED:
             request.status = RequestStatus.WAITING
+        if request.flow is None:
+            request.flow = self._shares.enter(request.principal)
         self._num_added += 1
-        heapq.heappush(self._waiting, (self._key(request), self._num_added, request))
+        heapq.heappush(request.flow.waiting, (self._key(request), self._num_added, request))
         self._num_waiting += 1
 
     def remove(self, request: Request) -> None:
@@ -106,16 +142,20 @@ class Scheduler:
         elif request.status is RequestStatus.PARKED:
             self._give_up_pages(request)
             del self.parked[request]
+        self._end(request)
+
+    def _end(self, request: Request) -> None:
         request.status = RequestStatus.FINISHED
+        if request.flow is not None:
+            self._shares.leave(request.flow)
+            request.flow = None
 
     def resume(self, credit: Credit) -> None:
         """Continue the parked requests of a graph that got credit: at once if a row is free, else as preempted ones."""
         for request in [each for each in self.parked if each.credit is credit]:
             del self.parked[request]
-            if request.node is not None and len(self.running) < self._max_rows:
-                request.status = RequestStatus.RUNNING
-                self.running.append(request)
-                self._layout.invalidate()
+            if request.node is not None and len(self.running) < self._max_running:
+                self._run(request)
             else:
                 self._give_up_pages(request)
                 request.status = RequestStatus.PREEMPTED
@@ -137,20 +177,25 @@ class Scheduler:
             if request.credit is not None:
                 left = self._allowances.get(request.credit, request.credit.num_tokens)
                 self._allowances[request.credit] = left - request.num_pending_tokens
-        budget = self._schedule_running(max_step_tokens or self._max_step_tokens, only)
         if only is None:
-            self._schedule_waiting(budget, now)
+            self._fill_step(self.running, now, max_step_tokens)
         else:
-            others = [entry for entry in self._waiting if entry[-1] not in only]
-            self._waiting = [entry for entry in self._waiting if entry[-1] in only]
-            heapq.heapify(self._waiting)
-            self._schedule_waiting(budget, now)
-            self._waiting += others
-            heapq.heapify(self._waiting)
+            others = [
+                (flow, [entry for entry in flow.waiting if entry[-1] not in only]) for flow in self._shares.active
+            ]
+            for flow, _ in others:
+                flow.waiting = [entry for entry in flow.waiting if entry[-1] in only]
+                heapq.heapify(flow.waiting)
+            self._fill_step([request for request in self.running if request in only], now, max_step_tokens)
+            for flow, entries in others:
+                flow.waiting += entries
+                heapq.heapify(flow.waiting)
         self._step = None
         if not self._scheduled:
             return None
         self._step_id += 1
+        for request in self._scheduled:
+            request.last_step_id = self._step_id
         self.most_pages_in_use = max(self.most_pages_in_use, self.cache.num_in_use)
         layout = self._layout.lay_out(self.running, self._scheduled)
         self._step_requests = layout.requests
@@ -187,7 +232,7 @@ class Scheduler:
             if request.status is not RequestStatus.RUNNING:
                 continue
             assert request.node is not None
-            self.running.remove(request)
+            self._stop(request)
             self.cache.abandon(request.node, request.page_ids[request.num_tree_tokens // self._page_size :])
             self._reset(request)
             request.status = RequestStatus.PREEMPTED
@@ -209,42 +254,94 @@ class Scheduler:
             assert request.num_computed_tokens <= len(request.token_ids) + request.num_pending_tokens
             assert request.num_tree_tokens <= len(request.page_ids) * self._page_size
             assert request.num_preemptions or request.num_cached_tokens <= request.num_computed_tokens
+        flows = self._shares.active
         assert self._num_waiting == sum(
-            request.status in (RequestStatus.WAITING, RequestStatus.PREEMPTED) for *_, request in self._waiting
+            request.status in (RequestStatus.WAITING, RequestStatus.PREEMPTED)
+            for flow in flows
+            for *_, request in flow.waiting
         )
+        assert sum(flow.num_running for flow in flows) == len(self.running)
+        assert sum(flow.num_open for flow in flows) == len(self.running) + self._num_waiting + len(self.parked)
 
-    # -- running requests
+    # -- the work of a step
 
-    def _schedule_running(self, budget: int, only: Collection[Request] | None) -> int:
-        ordered = sorted(self.running, key=lambda r: (r.num_target_tokens - r.num_computed_tokens > 1, self._key(r)))
-        for request in ordered:
-            if request.status is not RequestStatus.RUNNING or request.is_ending:  # preempted by an earlier one
+    def _fill_step(self, running: Sequence[Request], now: float, max_step_tokens: int | None) -> None:
+        """Choose the rows of a step: of the flows with work, the one with the smallest virtual time goes next."""
+        if self._reorders:
+            for flow in self._shares.active:
+                reorder_head(flow, lambda request: self.cache.peek(request.token_ids))
+        turns = turns_of(running, self._shares.active)
+        is_shared = len(turns) > 1
+        budget = self._max_shared_step_tokens if is_shared else self._max_step_tokens
+        budget = min(budget, max_step_tokens or budget)
+        may_start = len(self.running) < self._max_running
+        self._max_decode_rows = order_turns(turns, self._key, min(self._max_rows, budget), may_start=may_start)
+        self._skipped.clear()
+        self._awaiting_masks.clear()
+        self._num_blocked = self._num_decode_rows = 0
+        self._blocked.clear()
+        self._unfinished = self._largest = None
+        heap = [(turn.flow.virtual_time, turn.size, turn.flow.number, turn) for turn in turns]
+        heapq.heapify(heap)
+        while heap and budget > 0:
+            turn = heap[0][-1]
+            num_tokens = self._serve(turn, min(budget, QUANTUM) if is_shared else budget, now)
+            if not num_tokens:
+                heapq.heappop(heap)
                 continue
-            if request.is_awaiting_mask or (only is not None and request not in only):
-                continue
-            num_tokens = self._num_next(request, budget)
-            if num_tokens == 0 and budget > 0 and request.num_in_flight_tokens == 0:
-                self._park(request)
-            if num_tokens <= 0 or not self._reserve(request, request.num_computed_tokens + num_tokens):
-                continue
-            self._take(request, num_tokens)
             budget -= num_tokens
-        return budget
+            self._shares.serve(turn.flow, num_tokens)
+            heapq.heapreplace(heap, (turn.flow.virtual_time, turn.size, turn.flow.number, turn))
+        for flow, entry in (*self._skipped, *self._awaiting_masks):
+            heapq.heappush(flow.waiting, entry)
 
-    def _num_next(self, request: Request, budget: int) -> int:
-        """Number of tokens to compute next; without credit, all but the one that samples."""
-        num_missing = request.num_target_tokens - request.num_computed_tokens
-        if request.credit is not None and not request.score_only and num_missing <= budget:
+    def _serve(self, turn: Turn, limit: int, now: float) -> int:
+        """Schedule the next work of a flow, at most `limit` tokens. Returns the number of tokens; 0 if nothing is left for this step."""
+        while requests := self._running_work(turn):
+            request = requests[-1]
+            already = self._scheduled.get(request, 0)
+            is_running = request.status is RequestStatus.RUNNING  # else preempted in this step
+            if not is_running or (not already and len(self._scheduled) >= self._max_rows):
+                requests.pop()
+                continue
+            num_tokens = self._num_next(request, already, limit)
+            if num_tokens <= 0:
+                requests.pop()
+                if num_tokens == 0 and not already and request.num_in_flight_tokens == 0:
+                    self._park(request)
+                continue
+            if not self._reserve(request, request.num_computed_tokens + already + num_tokens):
+                requests.pop()
+                continue
+            self._take(request, already + num_tokens)
+            self._num_decode_rows += requests is turn.decodes
+            return num_tokens
+        num_tokens = self._start_next(turn, limit, now)
+        if num_tokens or turn.has_started_all:
+            return num_tokens
+        turn.has_started_all = True
+        return self._serve(turn, limit, now)
+
+    def _running_work(self, turn: Turn) -> list[Request]:
+        """The running requests of a flow to serve next."""
+        if turn.decodes and (turn.has_started_all or self._num_decode_rows < self._max_decode_rows):
+            return turn.decodes
+        return turn.prefills
+
+    def _num_next(self, request: Request, already: int, limit: int) -> int:
+        """Number of tokens to compute next, behind those that this step computes already; without credit, all but the one that samples."""
+        num_missing = request.num_target_tokens - request.num_computed_tokens - already
+        if request.credit is not None and not request.score_only and 0 < num_missing <= limit:
             left = self._allowances.setdefault(request.credit, request.credit.num_tokens)
             if left <= 0:
                 return num_missing - 1
             self._allowances[request.credit] = left - 1
-        return min(num_missing, budget)
+        return min(num_missing, limit)
 
     def _park(self, request: Request) -> None:
         """Take a request without credit out of the steps; it keeps its pages."""
         if request.credit is not None and request.credit.is_spent:
-            self.running.remove(request)
+            self._stop(request)
             self.parked[request] = None
             request.status = RequestStatus.PARKED
             self._layout.invalidate()
@@ -262,7 +359,7 @@ class Scheduler:
         return request is not None
 
     def _reserve(self, request: Request, num_tokens: int) -> bool:
-        """Allocate pages for the first `num_tokens` tokens, preempting other requests if needed; False if it was preempted itself."""
+        """Allocate pages for the first `num_tokens` tokens, preempting other requests if needed; False if it gets none."""
         missing = -(-num_tokens // self._page_size) - len(request.page_ids)
         if missing <= 0:
             return True
@@ -270,12 +367,30 @@ class Scheduler:
             if self._take_parked_pages():
                 continue
             candidates = [other for other in self.running if other not in self._scheduled]
-            chosen = policy.victim(candidates, self._key)
+            if not candidates:
+                return False
+            chosen = self._victim(candidates)
             self._preempt(chosen)
             if chosen is request:
                 return False
         request.page_ids += pages
         return True
+
+    def _victim(self, candidates: list[Request]) -> Request:
+        """The request to preempt: of the flow with the most pages for its weight, the one that the policy serves last."""
+        flows = {request.flow for request in candidates}
+        if len(flows) > 1:
+            pages = self._pages_by_flow()
+            largest = max(flows, key=lambda flow: pages[flow] / self._shares.weight(flow) if flow is not None else 0.0)
+            candidates = [request for request in candidates if request.flow is largest]
+        return policy.victim(candidates, self._key)
+
+    def _pages_by_flow(self) -> Counter[Flow | None]:
+        """Pages of running requests by flow; pages that several share count for each."""
+        pages: Counter[Flow | None] = Counter()
+        for request in self.running:
+            pages[request.flow] += len(request.page_ids)
+        return pages
 
     def _preempt(self, request: Request) -> None:
         logger.debug("preempting request %d after %d tokens", request.request_id, request.num_computed_tokens)
@@ -291,56 +406,112 @@ class Scheduler:
 
     # -- waiting requests
 
-    def _schedule_waiting(self, budget: int, now: float) -> None:
-        skipped: list[_Entry] = []
-        awaiting_mask: list[_Entry] = []
-        prefills = self._prefill_frontiers()
-        if self._reorders:
-            self._reorder_head()
-        while budget > 0 and len(self.running) < self._max_rows and self._waiting and len(skipped) < MAX_SKIPPED:
-            entry = heapq.heappop(self._waiting)
+    def _start_next(self, turn: Turn, limit: int, now: float) -> int:
+        """Admit the next waiting request of a flow and schedule at most `limit` of its tokens; 0 if none can start in this step."""
+        flow = turn.flow
+        while flow.waiting and not turn.has_started_all and len(self._skipped) < MAX_SKIPPED:
+            if len(self._scheduled) >= self._max_rows or self._num_blocked >= MAX_BLOCKED:
+                return 0
+            entry = heapq.heappop(flow.waiting)
             request = entry[-1]
             if request.status not in (RequestStatus.WAITING, RequestStatus.PREEMPTED):
                 continue
             if request.is_awaiting_mask:
-                awaiting_mask.append(entry)
+                self._awaiting_masks.append((flow, entry))
                 continue
-            # Skip it while a launched step computes its token, or another request computes its prefix.
-            verdict = None if request.num_in_flight_tokens else self._admit(request, prefills)
-            if verdict is None:
-                skipped.append(entry)
+            if request.num_in_flight_tokens:  # a launched step computes its token
+                self._skipped.append((flow, entry))
+                continue
+            if not self._shares.may_start(flow, request) or not self._make_row(flow):
+                heapq.heappush(flow.waiting, entry)
+                return 0
+            verdict = self._admit(request)
+            if verdict is None:  # another request computes its prefix
+                self._skipped.append((flow, entry))
                 continue
             if not verdict:
-                skipped.append(entry)
-                break
+                heapq.heappush(flow.waiting, entry)
+                self._blocked.append(request)
+                # Requests of others may pass it for a while, so that a large one neither stops them nor starves.
+                self._num_blocked += 1 if request.num_passed < MAX_PASSED else MAX_BLOCKED
+                return 0
+            for blocked in self._blocked:
+                blocked.num_passed += 1
             self._num_waiting -= 1
             if request.first_step_time is None:
                 request.first_step_time = now
                 request.num_cached_tokens = min(request.num_computed_tokens, request.num_prompt_tokens)
-            num_tokens = self._num_next(request, budget)
+            num_tokens = self._num_next(request, 0, limit)
             if num_tokens == 0:
                 self._park(request)
                 continue
             self._take(request, num_tokens)
-            budget -= num_tokens
             if request.num_computed_tokens + num_tokens < request.num_target_tokens:
-                prefills.setdefault(id(request.node), []).append(request)
-        for entry in (*skipped, *awaiting_mask):
-            heapq.heappush(self._waiting, entry)
+                turn.prefills.append(request)
+                if self._unfinished is not None:
+                    self._unfinished.append(request)
+            return num_tokens
+        return 0
 
-    def _admit(self, request: Request, prefills: dict[int, list[Request]]) -> bool | None:
+    def _make_row(self, flow: Flow) -> bool:
+        """Whether one more request may run; if needed, preempts one of a flow that has more of the rows than its share."""
+        if len(self.running) < self._max_running:
+            return True
+        shares = self._shares
+        if self._largest is None:
+            self._largest = max(shares.active, key=lambda each: each.num_running / shares.weight(each))
+        largest = self._largest
+        if largest is flow or largest.num_running / shares.weight(largest) <= (flow.num_running + 1) / shares.weight(
+            flow
+        ):
+            return False
+        candidates = [each for each in self.running if each.flow is largest and each not in self._scheduled]
+        if not candidates:
+            return False
+        self._preempt(policy.victim(candidates, self._key))
+        self._largest = None
+        return True
+
+    def _make_pages(self, flow: Flow, needed: int, spare: int, rank: float | None) -> bool:
+        """Whether so many pages can be allocated; if needed, preempts requests of flows that have more of the pages than their share."""
+        while not self.cache.can_allocate(needed + spare, rank):
+            if not self._take_parked_pages():
+                break
+        else:
+            return True
+        shares = self._shares
+        if len(shares.active) < 2:
+            return False
+        pages = self._pages_by_flow()
+        own = (pages[flow] + needed) / shares.weight(flow)
+        candidates = sorted(
+            (each for each in self.running if each.flow is not flow and each not in self._scheduled), key=self._key
+        )
+        while candidates:
+            request = candidates.pop()
+            other = request.flow
+            assert other is not None
+            if pages[other] / shares.weight(other) <= own:
+                continue
+            pages[other] -= len(request.page_ids)
+            self._preempt(request)
+            if self.cache.can_allocate(needed + min(spare, len(self.running)), rank):
+                return True
+        return False
+
+    def _admit(self, request: Request) -> bool | None:
         """Match, lock and reserve pages. True: running; False: no free pages; None: wait for another request's prefix."""
         match = self.cache.match(request.token_ids, request.match_limit)
-        if self._is_being_computed(request, match.num_tokens, prefills.get(id(match.node), ())):
+        if self._is_being_computed(request, match.num_tokens, match.node):
             return None
         self.cache.lock(match.node)
         needed = -(-request.num_target_tokens // self._page_size) - len(match.page_ids)
-        spare = len(self.running)  # one page of growth per running request
+        # Room for running requests to grow: a page each, and more of it the more there are.
+        spare = len(self.running) + 3 * max(0, len(self.running) - 64)
         rank = self._revokes_behind(request, 0)
         pages = None
-        while not self.cache.can_allocate(needed + spare, rank) and self._take_parked_pages():
-            pass
-        if self.cache.can_allocate(needed + spare, rank):
+        assert request.flow is not None
+        if self._make_pages(request.flow, needed, spare, rank):
             pages = self.cache.allocate(needed, rank=rank)
         if pages is None:
             self.cache.unlock(match.node)
@@ -351,39 +522,29 @@ class Scheduler:
         if match.tail_page_id is not None and pages:
             self._copies.append((match.tail_page_id, pages[0]))
             request.num_computed_tokens += match.num_tail_tokens
-        request.status = RequestStatus.RUNNING
-        self.running.append(request)
-        self._layout.invalidate()
+        self._run(request)
         return True
 
-    def _prefill_frontiers(self) -> dict[int, list[Request]]:
-        """Requests still in prefill after this step, by the tree node that ends their computed pages."""
-        frontiers: dict[int, list[Request]] = {}
-        for request in self.running:
-            after = request.num_computed_tokens + self._scheduled.get(request, 0)
-            if after < request.num_target_tokens:
-                frontiers.setdefault(id(request.node), []).append(request)
-        return frontiers
-
-    def _is_being_computed(self, request: Request, start: int, others: Iterable[Request]) -> bool:
+    def _is_being_computed(self, request: Request, start: int, node: RadixNode) -> bool:
         """Whether a running request is about to compute the page of this request that begins at token `start`."""
         end = start + self._page_size
-        wanted = request.token_ids[start:end]
         if not self.cache.sharing or end > request.match_limit:
             return False
+        if self._unfinished is None:
+            self._unfinished = [
+                each
+                for each in self.running
+                if each.num_computed_tokens + self._scheduled.get(each, 0) < each.num_target_tokens
+            ]
+        wanted = request.token_ids[start:end]
         return any(
-            other.num_tree_tokens == start and end <= len(other.token_ids) and other.token_ids[start:end] == wanted
-            for other in others
+            other.node is node
+            and other.num_tree_tokens == start
+            and other.num_computed_tokens + self._scheduled.get(other, 0) < other.num_target_tokens
+            and end <= len(other.token_ids)
+            and other.token_ids[start:end] == wanted
+            for other in self._unfinished
         )
-
-    def _reorder_head(self) -> None:
-        live = [entry for entry in self._waiting if entry[-1].status is not RequestStatus.FINISHED]
-        head = heapq.nsmallest(policy.REORDER_WINDOW, live)
-        moved = {entry[1] for entry in head}
-        ordered = policy.by_longest_prefix([e[-1] for e in head], lambda request: self.cache.peek(request.token_ids))
-        self._waiting = [entry for entry in live if entry[1] not in moved]
-        self._waiting += [(key, number, request) for (key, number, _), request in zip(head, ordered, strict=True)]
-        heapq.heapify(self._waiting)
 
     # -- pages
 
@@ -407,7 +568,7 @@ class Scheduler:
 
     def _leave(self, request: Request) -> None:
         """Stop running: release the pages; computed ones stay cached."""
-        self.running.remove(request)
+        self._stop(request)
         self._release(request)
 
     def _release(self, request: Request) -> None:
@@ -418,6 +579,18 @@ class Scheduler:
         end = max(start, min(known, len(request.token_ids)))
         self.cache.finish(request.node, request.token_ids[start:end], request.page_ids[start // self._page_size :])
         self._reset(request)
+
+    def _run(self, request: Request) -> None:
+        assert request.flow is not None
+        request.status = RequestStatus.RUNNING
+        self.running.append(request)
+        self._shares.start(request.flow, request)
+        self._layout.invalidate()
+
+    def _stop(self, request: Request) -> None:
+        assert request.flow is not None
+        self.running.remove(request)
+        self._shares.stop(request.flow, request)
 
     def _reset(self, request: Request) -> None:
         request.node, request.page_ids, request.num_tree_tokens, request.num_computed_tokens = None, [], 0, 0

@@ -34,7 +34,7 @@ WATCH_S = 10.0
 _MAX_TEXTS = 4 * MAX_PREFIXES
 _STATM = Path("/proc/self/statm")
 
-_Row = tuple[int, int, int, int, bool, bool]  # the fields of StepRow
+_Row = tuple[int, int, int, int, bool, bool, str]  # the fields of StepRow
 
 
 @dataclass(slots=True)
@@ -76,6 +76,7 @@ class SnapshotTaker:
                     request.num_cached_tokens,
                     num_computed < request.num_prompt_tokens,
                     request.constraint is not None,
+                    "",
                 )
                 for request, num_tokens, num_computed in scheduled
             ]
@@ -122,7 +123,7 @@ class SnapshotTaker:
             prefixes=tuple(self._prefix(each) for each in raw.outline),
             requests=tuple(WatchedRequest(*each) for each in raw.requests),
             steps=tuple(
-                WatchedStep(number, started, duration, tuple(StepRow(*row) for row in rows))
+                WatchedStep(number, started, duration, tuple(map(StepRow._make, rows)))
                 for number, started, duration, rows in raw.steps
             ),
             **raw.counts,

@@ -25,6 +25,7 @@ from rtlang.contract.graph_checks import NodeChecks
 from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import ContinueFrom, Known, KnownOutcome, check_continue_from
 from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, check_credit, seconds_left
+from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.target import Listener
 from rtlang.engine.credit import Credit
 from rtlang.engine.program_pages import ProgramPages
@@ -59,7 +60,7 @@ class RunOptions:
     credit: int | None = None
     reports_progress: bool = False
     continue_from: ContinueFrom = field(default_factory=dict)
-    owner: str = ""  # the name of the principal
+    principal: Principal = LOCAL
 
 
 class GraphRun:
@@ -92,8 +93,9 @@ class GraphRun:
     ) -> None:
         self.graph_id = graph_id
         self._listener, self._share, self._priority = listener, share, options.priority
+        self._principal = options.principal
         self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
-        self._arrival, self._owner = loop.clock(), options.owner
+        self._arrival = loop.clock()
         self._credit = None if options.credit is None else Credit(options.credit)
         self._continue_from = dict(options.continue_from)
         self._execution = GraphExecution(
@@ -229,6 +231,7 @@ class GraphRun:
                 seed=seed,
                 choice=choice,
                 priority=self._priority,
+                principal=self._principal,
                 program_time=self._arrival,
                 remaining_tokens=remaining_tokens,
                 is_urgent=is_urgent,
@@ -238,7 +241,6 @@ class GraphRun:
                 first_banned_ids=first_banned_ids,
                 given_ids=given,
                 credit=self._credit,
-                owner=self._owner,
             )
 
         def guarded(output: RequestOutput) -> None:

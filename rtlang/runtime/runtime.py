@@ -235,6 +235,8 @@ class Runtime:
                     None, "inputs", f"unknown input {name!r}; the graph has {', '.join(graph.inputs) or 'none'}"
                 )
         check_run_options(priority, deadline_s, seed)
+        principal = principal or LOCAL
+        priority = principal.priority_of(priority)
         check_continue_from(continue_from or {}, graph.nodes)
         if credit is not None:
             check_credit(credit)
@@ -274,7 +276,7 @@ class Runtime:
                     continue_from=dict(continue_from or {}),
                     credit=credit,
                     reports_progress=reports_progress,
-                    owner=(principal or LOCAL).name,
+                    principal=principal,
                 ),
                 loop=loop,
                 runner=self._runner,
@@ -284,7 +286,7 @@ class Runtime:
                 pages_of=lambda arrival: ProgramPages(
                     loop.engine.cache, loop.engine.scheduler.rank(arrival, priority), lambda: self._is_broken
                 ),
-                offload=partial(self._encode, (principal or LOCAL).name),
+                offload=partial(self._encode, principal.name),
             )
             graph_run.add_nodes(graph.nodes)
 

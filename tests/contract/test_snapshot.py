@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.snapshot import (
     Prefix,
     StepRow,
@@ -15,6 +16,7 @@ from rtlang.contract.snapshot import (
     WatchedStep,
     plain_snapshot,
     read_snapshot,
+    seen_by,
 )
 from tests.support.snapshots import some_snapshot
 
@@ -50,8 +52,41 @@ def test_a_missing_field_and_another_value_are_refused() -> None:
         read_snapshot(plain)
     with pytest.raises(ValueError, match="EngineSnapshot"):
         read_snapshot([])  # type: ignore[arg-type]
+    for row in (3, [1, 2], [1, 2, 3, 4, 0, 0, ""], {}):
+        step = {"number": 1, "started_s": 0.0, "duration_s": 0.1, "rows": [row]}
+        with pytest.raises(ValueError, match=r"rows: .*request_id, num_tokens"):
+            read_snapshot(plain_snapshot(some_snapshot()) | {"steps": [step]})
     with pytest.raises(ValueError, match="Prefix"):
         read_snapshot(plain_snapshot(some_snapshot()) | {"prefixes": [3]})
+
+
+def test_a_principal_sees_its_own_prefixes_and_requests_and_an_operator_all_requests() -> None:
+    def prefix(number: int, namespace: str) -> Prefix:
+        return Prefix(number, None, 16, 1, 1, False, 0, 1, f"secret of {namespace}", namespace)
+
+    def row(number: int, principal: str) -> StepRow:
+        return StepRow(number, 1, 8, 0, False, False, principal)
+
+    def request(number: int, principal: str) -> WatchedRequest:
+        return WatchedRequest(number, "running", principal, 8, 0, 1, 8, 1, False, 0, 0.0)
+
+    whole = replace(
+        some_snapshot(),
+        prefixes=(prefix(1, "a"), prefix(2, "b"), prefix(3, "")),
+        requests=(request(1, "ana"), request(2, "bob"), request(3, "ada")),
+        steps=(WatchedStep(1, 0.0, 0.1, (row(1, "ana"), row(2, "bob"), row(3, "ada"))),),
+    )
+    seen = seen_by(whole, Principal("ana", namespace="a"))
+    assert [each.prefix_id for each in seen.prefixes] == [1]
+    assert [each.request_id for each in seen.requests] == [1], "ada shares the namespace, but not the requests"
+    assert [each.request_id for each in seen.steps[0].rows] == [1]
+    assert "bob" not in str(seen)
+    assert "secret of b" not in str(seen)
+    assert replace(seen, prefixes=(), requests=(), steps=()) == replace(whole, prefixes=(), requests=(), steps=())
+    operator = seen_by(whole, LOCAL)
+    assert [each.prefix_id for each in operator.prefixes] == [3]
+    assert operator.requests == whole.requests
+    assert operator.steps == whole.steps
 
 
 def test_the_hit_rate_is_a_share() -> None:

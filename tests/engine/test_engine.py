@@ -331,8 +331,8 @@ def test_a_mask_that_is_there_while_the_step_is_built_is_not_waited_for(monkeypa
     assert other.is_awaiting_mask
     schedule = driver.engine.scheduler.schedule
 
-    def is_ready_just_then(now: float) -> Any:
-        step = schedule(now)
+    def is_ready_just_then(now: float, **rest: Any) -> Any:
+        step = schedule(now, **rest)
         session.is_preparing = False
         return step
 

@@ -15,6 +15,7 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Property
 from rtlang_grammars.spec.structures import MAX_UNORDERED, any_of, members, repeat, sequence
 
 _MAX_DEPTH = 5
+_MAX_PARTS = 500
 _HEX = "[0-9a-f]"
 _ESCAPE = rf"\\[\\'\"nrt]|\\x{_HEX}{{2}}|\\u(?:[0-9a-cef]{_HEX}|d[0-7]){_HEX}{{2}}|\\U00(?:0[1-9a-f]|10){_HEX}{{4}}"
 _STRING = rf"""'(?:[^'\\\x00-\x1f\x7f]|{_ESCAPE})*'|"(?:[^"\\\x00-\x1f\x7f]|{_ESCAPE})*\""""
@@ -42,36 +43,71 @@ _BY_TYPE = {
 
 def python_value(schema: dict[str, Any] | bool) -> Constraint:
     """A value of a schema as a Python literal."""
-    return _value(schema, schema, 0)
+    source = _Source(schema)
+    try:
+        return _value(schema, source, 0)
+    except _TooManyParts:
+        return _json(schema, source)
 
 
-def _value(schema: Any, document: Any, depth: int) -> Constraint:
-    schema = resolved(schema, document)
+class _TooManyParts(Exception):
+    """A schema has more than `_MAX_PARTS` parts once its references are replaced."""
+
+
+class _Source:
+    """The document of a schema, and how many parts have been written."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+        self._num_parts = 0
+
+    def count_part(self) -> None:
+        self._num_parts += 1
+        if self._num_parts > _MAX_PARTS:
+            raise _TooManyParts
+
+
+def _value(schema: Any, source: _Source, depth: int) -> Constraint:
+    source.count_part()
+    schema = resolved(schema, source.document)
     if schema is True or schema == {}:
         return Constraint(ConstraintKind.GBNF, _ANY)
-    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
-        return _json(schema, document)
+    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH or not _is_well_formed(schema):
+        return _json(schema, source)
     if "const" in schema or isinstance(schema.get("enum"), list):
         values = schema["enum"] if "enum" in schema else [schema["const"]]
-        if all(type_of(each) not in ("array", "object") for each in values) and types_of(schema, document):
-            allowed = [each for each in values if type_of(each) in types_of(schema, document)]
+        types = types_of(schema, source.document)
+        if all(type_of(each) not in ("array", "object") for each in values) and types:
+            allowed = [each for each in values if type_of(each) in types]
             texts = [text for each in allowed for text in _spellings(each)]
             return Constraint(ConstraintKind.CHOICE, json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False))
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), list) and schema.keys() - _SIMPLE == {key} and "type" not in schema:
-            return any_of(*(_value(each, document, depth + 1) for each in schema[key]))
-    types = types_of(schema, document)
+            return any_of(*(_value(each, source, depth + 1) for each in schema[key]))
+    types = types_of(schema, source.document)
     if types == JSON_TYPES and schema.keys() <= _SIMPLE:
         return Constraint(ConstraintKind.GBNF, _ANY)
-    parts = [_of_type(each, schema, document, depth) for each in sorted(types - _implied(types))]
-    return any_of(*parts) if parts else _json(schema, document)
+    parts = [_of_type(each, schema, source, depth) for each in sorted(types - _implied(types))]
+    return any_of(*parts) if parts else _json(schema, source)
+
+
+def _is_well_formed(schema: Mapping[str, Any]) -> bool:
+    """Whether the keywords that are read here have their types; the error of others is that of their compilation as JSON."""
+    counts = [schema[key] for key in ("minItems", "maxItems") if schema.get(key) is not None]
+    required = schema.get("required", [])
+    return (
+        isinstance(schema.get("properties", {}), Mapping)
+        and isinstance(required, list | tuple)
+        and all(isinstance(each, str) for each in required)
+        and all(type(each) is int and each >= 0 for each in counts)
+    )
 
 
 def _implied(types: frozenset[str]) -> frozenset[str]:
     return frozenset(("integer",)) if "number" in types else frozenset()
 
 
-def _of_type(name: str, schema: Mapping[str, Any], document: Any, depth: int) -> Constraint:
+def _of_type(name: str, schema: Mapping[str, Any], source: _Source, depth: int) -> Constraint:
     """The values of one type."""
     if name == "boolean":
         return Constraint(ConstraintKind.CHOICE, '["True", "False"]')
@@ -79,16 +115,16 @@ def _of_type(name: str, schema: Mapping[str, Any], document: Any, depth: int) ->
         return Constraint(ConstraintKind.CHOICE, '["None"]')
     more = schema.keys() - _SIMPLE - frozenset().union(*(keys for key, keys in _BY_TYPE.items() if key != name))
     if name not in _BY_TYPE or more - _BY_TYPE[name]:
-        return _json({**schema, "type": name}, document)
+        return _json({**schema, "type": name}, source)
     if name == "string":
         return Constraint(ConstraintKind.REGEX, _STRING)
     if name == "array":
-        return _array(schema, document, depth)
-    return _object(schema, document, depth)
+        return _array(schema, source, depth)
+    return _object(schema, source, depth)
 
 
-def _array(schema: Mapping[str, Any], document: Any, depth: int) -> Constraint:
-    item = _value(schema.get("items", True), document, depth + 1)
+def _array(schema: Mapping[str, Any], source: _Source, depth: int) -> Constraint:
+    item = _value(schema.get("items", True), source, depth + 1)
     low, high = schema.get("minItems", 0), schema.get("maxItems")
     if high is not None and high < max(low, 1):
         return sequence("[]")
@@ -97,24 +133,25 @@ def _array(schema: Mapping[str, Any], document: Any, depth: int) -> Constraint:
     return some if low else any_of("[]", some)
 
 
-def _object(schema: Mapping[str, Any], document: Any, depth: int) -> Constraint:
+def _object(schema: Mapping[str, Any], source: _Source, depth: int) -> Constraint:
     properties = schema.get("properties", {})
     required = frozenset(schema.get("required", ()))
     if not properties and schema.get("additionalProperties") is not False:
         inner = schema.get("additionalProperties", True)
-        pair = sequence(Constraint(ConstraintKind.REGEX, _STRING), ": ", _value(inner, document, depth + 1))
+        pair = sequence(Constraint(ConstraintKind.REGEX, _STRING), ": ", _value(inner, source, depth + 1))
         return any_of("{}", sequence("{", pair, repeat(sequence(", ", pair)), "}"))
     if required - properties.keys():
-        return _json(schema, document)
+        return _json(schema, source)
     parts: list[tuple[str | Constraint, bool]] = []
     for name, each in properties.items():
         key = Constraint(ConstraintKind.CHOICE, json.dumps(_spellings(name), ensure_ascii=False))
-        parts.append((sequence(key, ": ", _value(each, document, depth + 1)), name in required))
+        parts.append((sequence(key, ": ", _value(each, source, depth + 1)), name in required))
     order = PropertyOrder.ANY if len(parts) <= MAX_UNORDERED else PropertyOrder.DECLARED
     return sequence("{", members(parts, ", ", order), "}")
 
 
-def _json(schema: Any, document: Any) -> Constraint:
+def _json(schema: Any, source: _Source) -> Constraint:
+    document = source.document
     definitions = {
         key: document[key] for key in ("$defs", "definitions") if isinstance(document, Mapping) and key in document
     }

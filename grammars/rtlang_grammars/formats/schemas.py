@@ -35,27 +35,38 @@ def resolved(schema: Any, document: Any) -> Any:
     return None
 
 
-def types_of(schema: Any, document: Any = None, depth: int = 0) -> frozenset[str]:
+def types_of(schema: Any, document: Any = None) -> frozenset[str]:
     """The JSON types that values of a schema may have; more than the true ones where that is hard to tell."""
-    document = schema if document is None else document
+    return _types_of(schema, schema if document is None else document, 0, {})
+
+
+def _types_of(schema: Any, document: Any, depth: int, known: dict[int, frozenset[str]]) -> frozenset[str]:
+    """`known`: the types by the identity of the schema; all types for a schema that refers to itself."""
     if schema is False:
         return frozenset()
     schema = resolved(schema, document)
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return JSON_TYPES
+    if id(schema) in known:
+        return known[id(schema)]
+    known[id(schema)] = JSON_TYPES
     found = JSON_TYPES
-    if "type" in schema:
-        named = schema["type"]
-        found &= _with_integers(frozenset([named] if isinstance(named, str) else named))
+    named = schema.get("type")
+    if isinstance(named, str):
+        found &= _with_integers(frozenset([named]))
+    elif isinstance(named, list | tuple):
+        found &= _with_integers(frozenset(each for each in named if isinstance(each, str)))
     if isinstance(schema.get("enum"), list):
         found &= frozenset(map(type_of, schema["enum"]))
     if "const" in schema:
         found &= {type_of(schema["const"])}
-    for each in schema.get("allOf", ()):
-        found &= types_of(each, document, depth + 1)
+    if isinstance(schema.get("allOf"), list):
+        for each in schema["allOf"]:
+            found &= _types_of(each, document, depth + 1, known)
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), list):
-            found &= frozenset().union(*(types_of(each, document, depth + 1) for each in schema[key]))
+            found &= frozenset().union(*(_types_of(each, document, depth + 1, known) for each in schema[key]))
+    known[id(schema)] = found
     return found
 
 

@@ -48,6 +48,11 @@ class Tool:
             raise GrammarError(
                 f"tool {self.name}: parameters: expected a schema of type 'object', not {kind!r}", "parameters"
             )
+        required = (self.parameters or {}).get("required", ())
+        if not isinstance(required, list | tuple) or not all(isinstance(each, str) for each in required):
+            raise GrammarError(
+                f"tool {self.name}: required: expected a list of strings, not {required!r}", "parameters"
+            )
 
     @property
     def schema(self) -> dict[str, Any]:

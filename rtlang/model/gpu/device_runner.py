@@ -300,7 +300,7 @@ class DeviceRunner:
         return self.tokenizer.vocabulary(self.model_config.vocab_size)
 
     def _most_rows(self) -> int:
-        return next((size for size in _GRAPH_ROWS if size >= self.config.max_rows), self.config.max_rows)
+        return next((size for size in _GRAPH_ROWS if size >= self.config.row_limit), self.config.row_limit)
 
     def _warm_up(self) -> None:
         """Run small steps of each kind, so that kernels are compiled before graphs are captured and before serving."""

@@ -1,9 +1,9 @@
 """ASGI middleware that enforces the checks of `serve.access` before any route runs.
 
-`/health` and `/ready` need no key, so that probes can use them, nor does the page at `/`, which asks for the key. All other paths need
-the API key if one is configured, unknown paths included. A server on loopback answers only loopback host names, and a browser only if its
-page's origin is allowed: otherwise any web page could make the browser post requests to a server on loopback. Handlers find the principal
-of the key in `request.state.principal`.
+`/health` and `/ready` need no key, so that probes can use them, nor do the page at `/`, which asks for the key, and the JavaScript client
+at `/rtlang.js`. All other paths need the API key if one is configured, unknown paths included. A server on loopback answers only loopback
+host names, and a browser only if its page's origin is allowed: otherwise any web page could make the browser post requests to a server on
+loopback. Handlers find the principal of the key in `request.state.principal`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rtlang.serve.access import bearer_key, host_is_allowed, origin_is_allowed
 from rtlang.serve.http.errors import error_response
 from rtlang.serve.key_table import KeyTable
 
-OPEN_PATHS = frozenset({"/", "/health", "/ready"})
+OPEN_PATHS = frozenset({"/", "/rtlang.js", "/health", "/ready"})
 
 
 class AccessMiddleware:

@@ -1,4 +1,5 @@
-"""The live page at `/`, and the snapshots of the engine that it shows: `/v1/engine/snapshot`, `/v1/engine/snapshot/stream`.
+"""The live page at `/`, the snapshots of the engine that it shows (`/v1/engine/snapshot`, `/v1/engine/snapshot/stream`), and the
+JavaScript client at `/rtlang.js`.
 
 The page is one file without external resources. Its Content-Security-Policy allows the scripts and the style in it by their hashes, and
 connections to this server; nothing else is loaded or run, and no other site may frame it. It is served without a key, because it holds
@@ -10,7 +11,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -18,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from rtlang.contract.principal import Principal
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.snapshot_feed import SnapshotFeed
 from rtlang.serve.http.sse import SseResponse
@@ -60,15 +64,30 @@ def live_page() -> tuple[str, dict[str, str]]:
 
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
-    feed = SnapshotFeed(service.target)
+    feeds: OrderedDict[str, SnapshotFeed] = OrderedDict()  # by the name of the principal
     num_watchers = 0
+
+    def feed_of(request: Request) -> SnapshotFeed:
+        principal: Principal = replace(request.state.principal, client="")
+        feed = feeds.get(principal.name)
+        if feed is None or feed.principal != principal:  # its settings may have changed
+            feed = feeds[principal.name] = SnapshotFeed(service.target, principal)
+        feeds.move_to_end(principal.name)
+        if len(feeds) > MAX_WATCHERS:
+            feeds.popitem(last=False)
+        return feed
 
     async def page(request: Request) -> Response:
         text, headers = live_page()
         return Response(text, media_type="text/html; charset=utf-8", headers=headers)
 
+    async def client(request: Request) -> Response:
+        source = (files("rtlang") / "client" / "js" / "rtlang.js").read_bytes()
+        headers = {"cache-control": "no-cache", "x-content-type-options": "nosniff"}
+        return Response(source, media_type="text/javascript; charset=utf-8", headers=headers)
+
     async def snapshot(request: Request) -> Response:
-        sample = await feed.sample()
+        sample = await feed_of(request).sample()
         if sample is None:
             raise _nothing_to_watch()
         return Response(sample.json_after(0), media_type="application/json", headers={"cache-control": "no-store"})
@@ -77,9 +96,9 @@ def routes(service: StreamService) -> list[Route]:
         interval_s = _interval_ms(request.query_params.get("interval_ms")) / 1000
         if num_watchers >= MAX_WATCHERS:
             raise HttpError(429, f"{MAX_WATCHERS} clients watch the engine already", code="overload")
-        return SseResponse(events(interval_s), slow_timeout_s=service.config.slow_timeout_s)
+        return SseResponse(events(feed_of(request), interval_s), slow_timeout_s=service.config.slow_timeout_s)
 
-    async def events(interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
+    async def events(feed: SnapshotFeed, interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
         nonlocal num_watchers
         num_watchers += 1
         try:
@@ -92,6 +111,7 @@ def routes(service: StreamService) -> list[Route]:
 
     return [
         Route("/", page),
+        Route("/rtlang.js", client),
         Route("/v1/engine/snapshot", snapshot),
         Route("/v1/engine/snapshot/stream", stream),
     ]

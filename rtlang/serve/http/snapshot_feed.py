@@ -10,7 +10,8 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from rtlang.contract.snapshot import MAX_STEPS, Watchable, plain_snapshot
+from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.snapshot import MAX_STEPS, Watchable, plain_snapshot, seen_by
 from rtlang.contract.target import Target
 
 MIN_INTERVAL_S = 0.1
@@ -41,10 +42,10 @@ class Sample:
 
 
 class SnapshotFeed:
-    """The snapshots of `target`. Owned by the server's event loop."""
+    """The snapshots of `target` as `principal` may see them. Owned by the server's event loop."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, target: Target, principal: Principal = LOCAL) -> None:
+        self._target, self.principal = target, principal
         self._latest: Sample | None = None
         self._taken_at = float("-inf")
         self._running: asyncio.Future[Sample | None] | None = None
@@ -95,7 +96,7 @@ class SnapshotFeed:
             known, snapshot = (), self._target.snapshot()
         if snapshot is None:
             return None
-        plain = plain_snapshot(snapshot)
+        plain = plain_snapshot(seen_by(snapshot, self.principal))
         new = tuple((step["number"], _json(step)) for step in plain.pop("steps"))
         return Sample(_json(plain)[:-1], (*known, *new)[-MAX_STEPS:])
 

@@ -28,6 +28,7 @@ from rtlang_grammars.spec.structures import any_of, sequence
 
 FIELDS = frozenset(("tools", "tool_choice", "parallel_tool_calls"))
 """The fields that `read_tool_request` reads."""
+MAX_TOOLS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ def read_tool_request(given: Mapping[str, Any]) -> ToolRequest:
         if choice not in ("auto", "none"):
             raise ParameterError("tool_choice", choice, "allowed only with tools")
         return ToolRequest()
+    if len(plain) > MAX_TOOLS:
+        raise ParameterError("tools", plain, f"expected at most {MAX_TOOLS} tools")
     for i, tool in enumerate(plain):
         _check_tool(tool, f"tools[{i}]")
     try:
@@ -170,9 +173,10 @@ def _unlike_calls(found: ToolFormat, structured: Structured) -> Constraint:
     if not is_bare or member is None or schema is False:
         return structured.constraint
     schema = {} if schema is True else schema
-    if member[1] in schema.get("required", ()):
-        return structured.constraint
-    schema["allOf"] = [*schema.get("allOf", ()), {"properties": {member[1]: False}}]
+    required, parts = schema.get("required", []), schema.get("allOf", [])
+    if not isinstance(required, list) or member[1] in required or not isinstance(parts, list):
+        return structured.constraint  # such content cannot be, or the schema is malformed, which its compilation tells
+    schema["allOf"] = [*parts, {"properties": {member[1]: False}}]
     return replace(structured.constraint, source=json.dumps(schema, ensure_ascii=False))
 
 

@@ -249,3 +249,26 @@ def test_marks_that_are_special_tokens_are_those_tokens(name: str) -> None:
     assert [(each.name, each.arguments) for each in read.calls] == calls[: len(read.calls)]
     if MARKS.search(given):
         assert not matcher.accepts([*given.encode(), end]), "marks are not spelled with ordinary tokens"
+
+
+@pytest.mark.parametrize("name", ["llama-4", "qwen-coder", "hermes"])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"anyOf": [{"$ref": "#/$defs/x"}] * 10},
+        {"type": "object", "properties": {letter: {"$ref": "#/$defs/x"} for letter in "abcdefghij"}},
+        {"allOf": [{"$ref": "#/$defs/x"}] * 10},
+    ],
+)
+def test_schemas_that_refer_to_themselves_many_times_are_not_multiplied_out(name: str, inner: dict[str, Any]) -> None:
+    parameters = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": inner}}
+    assert len(tool_grammar(name, [{"name": "f", "parameters": parameters}]).source) < 1_000_000
+
+
+@pytest.mark.parametrize("name", ["llama-4", "qwen-coder"])
+@pytest.mark.parametrize(
+    "malformed",
+    [{"type": 3}, {"allOf": 3}, {"properties": []}, {"required": 1}, {"minItems": "2", "type": "array"}, {"enum": 1}],
+)
+def test_malformed_inner_schemas_are_left_to_their_compilation(name: str, malformed: dict[str, Any]) -> None:
+    assert tool_grammar(name, [{"name": "f", "parameters": {"properties": {"a": malformed}}}])

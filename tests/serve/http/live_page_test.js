@@ -6,6 +6,7 @@ const page = require(process.argv[2]);
 const tests = {
   "numbers are readable"() {
     assert.equal(page.count(1234567.4), "1,234,567");
+    assert.deepEqual([0, 1, 2000].map((n) => page.counted(n, "page")), ["0 pages", "1 page", "2,000 pages"]);
     assert.equal(page.percent(1, 3), "33 %");
     assert.equal(page.percent(0, 0), "–");
     assert.equal(page.bytes(999), "999 B");
@@ -43,7 +44,7 @@ const tests = {
     assert.deepEqual(chat.body.messages, [{ role: "system", content: "Be brief." }, { role: "user", content: "Hello" }]);
     assert.equal(chat.body.params.seed, 7);
     const schema = page.openOf({ ...form, kind: "json_schema", source: '{"type": "integer"}' }).fields.body;
-    assert.deepEqual(schema.constraint, { kind: "json_schema", source: '{"type": "integer"}' });
+    assert.deepEqual(schema.constraint, { kind: "json_schema", source: '{"type": "integer"}', whitespace: "compact" });
     assert.equal(schema.params.distortion, true);
     const choice = page.openOf({ ...form, kind: "choice", source: "yes\n no \n\nyes" }).fields.body.constraint;
     assert.deepEqual(choice, { kind: "choice", source: '["yes","no"]' });
@@ -116,8 +117,9 @@ const tests = {
   },
 
   "requests keep their line while they are visible, and lines are used again"() {
-    const timeline = page.timeline(3), step = (number, ...ids) => ({ number, rows: ids.map((request_id) => ({ request_id })) });
+    const timeline = page.timeline(3), step = (number, ...ids) => ({ number, rows: ids.map((id) => [id, 1, 8, 4, false, true, ""]) });
     timeline.add(step(1, 10, 11));
+    assert.deepEqual(timeline.steps[0].rows[1], { request_id: 11, num_tokens: 1, num_computed_tokens: 8, num_cached_tokens: 4, is_prompt: false, is_constrained: true });
     timeline.add(step(2, 11, 12));
     assert.deepEqual([...timeline.lines], [[10, 0], [11, 1], [12, 2]]);
     timeline.add(step(3, 12));
@@ -151,6 +153,7 @@ const tests = {
     receive({ t: "welcome", v: 1 });
     assert.deepEqual(socket.sent.slice(1).map((each) => [each.t, each.s]), [["open", 1], ["open", 2]]);
     receive([{ t: "ack", s: 1 }, { t: "delta", s: 2, d: "x" }, { t: "unknown" }, { t: "delta", s: 77 }]);
+    assert.ok(socket.sent.slice(1).every((each) => each.progress === true));
     client.cancel(first);
     receive({ t: "end", s: 1, reason: "cancelled" });
     client.cancel(first);
@@ -158,6 +161,22 @@ const tests = {
     receive({ t: "delta", s: 2, d: "late" });
     assert.deepEqual(log, [["first", "ack"], ["second", "delta"], ["first", "end", "cancelled"], ["second", "end", "overload"]]);
     assert.equal(socket.sent.filter((each) => each.t === "cancel").length, 1);
+  },
+
+  "credit is given back for the tokens that arrived, before it is spent"() {
+    const socket = { sent: [], send(text) { this.sent.push(JSON.parse(text)); } };
+    const client = new page.StreamClient(() => socket, "");
+    client.open({}, {});
+    const receive = (message) => socket.onmessage({ data: JSON.stringify(message) });
+    receive({ t: "welcome" });
+    let credit = 256;
+    for (let i = 0; i < 500; i++) {
+      const ids = Array(1 + (i % 7)).fill(3);
+      credit -= ids.length;
+      receive({ t: "delta", s: 1, d: "x", ids });
+      for (const each of socket.sent.splice(0)) if (each.t === "credit") credit += each.n;
+      assert.ok(credit > 128 && credit <= 256, String(credit));
+    }
   },
 
   "a fatal error and a closed connection end every stream"() {

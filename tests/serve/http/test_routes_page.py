@@ -10,15 +10,17 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from rtlang.contract.errors import EngineDeadError
-from rtlang.contract.snapshot import read_snapshot
+from rtlang.contract.snapshot import Prefix, read_snapshot
 from rtlang.serve.http import routes_page
 from rtlang.serve.http.routes_page import live_page
+from rtlang.serve.key_table import entry_of
 from tests.support.html_check import read_html
 from tests.support.http_client import HttpClient
 from tests.support.scripted_target import ScriptedTarget
@@ -54,6 +56,12 @@ def test_the_page_is_served_without_a_key_and_with_its_headers(client: HttpClien
     assert answer.body.decode() == live_page()[0]
     for name, value in live_page()[1].items():
         assert answer.headers[name] == value
+
+
+def test_the_javascript_client_is_served_without_a_key(client: HttpClient) -> None:
+    answer = HttpClient(f"ws://{client.address}").get("/rtlang.js")
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/javascript; charset=utf-8")
+    assert b"export async function connect(" in answer.body
 
 
 def test_the_policy_allows_the_inline_parts_by_hash_and_this_server_only() -> None:
@@ -215,6 +223,21 @@ def test_watchers_are_limited_and_a_place_is_free_again(client: HttpClient, monk
         if status == 200:
             break
     assert status == 200
+
+
+def test_each_key_gets_what_its_principal_may_see() -> None:
+    target = WatchedTarget()
+    assert target.present is not None
+    prefixes = tuple(
+        Prefix(number, None, 16, 1, 1, False, 0, 1, f"text of {name}", name)
+        for number, name in enumerate(("ana", "bob", ""))
+    )
+    target.present = replace(target.present, prefixes=prefixes)
+    keys = "".join(entry_of(name, key) for name, key in (("ana", "a" * 32), ("bob", "b" * 32)))
+    with serving(target, api_key="operator", keys=keys) as server:
+        for key, text in (("a" * 32, "text of ana"), ("b" * 32, "text of bob"), ("operator", "text of ")):
+            answer = HttpClient(server.url, key).get("/v1/engine/snapshot")
+            assert [each["text"] for each in answer.json["prefixes"]] == [text]
 
 
 def test_a_server_without_an_engine_says_so() -> None:

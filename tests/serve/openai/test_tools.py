@@ -190,6 +190,8 @@ def test_reasoning_is_told_apart_without_tools() -> None:
         ({"tools": [{"type": "function", "function": {"name": "f", "strict": 1}}]}, "tools[0].function.strict"),
         ({"tools": [{"type": "function", "function": {"name": "f", "cost": 1}}]}, "tools[0].function.cost"),
         ({"tools": [*TOOLS, *TOOLS]}, "tools"),
+        ({"tools": [{"type": "function", "function": {"name": f"f{i}"}} for i in range(129)]}, "tools"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"required": 3}}}]}, "tools"),
         ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]}, "tools"),
         ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools"),
         ({"tool_choice": "required"}, "tool_choice"),

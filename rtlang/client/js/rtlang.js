@@ -1,0 +1,528 @@
+/**
+ * A client of rtlang servers for browsers and Node (22 or newer), without dependencies and without a build step.
+ *
+ *     import { connect } from "./rtlang.js";
+ *     const client = await connect("http://127.0.0.1:8420");
+ *     const stream = client.generate({ prompt: "Once upon a time", params: { max_tokens: 40 } });
+ *     for await (const delta of stream) process.stdout.write(delta.text);
+ *     console.log((await stream.result).values.text);
+ *
+ * `ClientProtocol` is the protocol rtlang.v1 as a state machine without I/O and clock; `Client` puts a WebSocket around it. A stream
+ * grants credit as its reader takes deltas, so a slow reader slows its own stream only. With `resumeMs`, a broken connection is
+ * replaced, and every stream goes on behind the last message that arrived. The protocol is specified in docs/protocol-v1.md.
+ */
+
+export const SUBPROTOCOL = "rtlang.v1.json";
+const PATH = "/v1/stream";
+const DEFAULT_WINDOW = 1024;
+const FIRST_PAUSE_MS = 50;
+const LAST_PAUSE_MS = 1000;
+
+/** An error of the server or of the connection; `code` is stable, `fields` is the whole message. */
+export class RtlangError extends Error {
+  constructor(fields) {
+    super(fields.message ?? "unknown error");
+    this.name = "RtlangError";
+    this.code = fields.code ?? "internal";
+    this.status = fields.status ?? null;
+    this.param = fields.param ?? null;
+    this.retryAfter = fields.retry_after ?? null;
+    this.fields = fields;
+  }
+}
+
+const connectionError = (message) => new RtlangError({ code: "connection", message });
+
+function randomName() {
+  const bytes = new Uint8Array(16);
+  globalThis.crypto.getRandomValues(bytes);
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** One stream as the protocol sees it. Changed by `ClientProtocol` only. */
+class StreamState {
+  constructor(s, opening, granted) {
+    this.s = s;
+    this.opening = opening; // until the server has acknowledged it
+    this.granted = granted;
+    this.received = 0; // tokens
+    this.taken = 0; // messages
+    this.rid = this.epoch = null;
+    this.isAttaching = this.hasEnded = this.wasCancelled = this.wasClosed = false;
+    this.offsets = new Map(); // next offset by "node,choice"
+    this.extends = new Map(); // unanswered messages by q
+    this.lastQ = this.lastAnsweredQ = 0;
+    this.answers = new Map(); // to calls, by node
+  }
+}
+
+/**
+ * The client side of rtlang.v1. `receive` takes the text of a message and returns notices; `takeOutput` returns the texts to send.
+ *
+ * Notices are maps with `type`: "welcome" (`message`), "ack" (`stream`), "delta", "event", "end" (`stream`, `message`), "error" (`stream`,
+ * `error`: the stream is over), "extend" (`stream`, `q`, `error` or null), "drain" (`message`), "fatal" (`error`).
+ */
+export class ClientProtocol {
+  constructor({ key = null, name = "rtlang.js", resumeMs = null } = {}) {
+    this.key = key;
+    this.name = name;
+    this.resumeMs = resumeMs;
+    this.welcome = null;
+    this.isConnected = false; // between welcome and the loss of the connection
+    this.streams = new Map();
+    this.output = [];
+    this.nextStream = 1;
+  }
+
+  takeOutput() {
+    return this.output.splice(0);
+  }
+
+  /** A socket has opened: says hello. Streams go on once the server has answered. */
+  connected() {
+    this.isConnected = false;
+    this.output.length = 0;
+    this.send({ t: "hello", v: 1, client: this.name, ...(this.key === null ? {} : { auth: this.key }) });
+  }
+
+  /** The socket is gone. With `final`, or for streams that cannot be resumed, the streams end with `error`. */
+  disconnected(error, { final = false } = {}) {
+    this.isConnected = false;
+    this.output.length = 0;
+    const notices = [];
+    for (const stream of [...this.streams.values()]) {
+      if (final || this.resumeMs === null) notices.push(this.end(stream, error));
+    }
+    return notices;
+  }
+
+  open(kind, body, { credit = DEFAULT_WINDOW, deadlineMs = null, progress = false } = {}) {
+    const s = this.nextStream++;
+    const message = { t: "open", s, kind, body, credit };
+    if (deadlineMs !== null) message.deadline_ms = deadlineMs;
+    if (progress) message.progress = true;
+    if (this.resumeMs !== null) Object.assign(message, { detach_ms: this.resumeMs, idem: randomName() });
+    const stream = new StreamState(s, message, credit);
+    this.streams.set(s, stream);
+    if (this.isConnected) this.send(message);
+    return stream;
+  }
+
+  extend(stream, nodes, { close = false } = {}) {
+    const q = ++stream.lastQ;
+    const message = { t: "extend", s: stream.s, nodes, q, ...(close ? { close: true } : {}) };
+    stream.extends.set(q, message);
+    this.sendTo(stream, message);
+    return q;
+  }
+
+  close(stream) {
+    stream.wasClosed = true;
+    this.sendTo(stream, { t: "close", s: stream.s });
+  }
+
+  cancel(stream) {
+    stream.wasCancelled = true;
+    this.sendTo(stream, { t: "cancel", s: stream.s });
+  }
+
+  resolve(stream, node, value) {
+    this.answer(stream, node, { t: "resolve", s: stream.s, n: node, value });
+  }
+
+  reject(stream, node, message, code = "call") {
+    this.answer(stream, node, { t: "reject", s: stream.s, n: node, code, message });
+  }
+
+  grant(stream, tokens) {
+    if (stream.hasEnded || tokens <= 0) return;
+    stream.granted += tokens;
+    this.sendTo(stream, { t: "credit", s: stream.s, n: tokens });
+  }
+
+  bye() {
+    this.send({ t: "bye" });
+  }
+
+  receive(text) {
+    const found = JSON.parse(text);
+    return (Array.isArray(found) ? found : [found]).flatMap((message) => this.take(message));
+  }
+
+  // Private
+
+  send(message) {
+    this.output.push(JSON.stringify(message));
+  }
+
+  sendTo(stream, message) {
+    if (this.isConnected && !stream.isAttaching && !stream.hasEnded) this.send(message);
+  }
+
+  answer(stream, node, message) {
+    stream.answers.set(node, message);
+    this.sendTo(stream, message);
+  }
+
+  end(stream, error) {
+    stream.hasEnded = true;
+    this.streams.delete(stream.s);
+    return { type: "error", stream, error };
+  }
+
+  take(message) {
+    if (message.t === "welcome") {
+      this.welcome = message;
+      this.isConnected = true;
+      for (const stream of this.streams.values()) this.reopen(stream);
+      return [{ type: "welcome", message }];
+    }
+    if (message.t === "drain") return [{ type: "drain", message }];
+    if (message.t === "error" && message.fatal) return [{ type: "fatal", error: new RtlangError(message) }];
+    const stream = this.streams.get(message.s);
+    if (stream === undefined) return [];
+    switch (message.t) {
+      case "ack":
+        return this.takeAck(stream, message);
+      case "error":
+        if (stream.extends.has(message.q)) return [this.answered(stream, message.q, new RtlangError(message))];
+        return [this.end(stream, new RtlangError(message))];
+      case "delta": {
+        stream.taken += 1;
+        stream.received += message.ids?.length ?? 0;
+        const place = `${message.n ?? 0},${message.i ?? 0}`;
+        const expected = stream.offsets.get(place) ?? 0;
+        if (message.o !== expected) throw new RtlangError({ code: "protocol", message: `offset ${message.o}, expected ${expected}` });
+        stream.offsets.set(place, expected + 1);
+        return [{ type: "delta", stream, message }];
+      }
+      case "event":
+        stream.taken += 1;
+        if (message.e === "end" || message.e === "error") stream.answers.delete(message.n);
+        return [{ type: "event", stream, message }];
+      case "end":
+        stream.hasEnded = true;
+        this.streams.delete(stream.s);
+        return [{ type: "end", stream, message }];
+      default:
+        return [];
+    }
+  }
+
+  takeAck(stream, message) {
+    const notices = [];
+    if (message.from !== undefined) {
+      stream.isAttaching = false;
+      for (const q of [...stream.extends.keys()]) {
+        if (q <= message.last_q && !message.refused.includes(q)) notices.push(this.answered(stream, q, null));
+      }
+      this.repeat(stream, message.refused);
+    } else if (message.q !== undefined) {
+      if (stream.extends.has(message.q)) notices.push(this.answered(stream, message.q, null));
+    } else {
+      stream.rid = message.rid;
+      stream.epoch = message.epoch;
+      stream.opening = null;
+      notices.push({ type: "ack", stream });
+    }
+    // Grants may have been lost with an earlier connection.
+    if (message.granted !== undefined && message.granted < stream.granted) {
+      this.sendTo(stream, { t: "credit", s: stream.s, n: stream.granted - message.granted });
+    }
+    return notices;
+  }
+
+  answered(stream, q, error) {
+    stream.extends.delete(q);
+    stream.lastAnsweredQ = Math.max(stream.lastAnsweredQ, q);
+    return { type: "extend", stream, q, error };
+  }
+
+  reopen(stream) {
+    if (stream.opening !== null) {
+      this.send(stream.opening);
+      this.repeat(stream, []);
+      return;
+    }
+    stream.isAttaching = true;
+    this.send({ t: "attach", s: stream.s, rid: stream.rid, epoch: stream.epoch, from: stream.taken, q: stream.lastAnsweredQ });
+  }
+
+  /** Sends again what the server may not have received. */
+  repeat(stream, refused) {
+    for (const [q, message] of stream.extends) if (!refused.includes(q)) this.send(message);
+    for (const message of stream.answers.values()) this.send(message);
+    if (stream.wasClosed) this.send({ t: "close", s: stream.s });
+    if (stream.wasCancelled) this.send({ t: "cancel", s: stream.s });
+  }
+}
+
+/** A running stream: an async iterable of its deltas, and promises of its acceptance and its result. */
+export class Stream {
+  constructor(client, state, window, { onEvent = null, calls = {} }) {
+    this.client = client;
+    this.state = state;
+    this.window = window;
+    this.onEvent = onEvent;
+    this.calls = calls;
+    this.deltas = [];
+    this.toGrant = 0;
+    this.isIterated = false;
+    this.wake = null;
+    this.failure = null;
+    this.isOver = false;
+    this.extended = new Map();
+    this.accepted = new Promise((resolve, reject) => Object.assign(this, { accept: resolve, refuse: reject }));
+    this.result = new Promise((resolve, reject) => Object.assign(this, { finish: resolve, fail: reject }));
+    this.accepted.catch(() => {});
+    this.result.catch(() => {});
+  }
+
+  cancel() {
+    this.client.act((protocol) => protocol.cancel(this.state));
+  }
+
+  close() {
+    this.client.act((protocol) => protocol.close(this.state));
+  }
+
+  /** Lets the server deliver more tokens than the window allows; needed only by a stream that was opened with `credit: 0`. */
+  grant(tokens) {
+    this.client.act((protocol) => protocol.grant(this.state, tokens));
+  }
+
+  /** Adds nodes to a program that was opened with `open: true`; the promise fails if the server refuses them. */
+  extend(nodes, options = {}) {
+    return new Promise((resolve, reject) => {
+      this.client.act((protocol) => this.extended.set(protocol.extend(this.state, nodes, options), { resolve, reject }));
+    });
+  }
+
+  async *[Symbol.asyncIterator]() {
+    this.isIterated = true;
+    try {
+      for (;;) {
+        while (this.deltas.length > 0) {
+          const delta = this.deltas.shift();
+          this.consume(delta.ids.length);
+          yield delta;
+        }
+        if (this.failure !== null) throw this.failure;
+        if (this.isOver) return;
+        await new Promise((resolve) => (this.wake = resolve));
+      }
+    } finally {
+      if (!this.isOver && this.failure === null) this.cancel(); // the reader has left the loop
+    }
+  }
+
+  // Called by Client
+
+  consume(tokens) {
+    this.toGrant += tokens;
+    if (2 * this.toGrant >= this.window) {
+      const granted = this.toGrant;
+      this.toGrant = 0;
+      this.client.act((protocol) => protocol.grant(this.state, granted));
+    }
+  }
+
+  take(notice) {
+    switch (notice.type) {
+      case "ack":
+        this.accept(this);
+        break;
+      case "delta": {
+        const { n: node = 0, i: choice = 0, d: text, ids = [], lp: logprobs = null } = notice.message;
+        this.deltas.push({ node, choice, text, ids, logprobs });
+        break;
+      }
+      case "event":
+        if (notice.message.e === "call") this.call(notice.message);
+        this.onEvent?.(notice.message);
+        if (notice.message.e === "waiting" && !this.isIterated) this.flush(); // nobody iterates: only the result is wanted
+        break;
+      case "extend": {
+        const waiting = this.extended.get(notice.q);
+        this.extended.delete(notice.q);
+        if (notice.error === null) waiting?.resolve();
+        else waiting?.reject(notice.error);
+        break;
+      }
+      case "end":
+        this.isOver = true;
+        if (notice.message.reason === "stop") this.finish(notice.message);
+        else this.lose(new RtlangError(notice.message));
+        break;
+      case "error":
+        this.lose(notice.error);
+        break;
+    }
+    this.wake?.();
+    this.wake = null;
+  }
+
+  flush() {
+    const tokens = this.state.received - this.state.granted + this.window;
+    this.client.act((protocol) => protocol.grant(this.state, tokens));
+  }
+
+  lose(error) {
+    this.failure = error;
+    this.refuse(error);
+    this.fail(error);
+    for (const waiting of this.extended.values()) waiting.reject(error);
+    this.extended.clear();
+  }
+
+  async call({ n, function: name, args }) {
+    try {
+      if (!Object.hasOwn(this.calls, name)) throw new Error(`no function ${name}`);
+      const value = await this.calls[name](...args);
+      this.client.act((protocol) => protocol.resolve(this.state, n, value ?? null));
+    } catch (error) {
+      this.client.act((protocol) => protocol.reject(this.state, n, String(error)));
+    }
+  }
+}
+
+/** A connection to a server that carries any number of streams. Made by `connect`. */
+export class Client {
+  constructor(url, { key = null, resumeMs = null, window = DEFAULT_WINDOW, WebSocket: Socket = globalThis.WebSocket } = {}) {
+    if (Socket === undefined) throw new Error("no WebSocket here: use Node 22 or newer, or pass one as { WebSocket }");
+    this.url = socketUrl(url);
+    this.Socket = Socket;
+    this.window = window;
+    this.resumeMs = resumeMs;
+    this.protocol = new ClientProtocol({ key, resumeMs });
+    this.streams = new Map();
+    this.isClosed = false;
+    this.deadline = null; // of the present outage
+    this.pause = 0;
+    this.fatal = null;
+    this.ready = new Promise((resolve, reject) => Object.assign(this, { setReady: resolve, setFailed: reject }));
+    this.ready.catch(() => {});
+    this.dial();
+  }
+
+  get models() {
+    return this.protocol.welcome?.models ?? [];
+  }
+
+  get limits() {
+    return this.protocol.welcome?.limits ?? {};
+  }
+
+  /** Continues a prompt, or answers chat messages: `prompt` or `messages`, `params`, `constraint`, `seed`. */
+  generate(body, options = {}) {
+    return this.open("messages" in body ? "chat" : "generate", body, options);
+  }
+
+  /** Runs a request graph; `calls` maps the names of its host calls to functions. */
+  program(body, options = {}) {
+    return this.open("program", body, options);
+  }
+
+  open(kind, body, options = {}) {
+    if (this.isClosed) throw connectionError("the connection is closed");
+    const credit = options.credit ?? this.window;
+    const state = this.act((protocol) => protocol.open(kind, body, { ...options, credit }));
+    const stream = new Stream(this, state, Math.max(1, credit), options);
+    this.streams.set(state, stream);
+    options.signal?.addEventListener("abort", () => stream.cancel(), { once: true });
+    return stream;
+  }
+
+  close() {
+    if (this.isClosed) return;
+    this.act((protocol) => protocol.bye());
+    this.isClosed = true;
+    this.dispatch(this.protocol.disconnected(connectionError("the connection was closed by this client"), { final: true }));
+    this.socket.close(1000);
+  }
+
+  // Private
+
+  act(change) {
+    const result = change(this.protocol);
+    this.flush();
+    return result;
+  }
+
+  flush() {
+    if (this.socket?.readyState !== 1) return;
+    for (const text of this.protocol.takeOutput()) this.socket.send(text);
+  }
+
+  dispatch(notices) {
+    for (const notice of notices) {
+      if (notice.type === "welcome") {
+        this.deadline = null;
+        this.pause = 0;
+        this.setReady(this);
+      } else if (notice.type === "fatal") this.fatal = notice.error;
+      else if (notice.stream !== undefined) {
+        const stream = this.streams.get(notice.stream);
+        if (notice.type === "end" || notice.type === "error") this.streams.delete(notice.stream);
+        stream?.take(notice);
+      }
+    }
+  }
+
+  dial() {
+    const socket = (this.socket = new this.Socket(this.url, [SUBPROTOCOL]));
+    socket.onopen = () => this.act((protocol) => protocol.connected());
+    socket.onmessage = (message) => {
+      if (socket !== this.socket) return;
+      try {
+        this.dispatch(this.protocol.receive(message.data));
+        this.flush();
+      } catch (error) {
+        this.fatal = error instanceof RtlangError ? error : connectionError(String(error));
+        socket.close();
+      }
+    };
+    socket.onerror = () => {};
+    socket.onclose = (event) => {
+      if (socket === this.socket && !this.isClosed) this.lost(event);
+    };
+  }
+
+  lost(event) {
+    const reason = event.reason ? `: ${event.reason}` : "";
+    const error = this.fatal ?? connectionError(`the connection is closed (${event.code})${reason}`);
+    const now = Date.now();
+    this.deadline ??= now + (this.resumeMs ?? 0);
+    // 1006: broken without a close frame; 4503: too slow. Everything else is a decision of the server.
+    const mayRetry = this.resumeMs !== null && this.protocol.welcome !== null && (event.code === 1006 || event.code === 4503);
+    if (!mayRetry || now + this.pause > this.deadline) {
+      this.isClosed = true;
+      this.setFailed(error);
+      this.dispatch(this.protocol.disconnected(error, { final: true }));
+      return;
+    }
+    this.dispatch(this.protocol.disconnected(error));
+    setTimeout(() => {
+      if (!this.isClosed) this.dial();
+    }, this.pause);
+    this.pause = Math.min(Math.max(FIRST_PAUSE_MS, 2 * this.pause), LAST_PAUSE_MS);
+  }
+}
+
+/**
+ * Connects to a server. `url`: http, https, ws or wss, with a path if the server is not at the root.
+ *
+ * Options: `key`; `resumeMs`, for how long a broken connection is replaced and the server keeps streams; `window`, the tokens that a
+ * stream may be ahead of its reader; `WebSocket`, a class to use instead of the global one.
+ */
+export async function connect(url, options = {}) {
+  return new Client(url, options).ready;
+}
+
+function socketUrl(url) {
+  const parsed = new URL(url);
+  const scheme = { "http:": "ws:", "https:": "wss:", "ws:": "ws:", "wss:": "wss:" }[parsed.protocol];
+  if (scheme === undefined || parsed.search || parsed.hash || parsed.username) throw new Error(`${url}: expected http(s) or ws(s)://host:port`);
+  const path = parsed.pathname.replace(/\/+$/, "");
+  return `${scheme}//${parsed.host}${path.endsWith(PATH) ? path : path + PATH}`;
+}
