@@ -175,7 +175,7 @@ class WatchedLoop:
                 original(handle)
 
         self._run = run
-        asyncio.Handle._run = run  # type: ignore[method-assign]
+        asyncio.Handle._run = run  # type: ignore[method-assign, assignment]
 
     def close(self) -> None:
         """Time no more callbacks. Idempotent."""
