@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.runtime": {"rtlang.contract", "rtlang.model", "rtlang.engine", "rtlang_grammars"},
     "rtlang.testing": {"rtlang.contract", "rtlang.runtime"},
     "rtlang.cassette": {"rtlang.contract", "rtlang.lang", "rtlang.protocol", "rtlang.runtime"},
+    "rtlang.supervise": {"rtlang.contract", "rtlang.protocol", "rtlang.runtime"},
     "rtlang.serve": {"rtlang.contract", "rtlang.protocol", "rtlang_grammars"},
     "rtlang": {
         "rtlang.cassette",

@@ -72,6 +72,7 @@ class Metrics:
             "retention_revoked", "Sequences of open programs that were no longer kept, because their pages were needed."
         )
         self.engine_steps = counter("engine_steps", "Forward passes.")
+        self.engine_restarts = counter("engine_restarts", "Processes of the engine that ended and were replaced.")
         self.ws_slow_closed = counter(
             "ws_slow_closed", "WebSocket connections closed because they did not read their output."
         )

@@ -117,6 +117,12 @@ class StreamSocket(asyncio.Protocol):
             self._connection.drain(deadline_s)
             self._flush()
 
+    def tell_engine(self, state: str) -> None:
+        """Tell the client the new state of the engine."""
+        if self._connection is not None:
+            self._connection.tell_engine(state)
+            self._flush()
+
     def end(self, code: int, reason: str) -> None:
         """Close the connection with a close frame."""
         if self._connection is not None:
