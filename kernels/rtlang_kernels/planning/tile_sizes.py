@@ -82,7 +82,7 @@ def attention_tile(
     if is_widest or (arch == SM_90 and 0 < split_dim(head_dim)[1] < 64):
         most = 16
     block_m = min(LINES[lines_class], most)
-    num_warps = 8 if block_m == 128 or (block_m == 64 and is_wide) or is_widest else 4
+    num_warps = 8 if block_m == 128 or (block_m == 64 and (is_wide or arch == SM_80)) or is_widest else 4
     block_n = 32 if is_wide or item_bytes == 4 or (arch == SM_80 and (key_bytes > 256 or block_m > 16)) else 64
     if is_widest and (item_bytes == 4 or arch == GFX942):
         block_n = 16
