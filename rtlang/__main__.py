@@ -7,7 +7,6 @@ invalid options exit with code 2. Modules that load torch are imported inside th
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 import shlex
@@ -28,6 +27,7 @@ from rtlang.console.errors import one_line_errors
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
 from rtlang.console.loading import started
+from rtlang.console.logs import LogFormat, configure_logs
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
 from rtlang.console.serve_bench import bench_serve
@@ -103,11 +103,10 @@ def common(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to standard error.")] = False,
+    log_format: Annotated[LogFormat, typer.Option(help="Form of log lines.")] = LogFormat.TEXT,
 ) -> None:
     del version  # handled by its callback
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    configure_logs(is_verbose=verbose, is_json=log_format is LogFormat.JSON)
 
 
 @app.command()
