@@ -50,7 +50,11 @@ def _gone(server: Server) -> None:
         wire.needs("attach")
         ack = wire.open(1, "generate", SHORT, detach_ms=60000)
         wire.until(1, "end")
-        tries = (("rid", {"rid": "0" * 32}), ("epoch", {"epoch": "other"}), ("from", {"from": 1000}))
+        tries: tuple[tuple[str, Message], ...] = (
+            ("rid", {"rid": "0" * 32}),
+            ("epoch", {"epoch": "other"}),
+            ("from", {"from": 1000}),
+        )
         for stream, (param, change) in enumerate(tries, 2):
             place = {"rid": ack["rid"], "epoch": ack["epoch"], "from": 0} | change
             error = wire.refusal(t="attach", s=stream, **place)
