@@ -261,7 +261,7 @@ TESTED_DATA = {
     },
 }
 # Folders of tests about more than one source file.
-WIDER_TESTS = ("system", "conformance", "docs")
+WIDER_TESTS = ("system", "conformance", "docs", "clients")
 
 
 def relative(path: Path) -> str:
