@@ -6,9 +6,7 @@ invalid options exit with code 2. Modules that load torch are imported inside th
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
 import math
 import os
 import shlex
@@ -29,9 +27,11 @@ from rtlang.console.errors import one_line_errors
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
 from rtlang.console.loading import started
+from rtlang.console.logs import LogFormat, configure_logs
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
 from rtlang.console.serve_bench import bench_serve
+from rtlang.console.serving import ENGINE_FAILED, serve_engine
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import (
     CommandError,
@@ -103,11 +103,10 @@ def common(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to standard error.")] = False,
+    log_format: Annotated[LogFormat, typer.Option(help="Form of log lines.")] = LogFormat.TEXT,
 ) -> None:
     del version  # handled by its callback
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    configure_logs(is_verbose=verbose, is_json=log_format is LogFormat.JSON)
 
 
 @app.command()
@@ -264,8 +263,23 @@ def graph(
 @app.command()
 @with_settings(RuntimeConfig, "settings")
 @with_settings(ServeConfig, "limits")
-def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
+def serve(
+    settings: dict[str, Any],
+    limits: dict[str, Any],
+    in_process: Annotated[
+        bool,
+        typer.Option(
+            "--in-process", help="Run the engine in the process of the server, without the protection of its own."
+        ),
+    ] = False,
+    stall_timeout_s: Annotated[
+        float,
+        typer.Option(min=1, help="Seconds without a sign of life after which the engine's process is replaced."),
+    ] = 120.0,
+) -> None:
     """Serve a model over WebSocket and HTTP on one port.
+
+    The exit code is 0 after a shutdown, 1 or 2 if a setting is wrong, 70 if the engine has failed for good.
 
     Clients need a key if one is set: a single key in RTLANG_API_KEY, or hashed ones in --keys-file or RTLANG_KEYS.
     """
@@ -273,24 +287,9 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
         config = ServeConfig(
             **limits, api_key=os.environ.get("RTLANG_API_KEY") or None, keys=os.environ.get("RTLANG_KEYS") or None
         )
-        server_module, loader = import_module("rtlang.serve.server"), import_module("rtlang.model.loading.loader")
-        config_module = import_module("rtlang.model.loading.model_config")
-        with started(RuntimeConfig(**settings)) as runtime:
-            model_config = config_module.ModelConfig.from_pretrained(loader.model_directory(runtime.config.model))
-            info = server_module.TokenizerInfo(
-                model=runtime.config.model,
-                vocab_size=model_config.vocab_size,
-                max_model_len=runtime.config.max_model_len or model_config.max_position_embeddings,
-                tool_format=runtime.tool_format,
-            )
-            server = server_module.Server(runtime, info, config, metrics=runtime.metrics)
-
-            def announce() -> None:
-                page = server.url.replace("ws", "http", 1)
-                typer.echo(f"serving {runtime.config.model} at {server.url} (live page: {page}; press Ctrl-C to stop)")
-                sys.stdout.flush()
-
-            asyncio.run(server.serve(handle_signals=True, on_listening=announce))
+        if not serve_engine(RuntimeConfig(**settings), config, in_process=in_process, stall_timeout_s=stall_timeout_s):
+            typer.echo("error: the engine has failed for good", err=True)
+            raise typer.Exit(ENGINE_FAILED)
 
 
 @bench.callback()

@@ -55,7 +55,7 @@ class ScriptedRuntime(ModelFreeRuntime):
         delay_s: seconds until each answer, or by name.
         checks: whether answers are compared with constraints, choices and `max_tokens` (one token per character).
     Attributes:
-        requests: what was asked, in order.
+        requests: the received requests, in order.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ScriptedRuntime(ModelFreeRuntime):
         super().__init__(self._reply)
 
     def count(self, name: str | None) -> int:
-        """How many generations and selects of this name were asked for."""
+        """The number of requested generations and selects with this name."""
         return len(self.prompts(name))
 
     def prompts(self, name: str | None) -> list[str]:

@@ -38,9 +38,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.engine": {"rtlang.contract", "rtlang.cache", "rtlang.model", "rtlang_grammars"},
     "rtlang.protocol": {"rtlang.contract"},
     "rtlang.client": {"rtlang.contract", "rtlang.protocol"},
+    "rtlang.conformance": set(),  # knows no code of the server that it checks
     "rtlang.runtime": {"rtlang.contract", "rtlang.model", "rtlang.engine", "rtlang_grammars"},
     "rtlang.testing": {"rtlang.contract", "rtlang.runtime"},
     "rtlang.cassette": {"rtlang.contract", "rtlang.lang", "rtlang.protocol", "rtlang.runtime"},
+    "rtlang.supervise": {"rtlang.contract", "rtlang.protocol", "rtlang.runtime"},
     "rtlang.serve": {"rtlang.contract", "rtlang.protocol", "rtlang_grammars"},
     "rtlang": {
         "rtlang.cassette",

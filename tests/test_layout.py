@@ -261,7 +261,7 @@ TESTED_DATA = {
     },
 }
 # Folders of tests about more than one source file.
-WIDER_TESTS = ("system", "conformance", "docs")
+WIDER_TESTS = ("system", "conformance", "docs", "clients")
 
 
 def relative(path: Path) -> str:
@@ -304,6 +304,7 @@ def test_every_test_file_mirrors_a_source_file() -> None:
     }
     known |= {ROOT / test for test, data in TESTED_DATA.items() if (ROOT / data).exists()}
     known |= {
+        ROOT / "tests" / "test_deployment.py",
         ROOT / "tests" / "test_forbidden.py",
         ROOT / "tests" / "test_layers.py",
         ROOT / "tests" / "test_layout.py",

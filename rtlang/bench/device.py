@@ -49,6 +49,10 @@ SHAPE_8B: dict[str, Any] = {
 }
 # Text of any length, with the same masks as the strings of a schema. A random model ends it only by chance.
 FREE_TEXT = Constraint(ConstraintKind.REGEX, "[ -~]*")
+# Lines of JSON, followed on the device; and a string whose counted length has more states than the device holds, so that its masks come
+# from the host.
+RECORDS = Constraint(ConstraintKind.REGEX, r'(\{"n":"[A-Za-z ]{1,24}","tags":\[("[a-z]+"(,"[a-z]+")*)?\]\}\n)+')
+COUNTED = Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "string", "maxLength": 5000}')
 CHECKED = ("shared", "tree", "json")
 MIN_EQUAL = 0.95  # share of equal float32 outputs: two logits may tie within rounding
 # Bytes of KV. The check needs 0.6 GB in float32, also on the host (often short of memory); the cases 36 GB in bfloat16.
@@ -67,7 +71,7 @@ class Case:
     num_rows: int
     prompt_tokens: int
     shared_tokens: int = 0
-    is_constrained: bool = False
+    constraint: Constraint | None = None
     prefix_sharing: bool = True
 
 
@@ -89,7 +93,10 @@ FULL = Plan(
         Case("batch 8", 8, 1024),
         Case("batch 64", 64, 1024),
         Case("batch 128", 128, 256),
-        Case("batch 128 constrained", 128, 256, is_constrained=True),
+        Case("batch 128 constrained", 128, 256, constraint=FREE_TEXT),
+        Case("batch 128 constrained, records", 128, 256, constraint=RECORDS),
+        Case("batch 128 constrained, masks of the host", 128, 256, constraint=COUNTED),
+        Case("batch 32", 32, 4096),
         Case("64 over one prefix", 64, 4096, shared_tokens=4032),
         Case("64 over one prefix, not shared", 64, 4096, shared_tokens=4032, prefix_sharing=False),
     ),
@@ -247,13 +254,12 @@ def _graphs(runtime: Runtime, case: Case, num_tokens: int) -> tuple[RequestGraph
     maker = workloads.TextMaker(runtime.tokenizer, 0)
     shared = maker.text(case.shared_tokens, is_start=True) if case.shared_tokens else ""
     own = case.prompt_tokens - case.shared_tokens
-    params = SamplingParams(max_tokens=num_tokens, min_tokens=0 if case.is_constrained else num_tokens, ignore_eos=True)
-    constraint = FREE_TEXT if case.is_constrained else None
+    params = SamplingParams(max_tokens=num_tokens, min_tokens=0 if case.constraint else num_tokens, ignore_eos=True)
     return tuple(
         RequestGraph(
             (
                 Text(0, None, (shared + maker.text(own, is_start=not shared),)),
-                Generate(1, 0, "out", params, constraint),
+                Generate(1, 0, "out", params, case.constraint),
             )
         )
         for _ in range(case.num_rows)
@@ -363,7 +369,7 @@ def run(
 def text_of(line: Line) -> str:
     """The printed form of a line."""
     return (
-        f"{line.case.name:<32} {line.step_us:>9.0f} us/step  spread {line.spread:>4.0%}  {line.tokens_per_s:>9.0f} tok/s  "
+        f"{line.case.name:<40} {line.step_us:>9.0f} us/step  spread {line.spread:>4.0%}  {line.tokens_per_s:>9.0f} tok/s  "
         f"floor {line.floor_us:>8.0f} us ({line.floor_us / line.step_us:.0%} of it reached)  "
         f"{line.num_replayed} steps replayed, {line.num_eager} not"
     )
@@ -374,9 +380,10 @@ def comparisons(lines: Sequence[Line]) -> list[str]:
     found = []
     by_name = {line.case.name: line for line in lines}
     for line in lines:
-        plain = by_name.get(line.case.name.removesuffix(" constrained"))
-        if line.case.is_constrained and plain is not None:
-            found.append(f"constrained / unconstrained throughput: {line.tokens_per_s / plain.tokens_per_s:.3f}")
+        plain = by_name.get(line.case.name.partition(" constrained")[0])
+        if line.case.constraint is not None and plain is not None:
+            ratio = line.tokens_per_s / plain.tokens_per_s
+            found.append(f"{line.case.name} / unconstrained throughput: {ratio:.3f}")
         shared = by_name.get(line.case.name.removesuffix(", not shared"))
         if not line.case.prefix_sharing and shared is not None:
             found.append(f"shared / not shared throughput: {shared.tokens_per_s / line.tokens_per_s:.2f}")

@@ -27,12 +27,13 @@ class OutlineNode:
 
     Attributes:
         node_id, parent_id: from the tokens, so a prefix keeps its id while it is stored; ROOT_ID is the root, which has no entry.
-        head: its first tokens, at most MAX_HEAD_TOKENS.
+        head: its first tokens, at most MAX_HEAD_TOKENS, as the tree holds them.
         num_tokens, num_pages: its own, without those above it.
         num_users: locks on the node, which are the running requests whose sequence contains it.
         is_held: whether an open program keeps it from eviction.
         num_children: all its children, those that the outline leaves out included.
         last_access: logical time of the last use; the tree evicts the lowest first.
+        namespace: the number of the namespace to which its last token belongs: the upper half of the number that the tree holds.
     """
 
     node_id: int
@@ -44,6 +45,7 @@ class OutlineNode:
     is_held: bool
     num_children: int
     last_access: int
+    namespace: int
 
 
 def outline(root: RadixNode, ends: Iterable[RadixNode], page_size: int, max_nodes: int) -> list[OutlineNode]:
@@ -87,6 +89,7 @@ def outline(root: RadixNode, ends: Iterable[RadixNode], page_size: int, max_node
                 child.hold_count > 0,
                 len(child.children),
                 child.last_access,
+                key[-1] >> 32,
             )
             found.append(entry)
             if child.children:

@@ -29,9 +29,9 @@ class Kept(Enum):
 
 
 def how_kept(event: NodeFinished | NodeFailed, *, has_budget: bool = False) -> Kept:
-    """How an outcome is recorded: a whole result of this run, or an error that would come again, counts for all runs.
+    """Classify an outcome for recording. Complete results and reproducible errors are valid for all runs.
 
-    Where a budget or a decision has cut it short, it does not.
+    Outcomes that a budget or a decision cut short are not.
     """
     if isinstance(event, NodeFailed):
         code = event.error.code
@@ -72,7 +72,7 @@ def from_stored(path: str, stored: Any) -> KnownOutcome:
 
 
 def _chunks(event: NodeFinished, deltas: list[TextDelta]) -> list[list[int]]:
-    """How the texts were cut into pieces; empty if the pieces are not exactly the texts."""
+    """The choice, characters and tokens of each streamed chunk; empty if the chunks differ from the texts."""
     for choice, completion in enumerate(event.completions):
         own = [delta for delta in deltas if delta.choice == choice]
         if "".join(delta.text for delta in own) != completion.text:

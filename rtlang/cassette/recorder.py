@@ -103,7 +103,7 @@ class _DefaultWithin(ABC):
 
 
 class Recorder(_DefaultWithin):
-    """A `Target` that runs graphs on `runtime` and keeps the outcomes of their nodes. What the recording has is not computed again.
+    """A `Target` that runs graphs on `runtime` and keeps the outcomes of their nodes. Recorded outcomes are not computed again.
 
     A context manager: within it, it is the default runtime. The wrapped runtime stays open.
 

@@ -31,7 +31,7 @@ class RunSettings:
 class ResumingRun(ForwardedRun):
     """A graph that a recording answers; from the first outcome that it lacks on, it runs on a remote runtime.
 
-    What has ended before keeps its events; those of the remote runtime for the same nodes, which are equal, are dropped.
+    Nodes that ended before keep their recorded events; the equal events of the remote runtime are dropped.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ Pieces = tuple[tuple[Part, ...], ...]
 
 
 class Sharing(NamedTuple):
-    """How the instances of a batch share a piece of such a text.
+    """Statistics of a piece of such a text over the instances of a batch.
 
     Attributes:
         share: the share of the instances that contain it, from 0 to 1.

@@ -1,7 +1,7 @@
 """Drops nodes that no output needs, and finds those that a waiting program needs first.
 
-A call of the client's function is never dropped: it may have side effects. In the blocks of branches and loops, named nodes and
-what the block's sequence and value need stay.
+A call of the client's function is never dropped: it may have side effects. In the blocks of branches and loops, the
+pass keeps named nodes and the nodes that the block's sequence and value depend on.
 """
 
 from __future__ import annotations

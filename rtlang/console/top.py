@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -47,7 +48,8 @@ def top(
         elif once or not sys.stdout.isatty():
             console.print(view(snapshot, None, rows))
         else:
-            _watch(server, snapshot, console, interval_s, rows)
+            with suppress(KeyboardInterrupt):  # the usual end
+                _watch(server, snapshot, console, interval_s, rows)
 
 
 def fetch(server: ServerAddress) -> EngineSnapshot:

@@ -157,7 +157,24 @@ class ServeConfig:
     max_connections: int = _setting(1024, "maximum number of open WebSocket connections")
     max_streams: int = _setting(256, "maximum number of open streams per connection")
     max_frame_bytes: int = _setting(1 << 20, "maximum size of a message from a client, in bytes")
-    hello_timeout_s: float = _setting(5.0, "maximum time until the first frame of a connection, in seconds")
+    max_sockets: int = _setting(4096, "maximum number of open connections of all kinds; more are closed at once")
+    max_sockets_per_address: int | None = _setting(
+        None, "the same for each client address; behind a proxy all clients have one address; default: no limit"
+    )
+    tls_certificate: str | None = _setting(
+        None, "file with the certificate chain (PEM); the server then speaks TLS only"
+    )
+    tls_key: str | None = _setting(
+        None, "file with the private key of tls_certificate (PEM); default: in the same file"
+    )
+    tls_client_ca: str | None = _setting(
+        None, "file with certificates (PEM) of which one must have signed the certificate of every client"
+    )
+    hello_timeout_s: float = _setting(
+        5.0, "maximum time until the header of an HTTP request, and until the first frame of a WebSocket, in seconds"
+    )
+    request_timeout_s: float = _setting(30.0, "maximum time until the body of an HTTP request, in seconds")
+    keep_alive_s: float = _setting(5.0, "time that an idle HTTP connection stays open, in seconds")
     slow_timeout_s: float = _setting(10.0, "time after which a connection that reads no output is closed, in seconds")
     send_buffer_bytes: int = _setting(
         16 << 20, "output buffered for one connection, beyond its largest message, before it counts as slow, in bytes"
@@ -183,7 +200,11 @@ class ServeConfig:
             self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes", "resume_buffer_bytes"
         )
         _at_least(self, 0, "max_detached")
-        _seconds(self, "hello_timeout_s", "slow_timeout_s", "drain_timeout_s")
+        _at_least(self, 1, "max_sockets", "max_sockets_per_address")
+        _seconds(self, "hello_timeout_s", "request_timeout_s", "keep_alive_s", "slow_timeout_s", "drain_timeout_s")
+        for name in ("tls_key", "tls_client_ca"):
+            if getattr(self, name) is not None and self.tls_certificate is None:
+                raise ConfigError(name, getattr(self, name), "requires tls_certificate")
         if self.api_key is not None and not self.api_key.strip():
             raise ConfigError("api_key", self.api_key, "expected a non-empty key or None")
         for name in ("keys_file", "keys"):

@@ -28,10 +28,11 @@ class Metrics:
     """The counters, gauges and histograms of one runtime. Thread-safe.
 
     Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens looked up and found), prompt_tokens,
-    generation_tokens, num_preemptions, engine_steps, retention_refused, retention_revoked, ws_slow_closed, and
+    generation_tokens, num_preemptions, engine_steps, retention_refused, retention_revoked, ws_slow_closed,
+    sockets_refused, and
     request_success(reason) for each finished request.
     Gauges (`.set(value)`, `.inc()`, `.dec()`): num_requests_running, num_requests_waiting, kv_cache_usage_perc (0 to 1),
-    kv_pages_free, kv_pages_held, kv_pages_total, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
+    kv_pages_free, kv_pages_held, kv_pages_total, sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,
     engine_step_gap (from the end of one step to the launch of the next), grammar_compile, mask.
     """
@@ -72,6 +73,9 @@ class Metrics:
             "retention_revoked", "Sequences of open programs that were no longer kept, because their pages were needed."
         )
         self.engine_steps = counter("engine_steps", "Forward passes.")
+        self.engine_restarts = counter("engine_restarts", "Processes of the engine that ended and were replaced.")
+        self.sockets = gauge("sockets", "Open connections of all kinds.")
+        self.sockets_refused = counter("sockets_refused", "Connections closed because of the limits on connections.")
         self.ws_slow_closed = counter(
             "ws_slow_closed", "WebSocket connections closed because they did not read their output."
         )

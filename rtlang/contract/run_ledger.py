@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rtlang.contract.errors import DependencyError
-from rtlang.contract.events import CallRequested, Event, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.events import (
+    CallRequested,
+    Event,
+    NodeFailed,
+    NodeFinished,
+    NodeStarted,
+    PromptComputed,
+    TextDelta,
+    ValueKnown,
+)
 from rtlang.contract.graph import Generate, Node, Repeat, all_nodes
 from rtlang.contract.known import KnownOutcome
 
@@ -24,7 +33,7 @@ class RunLedger:
     def __init__(self) -> None:
         self.known: dict[int, KnownOutcome] = {}
         self._ended: set[int] = set()
-        self._requested: set[int] = set()
+        self._noted: set[tuple[str, int, int]] = set()  # other events that come once
         self._tokens: dict[int, dict[int, list[int]]] = {}  # of running nodes, by choice
         self._tails: dict[tuple[int, int], str] = {}  # text behind the last token, which ends a choice
         self._num_repeated: dict[tuple[int, int], int] = {}  # tokens that the next run sends again
@@ -32,7 +41,7 @@ class RunLedger:
     @property
     def is_empty(self) -> bool:
         """Whether the graph has sent nothing yet."""
-        return not (self._ended or self._tokens or self._requested)
+        return not (self._ended or self._tokens or self._noted)
 
     def take(self, event: Event) -> bool:
         """Note an event; returns False if an earlier run has sent it already."""
@@ -51,10 +60,11 @@ class RunLedger:
                     self.known[node_id] = KnownOutcome(event, is_replayed=event.is_replayed)
                 elif not isinstance(event.error, DependencyError):
                     self.known[node_id] = KnownOutcome(event.error)
-            case CallRequested():
-                if event.node_id in self._requested:
+            case CallRequested() | NodeStarted() | PromptComputed() | ValueKnown():
+                key = type(event).__name__, event.node_id, getattr(event, "choice", 0)
+                if key in self._noted:
                     return False
-                self._requested.add(event.node_id)
+                self._noted.add(key)
         return True
 
     def continue_from(self, nodes: Iterable[Node]) -> dict[int, list[list[int]]]:

@@ -120,7 +120,7 @@ class EngineSnapshot:
         num_running, num_waiting, num_requests: requests in the batch, in the queue, and all that have not ended.
         num_free_pages, num_cached_pages, num_used_pages: they add up to num_pages.
         num_held_pages: pages that open programs keep.
-        num_prefixes: all pieces in the tree; `prefixes` has at most MAX_PREFIXES of them.
+        num_prefixes: all pieces in the tree; `prefixes` has at most MAX_PREFIXES of them, each before those that continue it.
         requests: at most MAX_REQUESTS, running ones first.
     """
 
@@ -171,14 +171,18 @@ class Watchable(Protocol):
 
 
 def seen_by(snapshot: EngineSnapshot, principal: Principal) -> EngineSnapshot:
-    """The snapshot as a principal may see it: with the prefixes of its namespace, and its own requests only.
+    """The snapshot as a principal may see it: with the prefixes of its namespace and what they continue, and its own requests only.
 
     A principal without a namespace is an operator's: it sees the requests of all, but texts of its own only. Totals stay as they are.
     """
     sees_all, name = not principal.namespace, principal.name
+    visible = {each.prefix_id for each in snapshot.prefixes if each.namespace == principal.namespace}
+    for each in reversed(snapshot.prefixes):  # public pieces, which come before those that continue them
+        if each.prefix_id in visible and each.parent_id is not None:
+            visible.add(each.parent_id)
     return replace(
         snapshot,
-        prefixes=tuple(each for each in snapshot.prefixes if each.namespace == principal.namespace),
+        prefixes=tuple(each for each in snapshot.prefixes if each.prefix_id in visible),
         requests=tuple(each for each in snapshot.requests if sees_all or each.principal == name),
         steps=snapshot.steps
         if sees_all

@@ -32,6 +32,7 @@ from rtlang.engine.request import Request, RequestStatus
 WATCH_S = 10.0
 """Steps are recorded for so long after a snapshot."""
 _MAX_TEXTS = 4 * MAX_PREFIXES
+_TOKEN_BITS = (1 << 32) - 1  # of a number in the tree, see cache/outline.py
 _STATM = Path("/proc/self/statm")
 
 _Row = tuple[int, int, int, int, bool, bool, str]  # the fields of StepRow
@@ -43,6 +44,7 @@ class RawSnapshot:
 
     counts: dict[str, Any]
     outline: list[OutlineNode]
+    namespaces: dict[int, str]
     requests: list[tuple[Any, ...]]  # the fields of WatchedRequest
     steps: list[tuple[int, float, float, list[_Row]]]
 
@@ -76,7 +78,7 @@ class SnapshotTaker:
                     request.num_cached_tokens,
                     num_computed < request.num_prompt_tokens,
                     request.constraint is not None,
-                    "",
+                    request.principal.name,
                 )
                 for request, num_tokens, num_computed in scheduled
             ]
@@ -113,14 +115,18 @@ class SnapshotTaker:
         ends = [request.node for request in running if request.node is not None]
         requests = [_request(each, now) for each in islice(chain(running, islice(others, MAX_REQUESTS)), MAX_REQUESTS)]
         steps = [step for step in self._steps if step[0] > after_step]
-        return RawSnapshot(counts, cache.outline(ends, MAX_PREFIXES), requests, steps)
+        return RawSnapshot(counts, cache.outline(ends, MAX_PREFIXES), {0: ""}, requests, steps)
 
     def finish(self, raw: RawSnapshot) -> EngineSnapshot:
         """Make the snapshot of copied numbers."""
         return EngineSnapshot(
             model=self._model,
             process_bytes=_process_bytes(),
-            prefixes=tuple(self._prefix(each) for each in raw.outline),
+            prefixes=tuple(
+                self._prefix(each, raw.namespaces[each.namespace])
+                for each in raw.outline
+                if each.namespace in raw.namespaces
+            ),
             requests=tuple(WatchedRequest(*each) for each in raw.requests),
             steps=tuple(
                 WatchedStep(number, started, duration, tuple(map(StepRow._make, rows)))
@@ -129,7 +135,7 @@ class SnapshotTaker:
             **raw.counts,
         )
 
-    def _prefix(self, node: OutlineNode) -> Prefix:
+    def _prefix(self, node: OutlineNode, namespace: str) -> Prefix:
         return Prefix(
             node.node_id,
             None if node.parent_id == ROOT_ID else node.parent_id,
@@ -140,6 +146,7 @@ class SnapshotTaker:
             node.num_children,
             node.last_access,
             self._text(node.node_id, node.head),
+            namespace,
         )
 
     def _text(self, node_id: int, head: array[int]) -> str:
@@ -148,7 +155,7 @@ class SnapshotTaker:
         if text is None:
             if len(self._texts) >= _MAX_TEXTS:
                 self._texts = {}
-            text = self._texts[key] = self._decode(head)
+            text = self._texts[key] = self._decode([each & _TOKEN_BITS for each in head])
         return text
 
 
@@ -156,7 +163,7 @@ def _request(request: Request, now: float) -> tuple[Any, ...]:
     return (
         request.request_id,
         request.status.name.lower(),
-        "",
+        request.principal.name,
         request.num_prompt_tokens,
         request.num_cached_tokens,
         request.num_output_tokens,

@@ -1,6 +1,6 @@
 """Calls, decisions, branches and loops as nodes of the graph.
 
-A branch is a function of a state, a program, or text. It is recorded once, before anything runs; what it returns is the value of the
+A branch is a function of a state, a program, or text. It is recorded once, before anything runs; its return value is the value of the
 branch. Nothing inside can be waited for, and values that were made inside are seen outside only if they are returned.
 """
 
@@ -39,7 +39,7 @@ def call(
 ) -> Any:
     """Call a function of this process as a part of the graph, and return its value, lazily.
 
-    The function runs in a thread of the run, once the values of `args` are there, while the rest of the graph runs; only what uses its
+    The function runs in a thread of the run, after the values of `args` are complete, while the rest of the graph runs; only what uses its
     value waits. It gets the actual values, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses or models of
     those. It may be `async`.
 
@@ -132,7 +132,7 @@ def first(values: Iterable[Any]) -> Any:
 def vote(values: Iterable[Any], *, need: int | None = None) -> Any:
     """The most frequent of the values, lazily; at a tie, that of the earliest. Known as soon as no other value can win.
 
-    What is not there by then is cancelled, unless something else needs it.
+    Values that are not complete by then are cancelled, unless another node needs them.
 
     Args:
         need: this many equal values win at once.

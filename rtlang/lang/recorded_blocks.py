@@ -52,7 +52,7 @@ class RecordedBlocks(ABC):
     Attributes:
         nodes: every node outside of blocks by id, as recorded (not folded); of a block only while it is recorded.
         inner: the nodes of blocks, by the ids that they have in the graph.
-        functions: what computes the values of host calls, by node id.
+        functions: the functions of host calls, by node id.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class RecordedBlocks(ABC):
         return node_id
 
     def host_function(self, node_id: int) -> HostFunction | None:
-        """What computes the value of a host call, by the id under which it runs."""
+        """The function of a host call, by the id under which the call runs; None if there is none."""
         return self.functions.get(self._written(node_id))
 
     @property
@@ -140,7 +140,7 @@ class RecordedBlocks(ABC):
         return self.inner[self._written(node_id)] if found is None else found
 
     def parts_behind(self, node: Node) -> tuple[Part, ...]:
-        """What a node that is no text adds to its sequence; a branch or loop that has not finished stands for itself."""
+        """The parts that a non-text node adds to its sequence; the node itself for an unfinished branch or loop."""
         if isinstance(node, (Switch, Repeat)) and self.has((node.node_id,)):
             outcome = self._outcome(node.node_id)
             if isinstance(outcome, NodeFinished) and not outcome.is_cancelled:

@@ -432,7 +432,7 @@ class Runtime:
             if self._watch is not None:  # the model's own computation does not count
                 for name in ("launch", "sample", "collect"):
                     setattr(runner, name, self._watch.excluding(getattr(runner, name)))
-            self._checker = ValueChecker(self._post)
+            self._checker = ValueChecker(self.post)
             self._encoders = DaemonPool(_NUM_ENCODERS, "encode")
             vocab_size = runner.model_config.vocab_size
             self._compiler = ConstraintCompiler(self.config, runner.tokenizer, vocab_size, self.metrics)
@@ -518,12 +518,17 @@ class Runtime:
             except Exception as error:
                 encoded = error
             with suppress(EngineDeadError):  # its graph has ended
-                self._post(lambda: then(encoded))
+                self.post(lambda: then(encoded))
 
         assert self._encoders is not None
         self._encoders.submit_for(owner, size, job)
 
-    def _post(self, command: Callable[[], None]) -> None:
+    def post(self, command: Callable[[], None]) -> None:
+        """Run a function on the engine's thread between two steps.
+
+        Raises:
+            EngineDeadError: the engine has stopped.
+        """
         assert self._loop is not None
         self._loop.post(command)
 

@@ -6,18 +6,23 @@ allowed origin.
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from rtlang.contract.config import ServeConfig
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_LOOPBACK_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
 def host_is_allowed(config: ServeConfig, host: str | None) -> bool:
-    """Whether a request with this Host header is allowed; a server that does not listen on loopback allows every host."""
+    """Whether a request with this Host header is allowed; a server that does not listen on loopback allows every host.
+
+    On loopback it must be a loopback name and an optional port, and nothing else; several headers, joined, are not.
+    """
     if config.host not in LOOPBACK_NAMES:
         return True
-    return _hostname("//" + (host or "")) in LOOPBACK_NAMES
+    return host is not None and _LOOPBACK_HOST.fullmatch(host) is not None
 
 
 def origin_is_allowed(config: ServeConfig, origin: str | None) -> bool:

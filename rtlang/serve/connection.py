@@ -280,6 +280,11 @@ class Connection:
         if self.has_said_hello:
             self._send({"t": "drain", "deadline_ms": int(deadline_s * 1000)})
 
+    def tell_engine(self, state: str) -> None:
+        """Announce the new state of the engine: ready, restarting or dead."""
+        if self.has_said_hello:
+            self._send({"t": "engine", "state": state})
+
     def fail(self, code: int, reason: str) -> None:
         """Close the connection with a fatal error message and a close code."""
         if self.close_code is None:

@@ -15,13 +15,13 @@ import logging
 import secrets
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
@@ -32,7 +32,11 @@ from rtlang.protocol.limits import wire_limits
 from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
+from rtlang.serve.http_connection import HttpConnection
+from rtlang.serve.log_limit import limited_logs
 from rtlang.serve.service import StreamService, options_of
+from rtlang.serve.socket_counts import SocketCounts
+from rtlang.serve.tls import tls_context
 from rtlang.serve.websocket import StreamSocket
 
 logger = logging.getLogger(__name__)
@@ -40,6 +44,8 @@ logger = logging.getLogger(__name__)
 CAPS = {"credit": "credit", "progress": "reports_progress", "continue": "continue_from", "budget": "budget"}
 """Abilities in `welcome`, each with the option of the target's `submit` that it needs."""
 KEYS_INTERVAL_S = 2.0  # between two looks at the file of keys
+_BACKLOG = 128  # also the accepts, and the log lines of failed ones, in one turn of the event loop
+_NOISY_LOGGERS = ("asyncio", "uvicorn.error")
 _HTTP_TIMEOUT_S = 5  # for HTTP responses and closing handshakes in progress at shutdown
 
 
@@ -83,7 +89,7 @@ class Server:
     def url(self) -> str:
         """The URL for clients. The port is final once the server is listening."""
         host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
-        return f"ws://{host}:{self._port}"
+        return f"{'ws' if self.config.tls_certificate is None else 'wss'}://{host}:{self._port}"
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM, then drain; a second signal cancels running graphs.
@@ -99,6 +105,7 @@ class Server:
         Raises:
             ConfigError: the server cannot listen on the address; names host or port.
         """
+        tls = tls_context(self.config)
         listener = self._listen()
         loop = self._loop = asyncio.get_running_loop()
         stop = self._stop = asyncio.Event()
@@ -111,11 +118,13 @@ class Server:
             max_streams=self.config.max_streams,
         )
         service = StreamService(self._target, self.config, server_info, self.metrics, loop)
+        counts = SocketCounts(self.config.max_sockets, self.config.max_sockets_per_address, self.metrics)
         http = _HttpServer(
+            tls,
             uvicorn.Config(
                 create_app(service),
                 # uvicorn types these two as classes; it calls them.
-                http=cast(Any, functools.partial(_HttpProtocol, self.config.hello_timeout_s)),
+                http=cast(Any, functools.partial(HttpConnection, self.config, counts)),
                 ws=cast(Any, functools.partial(StreamSocket, service)),
                 lifespan="off",
                 log_config=None,
@@ -123,12 +132,14 @@ class Server:
                 server_header=False,
                 date_header=False,
                 timeout_graceful_shutdown=_HTTP_TIMEOUT_S,
-            )
+                timeout_keep_alive=cast(int, self.config.keep_alive_s),  # passed to call_later, which takes any number
+                backlog=_BACKLOG,
+            ),
         )
         signals = _signals(loop, self._signalled, lambda: service.reload_keys(only_if_changed=False))
         watch = watch_of("event loop")
         watched = contextlib.nullcontext() if watch is None else contextlib.closing(WatchedLoop(loop, watch))
-        with watched, signals if handle_signals else contextlib.nullcontext():
+        with watched, limited_logs(*_NOISY_LOGGERS), signals if handle_signals else contextlib.nullcontext():
             watching = asyncio.create_task(_watch_keys(service))
             serving = asyncio.create_task(http.serve(sockets=[listener]))
             try:
@@ -159,7 +170,7 @@ class Server:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, port))
-            listener.listen(2048)
+            listener.listen(_BACKLOG)
         except OSError as error:
             listener.close()
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
@@ -207,7 +218,9 @@ class Server:
 class _HttpServer(uvicorn.Server):
     """uvicorn without its signal handlers, which would end the process, and without its polling loop."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, config: uvicorn.Config) -> None:
+        config.load()
+        config.ssl = tls  # uvicorn would make one from files, without our checks
         super().__init__(config)
         self.listening, self.ending = asyncio.Event(), asyncio.Event()
 
@@ -218,30 +231,6 @@ class _HttpServer(uvicorn.Server):
     async def main_loop(self) -> None:
         self.listening.set()
         await self.ending.wait()
-
-
-class _HttpProtocol(H11Protocol):
-    """uvicorn's HTTP connection, closed if its first request does not arrive in time."""
-
-    def __init__(self, request_timeout_s: float, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._request_timeout_s = request_timeout_s
-        self._request_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._request_timer = self.loop.call_later(self._request_timeout_s, self._request_late)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._request_timer is not None:
-            self._request_timer.cancel()
-        super().connection_lost(exc)
-
-    def _request_late(self) -> None:
-        # `cycle` is uvicorn's current request; an upgraded transport has a different protocol by now.
-        has_request = cast(object, self.cycle) is not None
-        if not has_request and self.transport.get_protocol() is self:
-            self.transport.close()
 
 
 async def _watch_keys(service: StreamService) -> None:

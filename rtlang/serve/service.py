@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from itertools import count
 from typing import Protocol
@@ -41,6 +42,13 @@ class StreamSocket(Protocol):
         """Close the connection with a close frame."""
 
 
+class ConnectionSocket(StreamSocket, Protocol):
+    """The service's view of a WebSocket connection."""
+
+    def tell_engine(self, state: str) -> None:
+        """Tell the client the new state of the engine."""
+
+
 class StreamService:
     """State shared by all connections of a server. Owned by the server's event loop.
 
@@ -67,11 +75,23 @@ class StreamService:
             loop, server_info.epoch, config.resume_buffer_bytes, metrics, config.max_detached
         )
         self.keys = KeyTable(config)
-        self.sockets: set[StreamSocket] = set()
+        self.sockets: set[ConnectionSocket] = set()
         self.http_streams: set[StreamSocket] = set()  # graphs of HTTP requests
         self.numbers = count(1)
         self.is_draining = False
         self.idle = asyncio.Event()
+        watch = getattr(target, "watch", None)
+        if watch is not None:
+            watch(self._note_state)
+
+    def _note_state(self, state: str) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
+            self.loop.call_soon_threadsafe(self._tell_state, str(state))
+
+    def _tell_state(self, state: str) -> None:
+        """Tell every client the new state of the engine."""
+        for socket in self.sockets:
+            socket.tell_engine(state)
 
     def reload_keys(self, *, only_if_changed: bool = True) -> None:
         """Read the keys again, and close the connections whose key was removed."""

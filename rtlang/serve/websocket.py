@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -78,6 +78,8 @@ class StreamSocket(asyncio.Protocol):
         # For each large pending message: the total bytes written including it, and its size.
         self._large: deque[tuple[int, int]] = deque()
         self._has_received_since_ping = True
+        self._is_lost = False
+        self._when_lost: Callable[[], None] | None = None
 
     @property
     def num_running(self) -> int:
@@ -146,6 +148,12 @@ class StreamSocket(asyncio.Protocol):
             self._connection.drain(deadline_s)
             self._flush()
 
+    def tell_engine(self, state: str) -> None:
+        """Tell the client the new state of the engine."""
+        if self._connection is not None:
+            self._connection.tell_engine(state)
+            self._flush()
+
     def end(self, code: int, reason: str) -> None:
         """Close the connection with a close frame."""
         if self._connection is not None:
@@ -176,7 +184,18 @@ class StreamSocket(asyncio.Protocol):
         self._hello_timer = self._service.loop.call_later(self._service.config.hello_timeout_s, self._hello_late)
         self._ping_timer = self._service.loop.call_later(PING_INTERVAL_S, self._ping)
 
+    def when_lost(self, call: Callable[[], None]) -> None:
+        """Call a function once the connection is lost."""
+        if self._is_lost:
+            call()
+        else:
+            self._when_lost = call
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
+        if self._when_lost is not None:
+            self._when_lost()
+            self._when_lost = None
         self._end_streams()
         for timer in (self._hello_timer, self._ping_timer, self._stall_timer, self._close_timer):
             if timer is not None:

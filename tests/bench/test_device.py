@@ -88,7 +88,7 @@ def test_texts_are_compared_with_the_cpus(own_backends: None, monkeypatch: pytes
 def test_every_case_is_decoded(own_backends: None) -> None:
     cases = (
         Case("one", 1, 20),
-        Case("two constrained", 2, 20, is_constrained=True),
+        Case("two constrained", 2, 20, constraint=device.FREE_TEXT),
         Case("two, not shared", 2, 40, shared_tokens=32, prefix_sharing=False),
         Case("late", 1, 20),
     )
@@ -123,16 +123,16 @@ def test_the_floor_counts_weights_and_distinct_keys(tmp_path: Any) -> None:
 def test_the_full_plan_is_the_shape_that_it_says() -> None:
     assert (FULL.shape["num_hidden_layers"], FULL.shape["hidden_size"], FULL.shape["vocab_size"]) == (32, 4096, 128256)
     assert {case.num_rows for case in FULL.cases} >= {1, 8, 64, 128}
-    assert any(case.is_constrained for case in FULL.cases)
+    assert any(case.constraint for case in FULL.cases)
 
 
 def test_a_table_compares_the_cases_that_belong_together() -> None:
-    plain, bound = Case("b", 4, 9), Case("b constrained", 4, 9, is_constrained=True)
+    plain, bound = Case("b", 4, 9), Case("b constrained", 4, 9, constraint=device.FREE_TEXT)
     shared, alone = Case("s", 4, 9, 8), Case("s, not shared", 4, 9, 8, prefix_sharing=False)
     speeds = {plain: 100.0, bound: 98.0, shared: 300.0, alone: 100.0}
     lines = [Line(case, 4e6 / speed, 0.01, speed, 1000.0, 7, 2) for case, speed in speeds.items()]
     assert device.comparisons(lines) == [
-        "constrained / unconstrained throughput: 0.980",
+        "b constrained / unconstrained throughput: 0.980",
         "shared / not shared throughput: 3.00",
     ]
     assert device.text_of(lines[0]).startswith("b ")

@@ -12,6 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from rtlang.__main__ import app
+from rtlang.console import top
 from rtlang.console.top import Rates, rates_between, view
 from rtlang.contract.snapshot import EngineSnapshot, WatchedRequest, read_snapshot
 from tests.support.scripted_target import ScriptedTarget
@@ -87,6 +88,26 @@ def test_the_command_prints_the_table_once_into_a_pipe(server: Serving) -> None:
     assert result.exit_code == 0, result.output
     assert "some:model" in result.stdout
     assert "\x1b" not in result.stdout
+
+
+def test_ctrl_c_is_the_usual_end(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    updates: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        updates.append(seconds)
+        if len(updates) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(top.time, "sleep", sleep)
+    monkeypatch.setattr(top.sys, "stdout", TerminalOut())
+    top.top(server.url, "secret", interval_s=0.5)
+    assert updates == [0.5] * 3
+    assert "some:model" in top.sys.stdout.getvalue()
+
+
+class TerminalOut(StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def test_the_snapshot_as_json(server: Serving) -> None:

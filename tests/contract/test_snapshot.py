@@ -64,6 +64,9 @@ def test_a_principal_sees_its_own_prefixes_and_requests_and_an_operator_all_requ
     def prefix(number: int, namespace: str) -> Prefix:
         return Prefix(number, None, 16, 1, 1, False, 0, 1, f"secret of {namespace}", namespace)
 
+    def public(number: int) -> Prefix:
+        return Prefix(number, None, 16, 1, 2, False, 2, 1, "public prompt", "")
+
     def row(number: int, principal: str) -> StepRow:
         return StepRow(number, 1, 8, 0, False, False, principal)
 
@@ -72,19 +75,20 @@ def test_a_principal_sees_its_own_prefixes_and_requests_and_an_operator_all_requ
 
     whole = replace(
         some_snapshot(),
-        prefixes=(prefix(1, "a"), prefix(2, "b"), prefix(3, "")),
+        prefixes=(public(4), prefix(1, "a"), prefix(2, "b"), prefix(3, ""), replace(prefix(5, "a"), parent_id=4)),
         requests=(request(1, "ana"), request(2, "bob"), request(3, "ada")),
         steps=(WatchedStep(1, 0.0, 0.1, (row(1, "ana"), row(2, "bob"), row(3, "ada"))),),
     )
     seen = seen_by(whole, Principal("ana", namespace="a"))
-    assert [each.prefix_id for each in seen.prefixes] == [1]
+    assert [each.prefix_id for each in seen.prefixes] == [4, 1, 5], "5 continues a public prompt"
     assert [each.request_id for each in seen.requests] == [1], "ada shares the namespace, but not the requests"
     assert [each.request_id for each in seen.steps[0].rows] == [1]
     assert "bob" not in str(seen)
     assert "secret of b" not in str(seen)
+    assert "secret of '" not in str(seen)
     assert replace(seen, prefixes=(), requests=(), steps=()) == replace(whole, prefixes=(), requests=(), steps=())
     operator = seen_by(whole, LOCAL)
-    assert [each.prefix_id for each in operator.prefixes] == [3]
+    assert [each.prefix_id for each in operator.prefixes] == [4, 3]
     assert operator.requests == whole.requests
     assert operator.steps == whole.steps
 

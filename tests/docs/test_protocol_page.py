@@ -91,6 +91,7 @@ def said_by_a_server() -> list[dict[str, Any]]:
     connection.extended(1, 1)
     connection.attached(AttachStream(2, "rid", "epoch", 0), {}, 0, {})
     connection.drain(1.0)
+    connection.tell_engine("restarting")
     return output_of(connection)
 
 

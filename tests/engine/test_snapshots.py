@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.principal import Principal
 from rtlang.contract.snapshot import MAX_PREFIXES, MAX_REQUESTS, MAX_STEPS, EngineSnapshot
 from rtlang.engine.snapshots import WATCH_S, SnapshotTaker
 from tests.support.engine_driver import EngineDriver
@@ -70,6 +71,19 @@ def test_each_step_is_in_one_snapshot_with_its_rows() -> None:
     of_second = [row for row in rows if row.request_id == 2]
     assert of_second[0].num_computed_tokens == of_second[0].num_cached_tokens == 32
     assert engine.shot(after_step=steps[-2].number).steps == steps[-1:]
+
+
+def test_requests_and_rows_name_their_principal() -> None:
+    engine = Watched()
+    engine.shot()
+    engine.add(SHARED, 4, principal=Principal("ana"))
+    engine.add([*SHARED, 9], 4)
+    for _ in range(3):
+        engine.step()
+    snapshot = engine.shot()
+    assert {each.request_id: each.principal for each in snapshot.requests} == {1: "ana", 2: "local"}
+    rows = [row for step in snapshot.steps for row in step.rows]
+    assert {(row.request_id, row.principal) for row in rows} == {(1, "ana"), (2, "local")}
 
 
 def test_steps_are_recorded_only_while_someone_watches() -> None:

@@ -44,3 +44,12 @@ def test_the_key_is_read_from_a_bearer_header() -> None:
     assert bearer_key("Bearer secret") == "secret"
     assert bearer_key("bearer  secret ") == "secret"
     assert bearer_key("Basic secret") == ""
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example@localhost", "localhost/evil", "localhost:", "localhost:80:80", "localhost.", " localhost", "[::1", "::1",
+     "localhost:８０", "localhost, localhost", "127.0.0.1\n"],
+)  # fmt: skip
+def test_a_host_header_is_a_name_and_a_port_and_nothing_else(host: str) -> None:
+    assert not host_is_allowed(LOOPBACK, host)

@@ -139,7 +139,10 @@ def test_a_bug_in_the_target_fails_one_stream_and_reveals_no_details(caplog: pyt
         server.target.refusal = ValueError("secret detail")
         client.send(t="open", s=2, kind="generate", body={"prompt": "x"})
         answer = client.receive()
-        assert (answer["s"], answer["code"], answer["message"]) == (2, "internal", "internal error")
+        assert (answer["s"], answer["code"], answer["status"]) == (2, "fault", 500)
+        assert answer["facts"]["id"] in answer["message"]
+        assert answer["facts"]["id"] in caplog.text
+        assert "secret" not in str(answer)
         server.target.finish()
         assert client.receive_end(1)[-1]["reason"] == "stop"
     assert "secret detail" in caplog.text

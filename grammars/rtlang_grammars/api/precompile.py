@@ -141,7 +141,8 @@ def _watch(process: subprocess.Popen[bytes]) -> None:
     killer.start()
     try:
         assert process.stdout is not None
-        process.stdout.readline()
+        with process.stdout as pipe:  # closed here: no one else would, and an open file warns when it is collected
+            pipe.readline()
         if native_code.is_interpreted():
             # Load the code in this thread, or compile it if the process failed, so that no step has to wait for it.
             with native_code.use_compiled_here():

@@ -49,7 +49,7 @@ def attention_floor_us(case: AttentionCase, ceilings: Ceilings) -> float:
     """Least time to read each key once, or to multiply it with every query that sees it."""
     num_tokens, num_q_heads, head_dim = case.q.shape
     num_kv_heads, item, new = case.plan_args["num_kv_heads"], case.q.element_size(), case.shape.new_tokens
-    seen = case.shape.nodes[-1] * new * (sum(case.shape.tokens) - (new - 1) / 2)  # keys over all tokens
+    seen = new * (int(case.shape.row_lengths.sum()) - case.shape.nodes[-1] * (new - 1) / 2)  # keys over all tokens
     num_bytes = (
         case.shape.unique_tokens * 2 * num_kv_heads * head_dim * item + 2 * num_tokens * num_q_heads * head_dim * item
     )
@@ -91,11 +91,11 @@ def attention_lines(
         peers = {}
         if len(shape.nodes) > 1:
             peers["unshared"] = measure(case.calls(case.unshared()))[0]
-        if shape.new_tokens == 1 and shape.nodes[-1] * sum(shape.tokens) <= 1 << 20:
+        if shape.new_tokens == 1 and shape.shortest is None and shape.nodes[-1] * sum(shape.tokens) <= 1 << 20:
             peers |= baselines.sdpa(case, measure)
         if shape == FLEX_SHAPE and dtype == torch.bfloat16:
             peers |= baselines.flex(case, measure, TOLERANCE[dtype])
-        if shape.new_tokens == 1 and dtype != torch.float32:
+        if shape.new_tokens == 1 and shape.shortest is None and dtype != torch.float32:
             peers |= baselines.flashinfer(case, measure, TOLERANCE[dtype])
         group = "extend" if shape.new_tokens > 1 else "trees" if len(shape.nodes) > 1 else "decode"
         floor = attention_floor_us(case, ceilings)

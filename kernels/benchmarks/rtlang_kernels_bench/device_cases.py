@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels import ops
@@ -46,19 +47,34 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class TreeShape:
-    """A batch as levels of a prefix tree: nodes per level, tokens per node. The nodes of the last level are the rows."""
+    """A batch as levels of a prefix tree: nodes per level, tokens per node. The nodes of the last level are the rows.
+
+    With `shortest`, the rows of the only level have different lengths, spread evenly from `shortest` to its tokens, in mixed order.
+    """
 
     nodes: tuple[int, ...]
     tokens: tuple[int, ...]
     new_tokens: int = 1
+    shortest: int | None = None
 
     def __str__(self) -> str:
         new = "" if self.new_tokens == 1 else f" +{self.new_tokens}"
-        return f"{','.join(map(str, self.nodes))}_{','.join(map(str, self.tokens))}{new}"
+        ragged = "" if self.shortest is None else f" from {self.shortest}"
+        return f"{','.join(map(str, self.nodes))}_{','.join(map(str, self.tokens))}{new}{ragged}"
+
+    @property
+    def row_lengths(self) -> NDArray[np.int32]:
+        """Tokens of each row: int32 [rows]."""
+        rows, length = self.nodes[-1], sum(self.tokens)
+        if self.shortest is None:
+            return np.full(rows, length, np.int32)
+        return np.random.default_rng(0).permutation(np.linspace(self.shortest, length, rows).astype(np.int32))
 
     @property
     def unique_tokens(self) -> int:
         """Number of tokens whose KV is read at least once."""
+        if self.shortest is not None:
+            return int(self.row_lengths.sum())
         return sum(count * size for count, size in zip(self.nodes, self.tokens, strict=True))
 
 
@@ -70,6 +86,7 @@ def tree(text: str) -> TreeShape:
 
 DECODE = [TreeShape((rows,), (size,)) for rows in (1, 8, 32, 128, 256) for size in (1024, 4096)]
 DECODE += [TreeShape((rows,), (32768,)) for rows in (1, 8, 32)]
+DECODE[4:4] = [TreeShape((32,), (8000,), shortest=200)]
 TREES = [
     tree(text)
     for text in (
@@ -151,7 +168,7 @@ def attention_case(
     new = shape.new_tokens
     plan_args = {
         "page_table": table,
-        "seq_lens": np.full(rows, length, np.int32),
+        "seq_lens": shape.row_lengths,
         "cu_seqlens_q": np.arange(rows + 1, dtype=np.int32) * new,
         "shared_lens": np.minimum(shared, length - new if new > 1 else length).astype(np.int32),
         "page_size": PAGE_SIZE,

@@ -63,22 +63,34 @@ def split_dim(size: int) -> tuple[int, int]:
     return low, 0 if rest == 0 else max(16, 1 << (rest - 1).bit_length())
 
 
-def attention_tile(arch: str, lines_class: int, head_dim: int, v_head_dim: int, item_bytes: int) -> Tile:
+def attention_tile(
+    arch: str, lines_class: int, head_dim: int, v_head_dim: int, item_bytes: int, *, is_shared: bool = False
+) -> Tile:
     """The tile for rectangles of a class (an index of LINES). The bytes of a key and its value limit the keys in a pipeline stage.
 
     If the registers cannot hold all lines of the class, several programs share them: block_m divides LINES[lines_class].
+
+    Args:
+        is_shared: whether the step has rectangles of a wider class. Then rectangles of this class are mostly short, and more programs per
+            multiprocessor are worth more than long loads.
     """
     key_bytes = (sum(split_dim(head_dim)) + sum(split_dim(v_head_dim))) * item_bytes
     is_wide, is_widest = key_bytes > 512, key_bytes > 1024
     most = 16 if item_bytes == 4 or (is_wide and arch == SM_80) else 64 if is_wide and arch == GFX942 else 128
-    if is_widest:
+    # On an H200, triton 3.6 compiled tiles of 64 and 128 lines to illegal memory accesses for head sizes 80 and 96, whose second part
+    # has fewer than 64 dimensions. Tiles of 16 lines are right there.
+    if is_widest or (arch == SM_90 and 0 < split_dim(head_dim)[1] < 64):
         most = 16
     block_m = min(LINES[lines_class], most)
-    num_warps = 8 if block_m == 128 or (block_m == 64 and is_wide) or is_widest else 4
-    block_n = 32 if is_wide or (arch == SM_80 and (key_bytes > 256 or block_m > 16)) else 64
+    num_warps = 8 if block_m == 128 or (block_m == 64 and (is_wide or arch == SM_80)) or is_widest else 4
+    block_n = 32 if is_wide or item_bytes == 4 or (arch == SM_80 and (key_bytes > 256 or block_m > 16)) else 64
     if is_widest and (item_bytes == 4 or arch == GFX942):
         block_n = 16
-    num_stages = 3 if not is_wide and (arch == SM_90 or (arch == SM_80 and block_m < 128)) else 2
+    num_stages = 3 if not is_wide and (arch == SM_90 or (arch == SM_80 and block_m < 64)) else 2
+    if arch == SM_90 and not is_wide and (lines_class == 1 or (lines_class == 0 and is_shared)):
+        block_n = 32
+    if arch == GFX942 and block_m == 128:
+        num_stages = 1  # two spill registers
     return Tile(block_m, block_n, num_warps, num_stages)
 
 

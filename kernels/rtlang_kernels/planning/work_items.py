@@ -36,7 +36,11 @@ HEADER_WORDS = 8
 MIN_SHARED = 32  # keys: a smaller shared rectangle never saves the cost of its partial results
 MIN_SPLIT = 256  # keys: shorter splits cost more in merging than better balance gains
 SPLIT_STEP = 64  # splits start at multiples of this within their rectangle
-PROGRAMS_PER_MULTIPROCESSOR = 2
+PROGRAMS_PER_MULTIPROCESSOR = 2  # enough to saturate memory, and few enough to all run at once
+UNEVEN_PROGRAMS_PER_MULTIPROCESSOR = (
+    6  # where lengths differ: smaller splits, longest first, so that all multiprocessors end together
+)
+UNEVEN = 1.25  # the longest item over the average one from which lengths differ
 L2_SPEEDUP = 2  # speed of reads from L2, relative to reads from memory
 PARTIAL_BYTES = 4
 CLASS_COST = (4, 5, 8)  # relative cost of reading one key with a tile of each class
@@ -114,10 +118,15 @@ def schedule(
         np.int64(2 * plan.num_kv_heads * plan.head_dim * item_bytes),
         np.int64(gpu.l2_bytes // 3),
     )
-    num_wanted = max(1, PROGRAMS_PER_MULTIPROCESSOR * gpu.num_multiprocessors // plan.num_kv_heads)
     lines_class = np.searchsorted(LINES, tiles[:, 4] * group)
+    is_sharing = bool((tiles[:, 2] <= plan.token_positions()[tiles[:, 3]]).any())
+    for programs in (PROGRAMS_PER_MULTIPROCESSOR, UNEVEN_PROGRAMS_PER_MULTIPROCESSOR):
+        num_wanted = max(1, programs * gpu.num_multiprocessors // plan.num_kv_heads)
+        splits, longest = _splits(tiles, lines_class, np.array(CLASS_COST), np.int64(num_wanted), np.int64(min_split))
+        if longest <= UNEVEN or is_sharing:  # splits of shared rectangles cost more in merging than they gain
+            break
     items, classes, num_partials, merge_tokens, merge_start, merge_rows = _items(
-        tiles, lines_class, np.array(CLASS_COST), np.int64(plan.num_tokens), np.int64(num_wanted), np.int64(min_split)
+        tiles, lines_class, splits, np.int64(plan.num_tokens)
     )
     costs = items[:, P1] - items[:, P0]
     order = np.lexsort((-costs, classes))  # stable: tiles of one split stay adjacent and read their keys from L2
@@ -185,20 +194,30 @@ def _tiles(
 
 
 @kernel()
-def _items(tiles: Any, lines_class: Any, class_cost: Any, num_tokens: Any, num_wanted: Any, min_split: Any) -> Any:
-    """Split tiles along positions. Returns the arrays of `Schedule` with unordered items, and the class of each item."""
+def _splits(tiles: Any, lines_class: Any, class_cost: Any, num_wanted: Any, min_split: Any) -> Any:
+    """Number of splits of each tile for about `num_wanted` items, int64 [n], and the cost of the longest item over the average."""
     total = 0
     for index in range(len(tiles)):
         total += (tiles[index, 2] - tiles[index, 1]) * class_cost[lines_class[index]]
     splits = np.empty(len(tiles), np.int64)
-    parts_of = np.zeros(num_tokens + 1, np.int64)
-    num_items = 0
+    num_items, longest = 0, 0
     for index in range(len(tiles)):
         length = np.int64(tiles[index, 2] - tiles[index, 1])
         share = length * class_cost[lines_class[index]] * num_wanted / total
         count = max(np.int64(1), min(np.int64(share + 0.5), length // min_split))
         size = ((length + count - 1) // count + SPLIT_STEP - 1) // SPLIT_STEP * SPLIT_STEP
         splits[index] = (length + size - 1) // size
+        num_items += splits[index]
+        longest = max(longest, min(size, length) * class_cost[lines_class[index]])
+    return splits, longest * num_items / max(total, 1)
+
+
+@kernel()
+def _items(tiles: Any, lines_class: Any, splits: Any, num_tokens: Any) -> Any:
+    """Split tiles along positions. Returns the arrays of `Schedule` with unordered items, and the class of each item."""
+    parts_of = np.zeros(num_tokens + 1, np.int64)
+    num_items = 0
+    for index in range(len(tiles)):
         num_items += splits[index]
         for token in range(tiles[index, 3], tiles[index, 3] + tiles[index, 4]):
             parts_of[token] += splits[index]

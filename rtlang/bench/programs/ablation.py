@@ -28,7 +28,7 @@ CACHED_SHARE, VOTE_SHARE = 0.95, 0.60
 
 @dataclass(frozen=True, slots=True)
 class ProgramOptions:
-    """What to measure.
+    """Options of `rtlang bench programs`.
 
     Attributes:
         workloads: keys of `workloads.MAKERS`.

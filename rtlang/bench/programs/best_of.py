@@ -127,7 +127,7 @@ class BestOfReport:
         return "\n".join([*lines, "", *(f"- {line}" for line in self.facts())]) + "\n"
 
     def facts(self) -> list[str]:
-        """What was measured, where, and the mark; one line per fact."""
+        """The setup, the machine and the target figure of the measurement; one line per fact."""
         packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         added = self.many.total_s.median - self.one.total_s.median
         in_prompt = self.many.prompt_s - self.one.prompt_s

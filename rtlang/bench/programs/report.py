@@ -57,7 +57,7 @@ class Spread:
         return self.low == self.high
 
     def saved(self, without: Spread) -> float:
-        """How much smaller this is than `without`, as a share of that; 0 if not in every turn."""
+        """The relative reduction from `without`, negative for an increase; 0 if the ranges of the turns overlap."""
         if not without.median or not (self.high < without.low or without.high < self.low):
             return 0.0
         return 1 - self.median / without.median
@@ -206,7 +206,7 @@ class ProgramReport:
         return "\n".join([*lines, *(f"- {line}" for line in self.facts())]) + "\n"
 
     def facts(self) -> list[str]:
-        """What was measured and where, what each pass saves, and the marks; one line per fact."""
+        """The setup, the machine, the saving of each pass and the target figures; one line per fact."""
         packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         return [
             f"`{self.command}` on {self.machine}",

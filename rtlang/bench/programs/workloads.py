@@ -52,7 +52,7 @@ def _written(name: str, num_tokens: int, **options: Any) -> Any:
 
 @users_program
 def facts(s: Any, problem: str) -> Any:
-    """What is given; every branch that needs it calls this."""
+    """List the given facts; every branch that needs them calls this program."""
     s += rt.user("List what is given.\n", problem)
     s += rt.assistant(_written("facts", 16))
     return s["facts"]
@@ -268,7 +268,7 @@ def majority(s: Any, question: str, num_samples: int, temperature: float) -> Any
 
 @users_program
 def counted_majority(s: Any, question: str, num_samples: int, temperature: float) -> Any:
-    """The same, counted in Python once all answers are there."""
+    """The same decision, counted in Python after all answers are complete."""
     samples = _samples(s, question, num_samples, temperature)
     samples.join()
     return Counter(map(str, s["answer"])).most_common(1)[0][0]
@@ -286,7 +286,7 @@ def majority_of_choices(s: Any, question: str, num_samples: int, temperature: fl
 
 @users_program
 def counted_choices(s: Any, question: str, num_samples: int, temperature: float) -> Any:
-    """The same, counted in Python once all answers are there."""
+    """The same decision, counted in Python after all answers are complete."""
     s += rt.user(question, "\nIs it so? Answer yes or no.")
     s += rt.assistant(
         rt.gen("answer", n=num_samples, choices=["yes", "no"], max_tokens=4, temperature=temperature, seed=0)

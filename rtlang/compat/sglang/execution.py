@@ -1,7 +1,8 @@
 """The run behind a state: submits what is recorded, waits, and collects streamed text.
 
-There is no thread that executes statements. What is appended is recorded, and submitted as one graph when a value is read, when the body
-ends, or when the body does something else for 10 ms, so that generations run beside it. A streamed run submits every generation at once.
+There is no thread that executes statements. Appended expressions are recorded, and submitted as one graph when a value
+is read, when the body ends, or when the body does something else for 10 ms, so that generations run beside it. A
+streamed run submits every generation at once.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class Execution:
 
     Attributes:
         is_over: whether the body has ended.
-        ret_value: what it returned.
+        ret_value: the return value of the body.
         error: the exception that ended the body of a streamed run.
     """
 

@@ -79,7 +79,7 @@ class Request:
         options: keywords of `rt.gen`.
         cuts: strings at the first of which a constrained text is cut, because its constraint and not a stop ends it.
         is_empty: whether no text is wanted (max_tokens = 0), only log-probabilities.
-        logprobs: what is reported of log-probabilities; None for nothing.
+        logprobs: the log-probabilities to report; None for none.
     """
 
     options: dict[str, Any]

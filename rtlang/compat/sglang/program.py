@@ -211,7 +211,7 @@ class SglFunction:
         return trace(self.func, self.arg_names, arguments, backend)
 
     def cache(self, backend: Backend | Target | None = None) -> None:
-        """Compute the text that all runs begin with, so that it is in the cache: what is appended before the first argument or value."""
+        """Cache the common prefix of all runs: the text appended before the first argument or value."""
         compute_prefix(self.func, self.arg_names, self.bind_arguments, resolve_backend(backend))
 
     def __call__(self, *args: Any, **kwargs: Any) -> ProgramState:

@@ -1,7 +1,7 @@
 """Records what is appended to a state: into a state of this language (`inner`), and as pieces and variables beside it.
 
-Names may be used again, and the later value wins. What has no counterpart in the language (a constrained text that is cut at a stop, a
-method that chooses in Python) is generated beside the sequence and then appended.
+Names may be used again, and the later value wins. Expressions without a counterpart in the language (a constrained text that is cut at a
+stop, a method that chooses in Python) are generated beside the sequence and then appended.
 """
 
 from __future__ import annotations

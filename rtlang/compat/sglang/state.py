@@ -1,4 +1,4 @@
-"""The state of a program: what is appended, the variables, and the forks.
+"""The state of a program: its text, variables and forks.
 
 A `ProgramState` records into a state of this language (`inner`) and keeps the rest beside it: names may be used again, the later value
 wins; reading waits and gives plain Python values; a fork has the variables of its parent.

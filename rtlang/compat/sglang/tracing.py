@@ -55,7 +55,7 @@ class Trace:
     Attributes:
         graph: its request graph, which `graph.run` can run.
         state: the state behind it; its variables are lazy.
-        ret_value: what the body returned.
+        ret_value: the return value of the body.
     """
 
     def __init__(self, graph: RequestGraph, state: ProgramState) -> None:

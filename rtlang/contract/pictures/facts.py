@@ -1,4 +1,4 @@
-"""The words about the run of a node: what a box shows after a run, and what appears when the pointer rests on it."""
+"""Labels and tooltips of nodes after a run."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from rtlang.contract.pure_functions import text_of_plain
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """How a node ended.
+    """The outcome of a node.
 
     Attributes:
         texts: the text of each completion.
@@ -124,7 +124,7 @@ class RunRecord:
         return self.partial.get((node_id, choice))
 
     def runs_of(self, node_id: int) -> list[NodeRecord]:
-        """How a node of the graph ended: once, or once per iteration of the loop around it."""
+        """The records of a node of the graph: one, or one per iteration of the enclosing loop."""
         found = [self.nodes[each] for each in self.copies.get(node_id, ()) if each in self.nodes]
         if found:
             return found

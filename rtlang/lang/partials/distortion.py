@@ -12,7 +12,7 @@ from rtlang.contract.params import ConstraintKind
 
 @dataclass(frozen=True, slots=True)
 class Distortion:
-    """How far a constraint pushed a text away from what the model would have written, in nats.
+    """The probability that a constraint removed along a text, as a sum of logarithms in nats.
 
     At each step it is -log of the probability of all tokens that the mask allowed, under the model's own distribution (before temperature,
     penalties and filters): 0 if the mask removed nothing, log 2 if it removed half.

@@ -199,7 +199,7 @@ def _without_required(hint: Any) -> Any:
 
 
 def _pydantic_fields(owner: Any) -> tuple[dict[str, Any], Any] | None:
-    """As `_fields`, for a pydantic model or dataclass. What a validator or hook may change is not known early."""
+    """As `_fields`, for a pydantic model or dataclass. Values that a validator or hook may change are not known early."""
     from pydantic import BaseModel, RootModel
 
     decorators = owner.__pydantic_decorators__

@@ -71,7 +71,7 @@ class Ballot:
         return index in self._open
 
     def num_needed(self, held: Sequence[int]) -> int:
-        """How many of the open operands `held` have to start, in their order, so that a vote can be decided without the others.
+        """The number of open operands `held` to start, in order, so that the vote can be decided without the rest.
 
         The fewest with which the leading value wins if all that have started agree with it.
         """

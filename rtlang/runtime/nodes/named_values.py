@@ -12,7 +12,7 @@ def named_values(nodes: Mapping[int, Node], found: Mapping[tuple[int, int], Any]
     """The text or value of each name, or a list of them in the order of nodes if n > 1 or several nodes share the name.
 
     Args:
-        found: texts and values by node and choice. What is missing was cancelled.
+        found: texts and values by node and choice. Cancelled nodes are missing.
     """
     values: dict[str, Any] = {}
     lists: set[str] = set()

@@ -19,6 +19,7 @@ from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import check_credit, check_run_options
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
+from rtlang.engine.credit import Credit
 from rtlang.model.text.chat import ChatFraming
 from rtlang.model.text.constant_texts import ConstantTexts
 from rtlang.runtime.admission import Admission, Share
@@ -59,6 +60,10 @@ class _NoEngine:
     """The place of the engine; nothing ever runs on it."""
 
     has_work = False
+
+    def grant(self, credit: Credit, num_tokens: int) -> None:
+        """Add to the credit of a graph; no request waits for it."""
+        credit.num_tokens += num_tokens
 
 
 class _NoRunner(NamedTuple):

@@ -14,7 +14,7 @@ class Purse:
     """Gives each generation a part of what is left.
 
     Attributes:
-        is_late: whether the time of the budget is over.
+        is_late: whether the time limit of the budget has passed.
     """
 
     def __init__(self, budget: Budget) -> None:

@@ -2,15 +2,17 @@
 
 `/health` and `/ready` need no key, so that probes can use them, nor do the page at `/`, which asks for the key, and the JavaScript client
 at `/rtlang.js`. All other paths need the API key if one is configured, unknown paths included. A server on loopback answers only loopback
-host names, and a browser only if its page's origin is allowed: otherwise any web page could make the browser post requests to a server on
-loopback. Handlers find the principal of the key in `request.state.principal`.
+host names, and a browser only if its page is the server's own or its origin is allowed: otherwise any web page could make the browser post
+requests to a server on loopback. Pages of an allowed origin may read the answers (CORS). Handlers find the principal of the key in
+`request.state.principal`.
 """
 
 from __future__ import annotations
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.access import bearer_key, host_is_allowed, origin_is_allowed
@@ -18,6 +20,11 @@ from rtlang.serve.http.errors import error_response
 from rtlang.serve.key_table import KeyTable
 
 OPEN_PATHS = frozenset({"/", "/rtlang.js", "/health", "/ready"})
+_PREFLIGHT = {
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-headers": "authorization, content-type, last-event-id, *",
+    "access-control-max-age": "600",
+}
 
 
 class AccessMiddleware:
@@ -34,8 +41,10 @@ class AccessMiddleware:
             scope.setdefault("state", {})["principal"] = principal
             if not host_is_allowed(self.config, ", ".join(headers.getlist("host"))):
                 app = PlainTextResponse("This Host header is not allowed.\n", status_code=403)
-            elif not origin_is_allowed(self.config, headers.get("origin")):
+            elif not (is_own_page(headers) or origin_is_allowed(self.config, headers.get("origin"))):
                 app = error_response(403, "pages of this origin may not use the server", code="origin")
+            elif scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+                app = Response(status_code=204, headers=_PREFLIGHT)
             elif scope["path"] not in OPEN_PATHS and principal is None:
                 app = error_response(
                     401,
@@ -43,4 +52,26 @@ class AccessMiddleware:
                     code="invalid_api_key",
                     headers={"www-authenticate": "Bearer"},
                 )
+            if "origin" in headers and not is_own_page(headers):
+                send = _readable(send, headers["origin"])
         await app(scope, receive, send)
+
+
+def is_own_page(headers: Headers) -> bool:
+    """Whether a request comes from a page of this server: its origin is the host that it was sent to."""
+    origin, host = headers.get("origin"), headers.get("host")
+    return origin is not None and origin.partition("://")[2] == host
+
+
+def _readable(send: Send, origin: str) -> Send:
+    """A `send` that lets pages of the origin read the response."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] != 403:
+            headers = MutableHeaders(raw=list(message.get("headers", ())))
+            headers["access-control-allow-origin"] = origin
+            headers.add_vary_header("origin")
+            message = {**message, "headers": headers.raw}
+        await send(message)
+
+    return send_with_headers

@@ -35,7 +35,7 @@ class GraphStream:
         self._service = service
         self._events: list[Event] = []
         self._arrived = asyncio.Event()
-        self._num_bytes = 0
+        self._num_bytes = self._largest = 0
         self._has_ended = False
         self.error: RtlangError | None = None
         """The reason why the server ended the stream before its graph ended."""
@@ -75,12 +75,14 @@ class GraphStream:
         if self.error is not None:
             return
         for _, event in events:
+            size = _size(event)
             self._events.append(event)
-            self._num_bytes += _size(event)
+            self._num_bytes += size
+            self._largest = max(self._largest, size)
             if isinstance(event, (GraphFinished, GraphFailed)):
                 self._has_ended = True
         self._arrived.set()
-        if self._num_bytes > self._service.config.send_buffer_bytes:
+        if self._num_bytes - self._largest > self._service.config.send_buffer_bytes:
             self._stop(SlowConsumerError("the client did not take its output in time"))
 
     async def batches(self) -> AsyncIterator[list[Event]]:
@@ -94,7 +96,8 @@ class GraphStream:
             self._arrived.clear()
             if self.error is not None:
                 raise self.error
-            events, self._events, self._num_bytes = self._events, [], 0
+            events, self._events = self._events, []
+            self._num_bytes = self._largest = 0
             if events:
                 yield events
             if events and isinstance(events[-1], (GraphFinished, GraphFailed)):

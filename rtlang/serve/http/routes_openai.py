@@ -17,9 +17,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from rtlang.contract.errors import BudgetError, ConstraintError, RtlangError
+from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, NodeFailed, TextDelta
 from rtlang.contract.graph import RequestGraph
+from rtlang.contract.principal import Principal
 from rtlang.contract.text_service import TextService, text_service_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
@@ -86,29 +87,48 @@ def routes(service: StreamService) -> list[Route]:
         heading = Heading(f"cmpl-{secrets.token_hex(12)}", int(time.time()), name)
         writer = CompletionWriter(asked, heading, tokens.bytes_of, texts, first_ids)
         return await respond(
-            request, service, asked.graph, writer, tokens, asked.is_stream, asked.priority, asked.constraint_field
+            request,
+            service,
+            asked.graph,
+            writer,
+            tokens,
+            asked.is_stream,
+            asked.priority,
+            asked.constraint_field,
+            prompt_field="prompt",
         )
 
     async def chat(request: Request) -> Response:
         body = await read_map(request, service)
         text_service = text_service_of(service.target)
-        read = functools.partial(
-            read_chat,
-            body,
-            service.target.tool_format,
-            longest_output(service),
-            None if text_service is None else functools.partial(mark_ids, text_service),
+        longest, principal = longest_output(service), principal_of(request)
+        limit = None if principal is None else principal.limits.max_output_tokens
+        marks = None if text_service is None else functools.partial(mark_ids, text_service)
+        # On a thread: a history of calls needs the tokenizer, and schemas of tools become constraints.
+        asked = await asyncio.to_thread(
+            lambda: read_chat(body, service.target.tool_format, longest, marks, all_tokens=limit)
         )
-        asked = await asyncio.to_thread(read)  # a history of calls needs the tokenizer
         name = served_model(service, asked.model)
         tokens = TokenTexts(needed_text_service(service, "logprobs") if asked.num_top is not None else None)
         heading = Heading(f"chatcmpl-{secrets.token_hex(12)}", int(time.time()), name)
         writer = ChatWriter(asked, heading, tokens.bytes_of, lambda: f"call_{secrets.token_hex(12)}")
         return await respond(
-            request, service, asked.graph, writer, tokens, asked.is_stream, asked.priority, asked.plan.field
+            request,
+            service,
+            asked.graph,
+            writer,
+            tokens,
+            asked.is_stream,
+            asked.priority,
+            asked.plan.field,
+            prompt_field="messages",
         )
 
+    async def embeddings(request: Request) -> Response:
+        raise HttpError(404, "the served model generates text; it computes no embeddings", code="not_supported")
+
     return [
+        Route("/v1/embeddings", embeddings, methods=["POST"]),
         Route("/v1/chat/completions", chat, methods=["POST"]),
         Route("/v1/models", models),
         Route("/v1/models/{model:path}", model),
@@ -121,6 +141,12 @@ def mark_ids(text_service: TextService, mark: str) -> list[int]:
     return text_service.encode(mark, adds_start=False, allow_special=True)
 
 
+def principal_of(request: Request) -> Principal | None:
+    """The principal of the request's key, as the access middleware found it."""
+    found: Principal | None = getattr(request.state, "principal", None)
+    return found
+
+
 async def respond(
     request: Request,
     service: StreamService,
@@ -131,28 +157,39 @@ async def respond(
     priority: int,
     constraint_field: str | None,
     on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
+    *,
+    prompt_field: str = "input",
 ) -> Response:
     """Run a graph and respond with its events, as `writer` shapes them.
 
     Args:
+        constraint_field, prompt_field: the fields that errors of the constraint and of the prompt are about.
         on_error: the events that report an error after the start of a stream; see `SseResponse`.
     """
-    options = {"priority": priority, "principal": getattr(request.state, "principal", None)}
-    batches = _batches(service, graph, options, constraint_field)
+    options = {"priority": priority, "principal": principal_of(request)}
+    batches = _batches(service, graph, options, constraint_field, prompt_field)
     if is_stream:
         groups = _chunk_groups(batches, writer, tokens)
         return SseResponse(groups, slow_timeout_s=service.config.slow_timeout_s, on_error=on_error)
-    found = await unless_disconnected(request, _collected(batches, writer, tokens))
-    if found is None:
+    data = await unless_disconnected(request, _collected(batches, writer, tokens))
+    if data is None:
         return Response(status_code=CLIENT_CLOSED)
-    return Response(json_text(found).encode(errors="replace"), media_type="application/json")
+    return Response(data, media_type="application/json")
 
 
 async def _batches(
-    service: StreamService, graph: RequestGraph, options: dict[str, Any], constraint_field: str | None
+    service: StreamService,
+    graph: RequestGraph,
+    options: dict[str, Any],
+    constraint_field: str | None,
+    prompt_field: str,
 ) -> AsyncGenerator[list[Event], None]:
     """Groups of events. A node that fails fails the request."""
-    with GraphStream(service, graph, **options) as stream:
+    try:
+        opened = GraphStream(service, graph, **options)
+    except GraphError as error:  # the fields are checked, so this is about a text or token ids of the prompt
+        raise HttpError(400, error.reason, code=error.code, param=prompt_field) from error
+    with opened as stream:
         async for events in stream.batches():
             for event in events:
                 if isinstance(event, (NodeFailed, GraphFailed)):
@@ -167,14 +204,15 @@ def _failure(error: RtlangError, constraint_field: str | None) -> Exception:
     return HttpError(400, error.message, code=error.code, param=param)
 
 
-async def _collected(batches: AsyncGenerator[list[Event], None], writer: Writer, tokens: TokenTexts) -> dict[str, Any]:
+async def _collected(batches: AsyncGenerator[list[Event], None], writer: Writer, tokens: TokenTexts) -> bytes:
+    """The JSON text of the response, made on a thread, since long texts and log-probabilities take a while to write."""
     found: list[Event] = []
     async with contextlib.aclosing(batches):
         async for events in batches:
             kept = [event for event in events if not isinstance(event, TextDelta)]
             await tokens.load(kept)
             found += kept
-    return writer.response(found)
+    return await asyncio.to_thread(lambda: json_text(writer.response(found)).encode(errors="replace"))
 
 
 async def _chunk_groups(

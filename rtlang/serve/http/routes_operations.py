@@ -11,11 +11,15 @@ from rtlang.contract.metrics import CONTENT_TYPE
 from rtlang.protocol.messages import VERSION
 from rtlang.serve.service import StreamService
 
+READY = "ready"
+
 
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
 
     async def health(request: Request) -> Response:
+        if not service.target.is_alive:
+            return JSONResponse({"status": "the engine has stopped"}, status_code=503)
         return JSONResponse({"status": "alive"})
 
     async def ready(request: Request) -> Response:
@@ -23,7 +27,8 @@ def routes(service: StreamService) -> list[Route]:
             return JSONResponse({"status": "draining"}, status_code=503)
         if not service.target.is_alive:
             return JSONResponse({"status": "the engine has stopped"}, status_code=503)
-        return JSONResponse({"status": "ready"})
+        state = str(getattr(service.target, "state", READY))
+        return JSONResponse({"status": state}, status_code=200 if state == READY else 503)
 
     async def metrics(request: Request) -> Response:
         return Response(service.metrics.render(), headers={"content-type": CONTENT_TYPE})

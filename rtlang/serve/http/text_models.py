@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
@@ -44,10 +43,8 @@ def served_model(service: StreamService, asked: str | None) -> str:
 
 def longest_output(service: StreamService) -> int:
     """The largest `max_tokens` that can matter; the engine stops at the context length."""
-    for model in service.server_info.models:
-        if model.get("max_model_len"):
-            return int(model["max_model_len"])
-    return MAX_MAX_TOKENS
+    known = [int(model["max_model_len"]) for model in service.server_info.models if model.get("max_model_len")]
+    return min([MAX_MAX_TOKENS, *known])
 
 
 def needed_text_service(service: StreamService, field: str) -> TextService:
@@ -93,9 +90,9 @@ class TokenTexts:
 
 def _tokens_of(events: Iterable[Event]) -> Iterable[TokenLogprob]:
     for event in events:
-        logprobs: Any = getattr(event, "logprobs", None) if isinstance(event, TextDelta) else None
-        yield from logprobs or ()
-        if isinstance(event, NodeFinished):
+        if isinstance(event, TextDelta):
+            yield from event.logprobs or ()
+        elif isinstance(event, NodeFinished):
             yield from event.prompt_logprobs or ()
             for completion in event.completions:
                 yield from completion.logprobs or ()

@@ -12,7 +12,7 @@ from typing import Any
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
 from rtlang.contract.graph import Generate, RequestGraph, Text
-from rtlang.contract.params import MAX_LOGPROBS
+from rtlang.contract.params import MAX_LOGPROBS, MAX_N
 from rtlang.serve.openai import sampling, structured, tools
 from rtlang.serve.openai.completions import read_model, read_stream
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
@@ -75,13 +75,19 @@ class ChatRequest:
 
 
 def read_chat(
-    body: Mapping[str, Any], model_format: str | None, longest_output: int, mark_ids: MarkIds | None = None
+    body: Mapping[str, Any],
+    model_format: str | None,
+    longest_output: int,
+    mark_ids: MarkIds | None = None,
+    *,
+    all_tokens: int | None = None,
 ) -> ChatRequest:
     """Read a request.
 
     Args:
         model_format: the name of the format of the model's tool calls; None if its chat template shows none.
         longest_output: the maximum number of tokens if the request says none.
+        all_tokens: the same for all choices together; None for no limit.
         mark_ids: the tokens of marks in the calls of a history; None to write them as plain text.
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
@@ -94,9 +100,12 @@ def read_chat(
         raise ParameterError("add_generation_prompt", continues, "expected the opposite of continue_final_message")
     parts = read_messages(given, asked.text, model_format, mark_ids, continues=continues)
     num_top = _read_top(given)
+    default_tokens = longest_output
+    if all_tokens is not None:
+        default_tokens = max(1, min(longest_output, all_tokens // (read_int(given, "n", 1, MAX_N, 1) or 1)))
     params = sampling.read_sampling(
         given,
-        sampling.read_max_tokens(given, "max_completion_tokens", "max_tokens", default=longest_output),
+        sampling.read_max_tokens(given, "max_completion_tokens", "max_tokens", default=default_tokens),
         logprobs=num_top,
     )
     is_stream, includes_usage = read_stream(given)
@@ -165,7 +174,7 @@ class ChatWriter:
         if isinstance(event, TextDelta):
             index = event.choice
             self._num_chars[index] += len(event.text)
-            tokens = getattr(event, "logprobs", None)
+            tokens = event.logprobs
             self._num_logprobs[index] += len(tokens or ())
             yield from self._deltas(index, self._readers[index].push(event.text), tokens)
         elif isinstance(event, NodeFinished):

@@ -13,7 +13,7 @@ from typing import Any
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, TokenLogprob
 from rtlang.contract.graph import Generate, Node, Part, RequestGraph, Text, TokenIds
-from rtlang.contract.params import MAX_LOGPROBS
+from rtlang.contract.params import MAX_LOGPROBS, MAX_N
 from rtlang.serve.openai import sampling, structured
 from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool, read_int
 from rtlang.serve.openai.logprobs import CompletionLogprobs, TokenBytes
@@ -69,8 +69,8 @@ def read_completion(body: Mapping[str, Any]) -> CompletionRequest:
     echo = read_bool(given, "echo")
     num_logprobs = read_int(given, "logprobs", 0, MAX_LOGPROBS)
     max_tokens = sampling.read_max_tokens(given, "max_tokens", default=DEFAULT_MAX_TOKENS, low=0)
-    n = read_int(given, "n", 1, 128, 1) or 1
-    best_of = read_int(given, "best_of", 1, 128, n) or 1
+    n = read_int(given, "n", 1, MAX_N, 1) or 1
+    best_of = read_int(given, "best_of", 1, MAX_N, n) or 1
     if best_of != n and n > 1:
         raise ParameterError("best_of", best_of, "with n > 1, only the same number is supported")
     params = sampling.read_sampling(
@@ -192,7 +192,7 @@ class CompletionWriter:
                 return  # an echo begins with the log-probabilities of the prompt, which the end of the node tells
             index = self._index(event.node_id, event.choice)
             self._shown[index] += len(event.text)
-            logprobs = self._next_logprobs(index, getattr(event, "logprobs", None))
+            logprobs = self._next_logprobs(index, event.logprobs)
             if event.text or logprobs:
                 yield self._chunk([_choice(index, event.text, logprobs, None)])
         elif isinstance(event, NodeFinished):

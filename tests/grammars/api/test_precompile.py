@@ -60,8 +60,14 @@ class Process:
         assert start_new_session
         self.command = command
         self.has_machine, self.is_done = threading.Event(), threading.Event()
-        self.stdout = self
+        self.stdout, self.is_closed = self, False
         Process.started.append(self)
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_closed = True
 
     def readline(self) -> None:
         assert self.has_machine.wait(60)
@@ -122,6 +128,7 @@ def test_what_is_missing_is_compiled_by_one_process_at_a_time() -> None:
         assert Process.started[-1].command[0] == sys.executable
         assert "compile_all(('a.module',))" in Process.started[-1].command[-1]
         Process.started[-1].finish()  # the next is started where this one has failed
+        assert Process.started[-1].is_closed
 
 
 @pytest.mark.usefixtures("nothing_on_disk")

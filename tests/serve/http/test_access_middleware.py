@@ -57,3 +57,28 @@ def test_a_page_of_another_origin_is_refused(client: HttpClient, path: str) -> N
     assert (answer.status, answer.json["error"]["code"]) == (403, "origin")
     for origin in ("https://app.example", "http://localhost:5173"):
         assert client.get(path, **AUTH, Origin=origin).status == 200
+
+
+def test_a_page_of_an_allowed_origin_may_ask_and_read(client: HttpClient) -> None:
+    origin = {"Origin": "https://app.example"}
+    asked = client.request("OPTIONS", "/v1/chat/completions", **origin, **{"Access-Control-Request-Method": "POST"})
+    assert asked.status == 204
+    assert asked.headers["access-control-allow-origin"] == "https://app.example"
+    assert "authorization" in asked.headers["access-control-allow-headers"]
+    for key, status in (({}, 401), (AUTH, 200)):
+        answer = client.get("/version", **key, **origin)
+        assert answer.status == status
+        assert answer.headers["access-control-allow-origin"] == "https://app.example"
+        assert answer.headers["vary"] == "origin"
+    assert "access-control-allow-origin" not in client.get("/version", **AUTH).headers
+    refused = client.request(
+        "OPTIONS", "/version", Origin="https://x.example", **{"Access-Control-Request-Method": "GET"}
+    )
+    assert (refused.status, "access-control-allow-origin" in refused.headers) == (403, False)
+
+
+def test_a_page_of_the_server_itself_is_allowed_under_any_name() -> None:
+    with serving(host="0.0.0.0", api_key="secret") as server:
+        client = HttpClient(server.url.replace("0.0.0.0", "127.0.0.1"))
+        for origin, status in (("http://models.example", 200), ("http://models.example.org", 403), ("null", 403)):
+            assert client.get("/version", **AUTH, Host="models.example", Origin=origin).status == status

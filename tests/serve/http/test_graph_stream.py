@@ -88,6 +88,9 @@ def test_a_graph_that_has_ended_is_not_cancelled() -> None:
 def test_a_full_buffer_ends_the_stream() -> None:
     async def test(service: StreamService, target: ScriptedTarget) -> None:
         with GraphStream(service, GRAPH) as stream:
+            target.step("x" * 10_000)
+            assert len(await anext(stream.batches())) == 1  # however large, one event can be taken
+            target.step("x" * 1000)
             target.step("x" * 1000)
             with pytest.raises(SlowConsumerError):
                 await anext(stream.batches())

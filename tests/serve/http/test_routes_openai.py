@@ -173,6 +173,16 @@ def test_malformed_bodies_are_refused(plain: HttpClient) -> None:
     assert plain.get("/v1/chat/completions").status == 405
 
 
+def test_there_are_no_embeddings(client: OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="computes no embeddings"):
+        client.embeddings.create(model="default", input="a", encoding_format="float")
+
+
+def test_the_prompt_is_named_where_it_is_wrong(plain: HttpClient) -> None:
+    error = plain.post("/v1/completions", {"prompt": [-1]}).json["error"]
+    assert (error["param"], error["code"]) == ("prompt", "graph")
+
+
 def test_overload_says_when_to_retry() -> None:
     with serving() as server:
         server.target.refusal = OverloadError("the queue is full", 2.5)

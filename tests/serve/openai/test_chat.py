@@ -46,7 +46,9 @@ def test_a_request_is_one_generation() -> None:
     assert (generation.params.max_tokens, generation.params.temperature, generation.params.n) == (7, 0.5, 2)
     assert generation.constraint is not None
     request.graph.validate()
-    assert read().graph.nodes[1].params.max_tokens == 500  # type: ignore[union-attr]
+    assert read(n=3).graph.nodes[1].params.max_tokens == 500  # type: ignore[union-attr]
+    limited = read_chat({"messages": MESSAGES, "n": 3}, None, 500, all_tokens=600)
+    assert limited.graph.nodes[1].params.max_tokens == 200  # type: ignore[union-attr]
 
 
 def test_a_response_has_content_reasoning_calls_and_usage() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from rtlang_kernels.planning.tile_sizes import LINES, attention_tile, float32_precision, power_of_two, split_dim
 from rtlang_kernels.triton.attention import merge_kernel, rectangle_kernel
+from rtlang_kernels.triton.attention.paged_attention import MERGE_FEW, MERGE_MANY, merge_block
 from rtlang_kernels.triton.grammar import automaton_kernel
 from rtlang_kernels.triton.grammar.automaton_store import ADVANCE_BLOCK, MASK_BLOCK, MASK_WARPS, MAX_DEPTH
 from rtlang_kernels.triton.layers import layers_kernel
@@ -51,6 +52,7 @@ def attention_variants(arch: str) -> Iterator[Variant]:
     every = range(len(LINES))
     shapes: list[tuple[str, int | tuple[int, int], int, Iterable[int], dict[str, bool]]] = [
         ("bf16", 128, 4, every, {}),
+        ("bf16", 128, 4, (0,), {"IS_SHARED": True}),
         ("bf16", 64, 7, (0, 1), {}),
         ("fp16", 80, 1, (1,), {}),
         ("bf16", 96, 1, (2,), {}),
@@ -73,7 +75,9 @@ def attention_variant(
     arch: str, kind: str, head_dim: int, v_head_dim: int, group: int, lines_class: int, features: dict[str, bool]
 ) -> Variant:
     """`rect_attn` for one tile class."""
-    tile = attention_tile(arch, lines_class, head_dim, v_head_dim, ITEM_BYTES[kind])
+    features = dict(features)
+    is_shared = features.pop("IS_SHARED", False)
+    tile = attention_tile(arch, lines_class, head_dim, v_head_dim, ITEM_BYTES[kind], is_shared=is_shared)
     (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
     types = dict.fromkeys(("q", "k_pool", "v_pool", "out", "sinks"), f"*{kind}")
     types |= dict.fromkeys(("lse", "partial_out", "partial_lse"), "*fp32")
@@ -115,13 +119,15 @@ def attention_variant(
 def other_variants() -> Iterator[Variant]:
     """All kernels except attention, as the runtime launches them for a model with 32 query and 8 KV heads of size 128."""
     i32, fp32, bf16 = "*i32", "*fp32", "*bf16"
-    for has_sinks in (False, True):
+    for (block_p, most), has_sinks in ((MERGE_FEW, False), (MERGE_FEW, True), (MERGE_MANY, False), (MERGE_MANY, True)):
+        block_v, block_h = merge_block(32, 128, most)
         yield Variant(
-            f"merge_parts bf16 D128{' sinks' * has_sinks}",
+            f"merge_parts bf16 D128 {block_p} at a time{' sinks' * has_sinks}",
             merge_kernel.merge_parts,
             {"partial_out": fp32, "partial_lse": fp32, "sinks": bf16 if has_sinks else fp32, "out": bf16, "lse": fp32}
             | dict.fromkeys(("header", "merge_tokens", "merge_start", "merge_rows"), i32),
-            {"NUM_Q_HEADS": 32, "V_HEAD_DIM": 128, "BLOCK_H": 8, "BLOCK_V": 128, "HAS_SINKS": has_sinks},
+            {"NUM_Q_HEADS": 32, "V_HEAD_DIM": 128, "BLOCK_P": block_p, "BLOCK_H": block_h, "BLOCK_V": block_v}
+            | {"HAS_SINKS": has_sinks},
         )
     yield Variant(
         "merge_two bf16 D128",

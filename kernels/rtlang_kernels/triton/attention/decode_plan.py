@@ -29,9 +29,9 @@ from rtlang_kernels.planning.work_items import (
     ITEM_FIELDS,
     NUM_TOKENS,
     P1,
-    PROGRAMS_PER_MULTIPROCESSOR,
     SPLIT_STEP,
     TOKEN,
+    UNEVEN_PROGRAMS_PER_MULTIPROCESSOR,
     Schedule,
     schedule,
 )
@@ -86,7 +86,7 @@ class DecodePlan:
         self.num_rows, self.page_size, self._spare_page = num_rows, page_size, spare_page
         self._gpu = gpu_properties(device)
         self._windows = tuple(dict.fromkeys(windows))
-        wanted = PROGRAMS_PER_MULTIPROCESSOR * self._gpu.num_multiprocessors // num_kv_heads + 1
+        wanted = UNEVEN_PROGRAMS_PER_MULTIPROCESSOR * self._gpu.num_multiprocessors // num_kv_heads + 1
         group = num_q_heads // num_kv_heads
         lines = num_rows * group  # upper bound on the lines that share a key: wider classes stay empty
         self._own_class = bisect_left(LINES, group)  # class of tiles that hold one row

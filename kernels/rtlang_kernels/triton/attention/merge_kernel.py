@@ -38,11 +38,15 @@ def merge_parts(
     lse: tl.tensor,
     NUM_Q_HEADS: tl.constexpr,
     V_HEAD_DIM: tl.constexpr,
+    BLOCK_P: tl.constexpr,
     BLOCK_H: tl.constexpr,
     BLOCK_V: tl.constexpr,
     HAS_SINKS: tl.constexpr,
 ) -> None:
-    """Merge the partial results of one token and BLOCK_H heads, in order. Grid: (at least the tokens to merge, blocks of heads)."""
+    """Merge the partial results of one token and BLOCK_H heads, BLOCK_P of them at a time, so that their loads overlap.
+
+    Grid: (at least the tokens to merge, blocks of heads).
+    """
     index = tl.program_id(0)
     if index >= tl.load(header + NUM_MERGED):
         return
@@ -54,15 +58,24 @@ def merge_parts(
     top = tl.full([BLOCK_H], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_H], tl.float32)
     acc = tl.zeros([BLOCK_H, BLOCK_V], tl.float32)
-    for entry in range(tl.load(merge_start + index), tl.load(merge_start + index + 1)):
-        source = tl.load(merge_rows + entry).to(tl.int64) * NUM_Q_HEADS + head
-        part_lse = tl.load(partial_lse + source, mask=is_head, other=float("-inf"))
-        part = tl.load(partial_out + (source * V_HEAD_DIM)[:, None] + dims[None, :], mask=is_element, other=0.0)
-        new_top = tl.maximum(top, part_lse)
+    stop = tl.load(merge_start + index + 1)
+    for first in range(tl.load(merge_start + index), stop, BLOCK_P):
+        entry = first + tl.arange(0, BLOCK_P)
+        is_part = entry < stop
+        row = tl.load(merge_rows + entry, mask=is_part, other=0).to(tl.int64)
+        source = row[:, None] * NUM_Q_HEADS + head[None, :]  # [BLOCK_P, BLOCK_H]
+        is_state = is_part[:, None] & is_head[None, :]
+        part_lse = tl.load(partial_lse + source, mask=is_state, other=float("-inf"))
+        part = tl.load(
+            partial_out + (source * V_HEAD_DIM)[:, :, None] + dims[None, None, :],
+            mask=is_state[:, :, None] & (dims < V_HEAD_DIM)[None, None, :],
+            other=0.0,
+        )
+        new_top = tl.maximum(top, tl.max(part_lse, axis=0))
         base = tl.where(new_top == float("-inf"), 0.0, new_top)
-        shrink, weight = tl.exp2(top - base), tl.exp2(part_lse - base)
-        acc = acc * shrink[:, None] + part.to(tl.float32) * weight[:, None]
-        total = total * shrink + weight
+        shrink, weight = tl.exp2(top - base), tl.exp2(part_lse - base[None, :])
+        acc = acc * shrink[:, None] + tl.sum(part.to(tl.float32) * weight[:, :, None], axis=0)
+        total = total * shrink + tl.sum(weight, axis=0)
         top = new_top
     found = total > 0
     merged_lse = tl.where(found, top + tl.log2(tl.where(found, total, 1.0)), float("-inf"))

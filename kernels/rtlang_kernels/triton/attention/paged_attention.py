@@ -7,6 +7,7 @@ with the same window share it. Kernels read counts from the buffer, so a capture
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import torch
@@ -22,7 +23,11 @@ from rtlang_kernels.triton.attention.merge_kernel import merge_parts, merge_two
 from rtlang_kernels.triton.attention.rectangle_kernel import rect_attn
 from rtlang_kernels.triton.primitives.jit import check_device, is_interpreting
 
-MERGE_ELEMENTS = 1024  # outputs per merging program
+MERGE_ELEMENTS = 1024  # outputs per program that merges two states
+# Partial results that a merging program loads at a time, and its outputs. Few tokens may have many parts, and too few programs to hide
+# the latency of one part after the other; many tokens have few parts each.
+FEW_TOKENS = 64
+MERGE_FEW, MERGE_MANY = (16, 128), (1, 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,55 +135,59 @@ def paged_attention(
     partial_lse = torch.empty((variant.num_partials, num_q_heads), dtype=torch.float32, device=q.device)
     arch = gpu_properties(plan.device).arch
     (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
-    for lines_class, num_items in enumerate(variant.class_sizes):
-        if num_items == 0:
-            continue
-        tile = attention_tile(arch, lines_class, head_dim, v_head_dim, q.element_size())
-        parts = LINES[lines_class] // tile.block_m
-        rect_attn[(num_items * num_kv_heads * parts,)](
-            q,
-            k_pool,
-            v_pool,
-            out,
-            lse,
-            partial_out,
-            partial_lse,
-            lse if sinks is None else sinks,
-            variant.items,
-            variant.header,
-            variant.page_table,
-            variant.positions,
-            variant.first,
-            q.stride(0),
-            k_pool.stride(0),
-            v_pool.stride(0),
-            float(scale),
-            float(soft_cap or 1.0),
-            LINES_CLASS=lines_class,
-            PARTS=parts,
-            NUM_KV_HEADS=num_kv_heads,
-            GROUP=num_q_heads // num_kv_heads,
-            HEAD_DIM=head_dim,
-            V_HEAD_DIM=v_head_dim,
-            D_LO=d_lo,
-            D_HI=d_hi,
-            V_LO=v_lo,
-            V_HI=v_hi,
-            PAGE_SIZE=plan.page_size,
-            BLOCK_M=tile.block_m,
-            BLOCK_N=tile.block_n,
-            NUM_STAGES=tile.num_stages,
-            HAS_WINDOW=(sliding_window, chunk_size) != (None, None),
-            HAS_SOFT_CAP=soft_cap is not None,
-            HAS_SINKS=sinks is not None,
-            UPCAST=is_interpreting() and q.dtype == torch.bfloat16,
-            PRECISION=float32_precision(arch),
-            KV_FLOAT8=is_float8,
-            num_warps=tile.num_warps,
-            enable_fp_fusion=True,
-        )
+    with _Branches(plan.device, sum(size > 0 for size in variant.class_sizes)) as branches:
+        for lines_class, num_items in enumerate(variant.class_sizes):
+            if num_items == 0:
+                continue
+            branches.next()
+            is_shared = any(variant.class_sizes[lines_class + 1 :])
+            tile = attention_tile(arch, lines_class, head_dim, v_head_dim, q.element_size(), is_shared=is_shared)
+            parts = LINES[lines_class] // tile.block_m
+            rect_attn[(num_items * num_kv_heads * parts,)](
+                q,
+                k_pool,
+                v_pool,
+                out,
+                lse,
+                partial_out,
+                partial_lse,
+                lse if sinks is None else sinks,
+                variant.items,
+                variant.header,
+                variant.page_table,
+                variant.positions,
+                variant.first,
+                q.stride(0),
+                k_pool.stride(0),
+                v_pool.stride(0),
+                float(scale),
+                float(soft_cap or 1.0),
+                LINES_CLASS=lines_class,
+                PARTS=parts,
+                NUM_KV_HEADS=num_kv_heads,
+                GROUP=num_q_heads // num_kv_heads,
+                HEAD_DIM=head_dim,
+                V_HEAD_DIM=v_head_dim,
+                D_LO=d_lo,
+                D_HI=d_hi,
+                V_LO=v_lo,
+                V_HI=v_hi,
+                PAGE_SIZE=plan.page_size,
+                BLOCK_M=tile.block_m,
+                BLOCK_N=tile.block_n,
+                NUM_STAGES=tile.num_stages,
+                HAS_WINDOW=(sliding_window, chunk_size) != (None, None),
+                HAS_SOFT_CAP=soft_cap is not None,
+                HAS_SINKS=sinks is not None,
+                UPCAST=is_interpreting() and q.dtype == torch.bfloat16,
+                PRECISION=float32_precision(arch),
+                KV_FLOAT8=is_float8,
+                num_warps=tile.num_warps,
+                enable_fp_fusion=True,
+            )
     if variant.num_merged:
-        block_v, block_h = merge_block(num_q_heads, v_head_dim)
+        block_p, most = MERGE_FEW if variant.num_merged <= FEW_TOKENS else MERGE_MANY
+        block_v, block_h = merge_block(num_q_heads, v_head_dim, most)
         merge_parts[(variant.num_merged, -(-num_q_heads // block_h))](
             partial_out,
             partial_lse,
@@ -191,6 +200,7 @@ def paged_attention(
             lse,
             NUM_Q_HEADS=num_q_heads,
             V_HEAD_DIM=v_head_dim,
+            BLOCK_P=block_p,
             BLOCK_H=block_h,
             BLOCK_V=block_v,
             HAS_SINKS=sinks is not None,
@@ -199,10 +209,56 @@ def paged_attention(
         )
 
 
-def merge_block(num_heads: int, v_head_dim: int) -> tuple[int, int]:
-    """Number of elements and of heads in one merging program; both are powers of two."""
+class _Branches:
+    """Parallel branches of a graph that is being captured. Otherwise launches are in series: there the host is the limit.
+
+    Launches after the second `next` and later ones go to a stream of their own. On exit the first stream waits for the others.
+    """
+
+    def __init__(self, device: torch.device, count: int) -> None:
+        self._is_parallel = count > 1 and device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+        self._device, self._count = device, 0
+        self._main: torch.cuda.Stream | None = None
+        self._begin: torch.cuda.Event | None = None
+        self._ends: list[torch.cuda.Event] = []
+
+    def __enter__(self) -> _Branches:
+        if self._is_parallel:
+            self._main = torch.cuda.current_stream(self._device)
+            self._begin = self._main.record_event()
+        return self
+
+    def next(self) -> None:
+        """Begin the next branch."""
+        self._count += 1
+        if self._begin is not None and self._count > 1:
+            self._end()
+            stream = _side_stream(self._device, self._count)
+            stream.wait_event(self._begin)
+            torch.cuda.set_stream(stream)
+
+    def __exit__(self, *_: object) -> None:
+        if self._main is not None:
+            self._end()
+            torch.cuda.set_stream(self._main)
+            for event in self._ends:
+                self._main.wait_event(event)
+
+    def _end(self) -> None:
+        if self._count > 1:
+            self._ends.append(torch.cuda.current_stream(self._device).record_event())
+
+
+@cache
+def _side_stream(device: torch.device, number: int) -> torch.cuda.Stream:
+    stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    return stream
+
+
+def merge_block(num_heads: int, v_head_dim: int, most: int) -> tuple[int, int]:
+    """Number of elements and of heads in a merging program of at most `most` outputs, if a head has no more; both are powers of two."""
     block_v = 1 << (v_head_dim - 1).bit_length()
-    return block_v, min(max(1, MERGE_ELEMENTS // block_v), 1 << (num_heads - 1).bit_length())
+    return block_v, min(max(1, most // block_v), 1 << (num_heads - 1).bit_length())
 
 
 def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> tuple[Tensor, Tensor]:
@@ -210,7 +266,7 @@ def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> 
     check_device(out_a.device)
     out, lse = torch.empty_like(out_a, memory_format=torch.contiguous_format), torch.empty_like(lse_a)
     num_states = lse_a.numel()
-    block_v, block_h = merge_block(num_states, out_a.shape[-1])
+    block_v, block_h = merge_block(num_states, out_a.shape[-1], MERGE_ELEMENTS)
     merge_two[(-(-num_states // block_h),)](
         out_a.contiguous(),
         lse_a.contiguous(),

@@ -47,13 +47,21 @@ def _load_2d(
 
 
 @jit
+def _pages(
+    table: tl.tensor, begin: tl.tensor, end: tl.tensor, PAGE_SIZE: tl.constexpr, BLOCK_N: tl.constexpr
+) -> tl.tensor:
+    """Pages of the keys at [begin, begin + BLOCK_N); of the last key before `end` for those beyond it. `end` is at least 1."""
+    return tl.load(table + tl.minimum(begin + tl.arange(0, BLOCK_N), end - 1) // PAGE_SIZE)
+
+
+@jit
 def _attend(
     state: tl.tensor,
     q_lo: tl.tensor,
     q_hi: tl.tensor,
     k_base: tl.tensor,
     v_base: tl.tensor,
-    table: tl.tensor,
+    page: tl.tensor,
     begin: tl.tensor,
     end: tl.tensor,
     line_first: tl.tensor,
@@ -76,14 +84,13 @@ def _attend(
     PRECISION: tl.constexpr,
     KV_FLOAT8: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
-    """Softmax state after the keys at [begin, begin + BLOCK_N), limited by `end` and, if MASKED, by the bounds of each line."""
+    """Softmax state after the keys at [begin, begin + BLOCK_N), limited by `end` and, if MASKED, by the bounds of each line.
+
+    `page` is the page of each of these keys, from `_pages`.
+    """
     top, total, acc_lo, acc_hi = state
     position = begin + tl.arange(0, BLOCK_N)
     is_key = position < end
-    if MASKED:
-        page = tl.load(table + position // PAGE_SIZE, mask=is_key, other=0)
-    else:
-        page = tl.load(table + position // PAGE_SIZE)
     slot = page.to(tl.int64) * PAGE_SIZE + position % PAGE_SIZE
     k_offsets, v_offsets = (slot * k_stride)[None, :], (slot * v_stride)[:, None]
     k_lo = _load_2d(k_base, k_offsets, tl.arange(0, D_LO)[:, None], is_key[None, :], HEAD_DIM, MASKED)
@@ -208,14 +215,18 @@ def rect_attn(
     acc_hi = tl.zeros([BLOCK_M, V_HI if V_HI > 0 else 1], tl.float32)
 
     num_full = tl.maximum(full_hi - full_lo, 0) // BLOCK_N
+    # The pages of the next keys are loaded an iteration ahead. Otherwise the loads of keys depend on a load in the same iteration, on
+    # which the compiler spends pipeline stages: three stages then buffer a single tile, and loading alternates with computing.
+    page = _pages(table, full_lo, end, PAGE_SIZE, BLOCK_N)
     for index in tl.range(0, num_full, num_stages=NUM_STAGES):
+        next_page = _pages(table, full_lo + (index + 1) * BLOCK_N, end, PAGE_SIZE, BLOCK_N)
         top, total, acc_lo, acc_hi = _attend(
             (top, total, acc_lo, acc_hi),
             q_lo,
             q_hi,
             k_base,
             v_base,
-            table,
+            page,
             full_lo + index * BLOCK_N,
             end,
             line_first,
@@ -238,6 +249,7 @@ def rect_attn(
             PRECISION,
             KV_FLOAT8,
         )
+        page = next_page
     # the edges: [begin, left_end) before the full tiles, [right, end) after them
     left_end = tl.where(num_full > 0, full_lo, begin)
     right = left_end + num_full * BLOCK_N
@@ -245,15 +257,17 @@ def rect_attn(
     num_edges = num_left + tl.cdiv(end - right, BLOCK_N)
     for index in tl.range(0, num_edges, num_stages=1):
         is_left = index < num_left
+        edge = tl.where(is_left, begin + index * BLOCK_N, right + (index - num_left) * BLOCK_N)
+        edge_end = tl.where(is_left, left_end, end)
         top, total, acc_lo, acc_hi = _attend(
             (top, total, acc_lo, acc_hi),
             q_lo,
             q_hi,
             k_base,
             v_base,
-            table,
-            tl.where(is_left, begin + index * BLOCK_N, right + (index - num_left) * BLOCK_N),
-            tl.where(is_left, left_end, end),
+            _pages(table, edge, edge_end, PAGE_SIZE, BLOCK_N),
+            edge,
+            edge_end,
             line_first,
             line_last,
             k_stride,

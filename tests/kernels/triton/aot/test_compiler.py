@@ -129,6 +129,13 @@ def test_wide_tiles_use_the_matrix_units(
         assert "cp.async" in report["matrix"]  # loads overlap with matrix products
 
 
+@pytest.mark.slow
+def test_keys_and_values_are_loaded_ahead(reports: dict[str, list[dict[str, Any]]]) -> None:
+    """The tile that reads the context of one row has two buffers for its keys and values, so loading overlaps with computing."""
+    (report,) = (report for report in reports[SM_90] if report["name"] == "rect_attn bf16 D128 G4 16: 16x64")
+    assert report["shared_bytes"] >= 2 * 2 * 64 * 128 * 2
+
+
 TOO_LITTLE_SHARED = "compiler.SHARED_LIMIT['sm_90'] = 16"
 TOO_FEW_REGISTERS = """
 def starved(arch):

@@ -1,0 +1,144 @@
+"""A graph that runs in the engine's process: what has to be sent to open it there, and to open it again after that process has died."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from rtlang.contract.errors import GraphError
+from rtlang.contract.events import CallRequested, Event, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.graph import Node, RequestGraph, nodes_to_plain
+from rtlang.contract.host_calls import checked_answer
+from rtlang.contract.known import ContinueFrom, Known, check_continue_from
+from rtlang.contract.params import check_credit
+from rtlang.contract.run_ledger import RunLedger
+from rtlang.contract.target import Listener
+from rtlang.protocol.continuation import continuation_to_wire
+from rtlang.protocol.plain_values import value_to_wire
+from rtlang.runtime.admission import Share
+from rtlang.supervise.frames import Message
+
+
+class RunOwner(Protocol):
+    """The part of the target that a run calls."""
+
+    def send(self, run: EngineRun, message: Message, nodes: Sequence[Node] = ()) -> None:
+        """Add nodes to a run, and send a message about it if the engine has its graph."""
+
+    def cancel(self, run: EngineRun) -> None:
+        """End a run."""
+
+
+class EngineRun:
+    """A submitted graph; see `rtlang.contract.target.ResumableRun`.
+
+    Attributes:
+        options: the fields of its `open` message that do not change.
+        share: its share of admitted requests.
+        ledger: its output so far.
+        is_sent: whether the present process has the graph. Guarded by the owner's lock.
+        has_shown_life: whether the present process has sent an event of it.
+    """
+
+    def __init__(
+        self,
+        owner: RunOwner,
+        graph_id: int,
+        graph: RequestGraph,
+        listener: Listener,
+        share: Share,
+        options: Mapping[str, Any],
+        *,
+        is_open: bool,
+        deadline_s: float | None,
+        credit: int | None,
+        known: Known,
+        continue_from: ContinueFrom,
+    ) -> None:
+        self._owner, self._graph_id, self._graph, self.listener = owner, graph_id, graph, listener
+        self.share, self.options = share, options
+        self.nodes = {node.node_id: node for node in graph.nodes}
+        self.ledger = RunLedger()
+        self.is_sent = self.has_shown_life = self.has_ended = False
+        self._is_open, self._credit, self._num_delivered = is_open, credit, 0
+        self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
+        self._known, self._continue_from = dict(known), dict(continue_from)
+        self._answers: dict[int, Message] = {}
+
+    @property
+    def graph_id(self) -> int:
+        return self._graph_id
+
+    def opening(self) -> Message:
+        """The message that opens the graph, behind the output that it has given."""
+        known, continue_from = self._known | self.ledger.known, self._continue_from
+        for node_id, choices in self.ledger.continue_from(self.nodes.values()).items():
+            before = continue_from.get(node_id, ())
+            given = [[*(before[index] if index < len(before) else ()), *ids] for index, ids in enumerate(choices)]
+            continue_from = continue_from | {node_id: given}
+        continue_from = {key: ids for key, ids in continue_from.items() if key not in known}
+        graph = RequestGraph(tuple(self.nodes.values()), self._graph.inputs, self._graph.outputs)
+        message: Message = {"t": "open", "s": self._graph_id, "graph": graph.to_plain(), "open": self._is_open}
+        message |= self.options
+        if self._deadline is not None:
+            message["deadline_s"] = max(0.001, self._deadline - time.monotonic())
+        if self._credit is not None:
+            message["credit"] = max(0, self._credit - self._num_delivered)
+        return message | continuation_to_wire(known, continue_from)
+
+    def take(self, event: Event) -> bool:
+        """Note an event of the engine; returns whether the listener gets it."""
+        self.has_shown_life = True
+        if isinstance(event, (NodeFinished, NodeFailed)):
+            self.share.end_node(event.node_id)
+            self._answers.pop(event.node_id, None)
+        if self.ledger.take(event):
+            if isinstance(event, TextDelta):
+                self._num_delivered += len(event.token_ids)
+            return True
+        if isinstance(event, CallRequested) and event.node_id in self._answers:
+            self._owner.send(self, self._answers[event.node_id])
+        return False
+
+    def extend(
+        self, nodes: Sequence[Node], *, known: Known | None = None, continue_from: ContinueFrom | None = None
+    ) -> None:
+        """See `ResumableRun.extend`."""
+        if not self._is_open:
+            raise GraphError(None, "nodes", "the graph is closed")
+        RequestGraph(tuple(nodes), self._graph.inputs).validate(self.nodes)
+        check_continue_from(continue_from or {}, nodes)
+        self.share.add(nodes)
+        self._known.update(known or {})
+        self._continue_from.update(continue_from or {})
+        message = {"t": "extend", "nodes": nodes_to_plain(nodes)} | continuation_to_wire(
+            known or {}, continue_from or {}
+        )
+        self._owner.send(self, message, nodes)
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        self._answer(node_id, {"t": "resolve", "n": node_id, "value": value_to_wire(checked_answer(value))})
+
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
+        self._answer(
+            node_id, {"t": "reject", "n": node_id, "code": code, "message": message, "facts": dict(facts or {})}
+        )
+
+    def grant(self, num_tokens: int) -> None:
+        check_credit(num_tokens)
+        if self._credit is not None:
+            self._credit += num_tokens
+            self._owner.send(self, {"t": "grant", "n": num_tokens})
+
+    def close(self) -> None:
+        self._is_open = False
+        self._owner.send(self, {"t": "close"})
+
+    def cancel(self) -> None:
+        self._owner.cancel(self)
+
+    def _answer(self, node_id: int, message: Message) -> None:
+        if node_id not in self._answers:
+            self._answers[node_id] = message
+            self._owner.send(self, message)

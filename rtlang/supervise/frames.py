@@ -1,0 +1,85 @@
+"""Messages between the server's process and that of the engine: length-prefixed arrays of maps in MessagePack, over a socket pair.
+
+Both ends are of one installation and trust each other; what clients sent was checked before. Writing never blocks the caller: a thread
+sends what has gathered since its last write in one frame.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+
+_LENGTH = struct.Struct("!Q")
+Message = dict[str, Any]
+
+
+class FrameWriter:
+    """Sends messages on a thread of its own. Thread-safe. What is written after the socket has failed is dropped.
+
+    Args:
+        pack: makes a message of each item, on the writer's thread.
+    """
+
+    def __init__(self, connection: socket.socket, pack: Callable[[Any], Message] = lambda item: item) -> None:
+        self._connection, self._pack = connection, pack
+        self._queue: list[Any] = []
+        self._condition = threading.Condition()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="rtlang-frames", daemon=True)
+        self._thread.start()
+
+    def put(self, *items: Any) -> None:
+        """Send items after those before."""
+        with self._condition:
+            self._queue.extend(items)
+            self._condition.notify()
+
+    def close(self) -> None:
+        """Stop after what was put so far. Does not wait."""
+        with self._condition:
+            self._is_closed = True
+            self._condition.notify()
+
+    def flush(self, timeout_s: float) -> None:
+        """Close, and wait until everything is sent."""
+        self.close()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                while not self._queue and not self._is_closed:
+                    self._condition.wait()
+                items, self._queue = self._queue, []
+            if not items:
+                return
+            data = bytes(msgpack.packb([self._pack(item) for item in items], unicode_errors="replace"))
+            try:
+                self._connection.sendall(_LENGTH.pack(len(data)) + data)
+            except OSError:  # the reader of the socket sees its end
+                return
+
+
+def read_frame(connection: socket.socket) -> list[Message] | None:
+    """The messages of the next frame; None at the end of the socket."""
+    head = _read(connection, _LENGTH.size)
+    data = None if head is None else _read(connection, _LENGTH.unpack(head)[0])
+    return None if data is None else list(msgpack.unpackb(data, strict_map_key=False))
+
+
+def _read(connection: socket.socket, size: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < size:
+        try:
+            piece = connection.recv(min(size - len(data), 1 << 20))
+        except OSError:
+            return None
+        if not piece:
+            return None
+        data += piece
+    return bytes(data)

@@ -1,0 +1,208 @@
+"""The process of the engine: a `Runtime` that takes graphs from a socket and sends their events back.
+
+It ends when the socket ends, and when its engine cannot go on, with a code that says which: the other process starts it again. Signals
+that stop a service are left to the other process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from rtlang.contract.budget import Budget
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import EngineDeadError, RtlangError, internal_error
+from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.graph import RequestGraph, nodes_from_plain
+from rtlang.contract.principal import Principal
+from rtlang.contract.snapshot import plain_snapshot
+from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
+from rtlang.protocol.event_codec import error_facts_to_wire, event_to_wire
+from rtlang.protocol.plain_values import value_from_wire
+from rtlang.runtime.graph_run import LocalGraphRun
+from rtlang.runtime.runtime import Runtime
+from rtlang.supervise.frames import FrameWriter, Message, read_frame
+from rtlang.supervise.text_calls import answer_text_call
+
+logger = logging.getLogger(__name__)
+
+ENGINE_FAILED = 70
+"""Exit code: the engine cannot go on."""
+METRICS_INTERVAL_S = 1.0
+CLOSE_TIMEOUT_S = 5.0
+
+
+class Worker:
+    """Carries out the messages of one connection.
+
+    Args:
+        connection: the socket, on which the first message is the configuration.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._writer = FrameWriter(connection, _pack)
+        self._runs: dict[int, LocalGraphRun] = {}
+        self._pool = ThreadPoolExecutor(2, "rtlang-calls")
+        self._beat = time.monotonic()
+        self._is_beating = False
+        self._runtime: Runtime
+
+    def run(self) -> None:
+        """Load the model, then work until the socket ends."""
+        first = read_frame(self._connection)
+        if first is None:
+            return
+        try:
+            self._runtime = Runtime(config=RuntimeConfig(**first[0]["settings"])).start()
+            service = self._runtime.text_service
+            ready = {
+                "tool_format": self._runtime.tool_format,
+                "vocab_size": service.info.vocab_size,
+                "max_model_len": service.info.max_model_len,
+            }
+        except RtlangError as error:
+            self._writer.put({"t": "failed"} | error_facts_to_wire(error))
+            self._writer.flush(CLOSE_TIMEOUT_S)
+            return
+        self._writer.put({"t": "ready"} | ready)
+        threading.Thread(target=self._send_metrics, name="rtlang-metrics", daemon=True).start()
+        while (messages := read_frame(self._connection)) is not None:
+            for message in messages:
+                self._take(message)
+        guard = threading.Timer(CLOSE_TIMEOUT_S, os._exit, (0,))
+        guard.daemon = True
+        guard.start()
+        self._runtime.close()
+
+    def _take(self, message: Message) -> None:
+        kind, graph_id = message["t"], message.get("s", 0)
+        try:
+            match kind:
+                case "open":
+                    self._open(message)
+                case "ping":
+                    self._answer_ping()
+                case "call":
+                    self._pool.submit(self._call, message)
+                case _:
+                    run = self._runs.get(graph_id)
+                    if run is not None:
+                        self._act(run, message)
+        except RtlangError as error:
+            self._end(graph_id, error)
+        except Exception as error:
+            self._end(graph_id, internal_error(logger, f"{kind} of graph {graph_id} failed", error))
+
+    def _open(self, message: Message) -> None:
+        graph_id = message["s"]
+
+        def listen(event: Event) -> None:
+            if isinstance(event, (GraphFinished, GraphFailed)):
+                self._runs.pop(graph_id, None)
+                if isinstance(event, GraphFailed) and isinstance(event.error, EngineDeadError):
+                    logging.shutdown()
+                    os._exit(ENGINE_FAILED)  # the other process opens the graph again
+            self._writer.put((graph_id, event))
+
+        budget, principal = message.get("budget"), message.get("principal")
+        self._runs[graph_id] = self._runtime.submit(
+            RequestGraph.from_plain(message["graph"]),
+            listen,
+            inputs=message["inputs"],
+            is_open=message["open"],
+            priority=message["priority"],
+            deadline_s=message.get("deadline_s"),
+            seed=message["seed"],
+            known=known_from_wire(message),
+            budget=None if budget is None else Budget.from_plain(budget),
+            principal=None if principal is None else Principal.from_plain(principal),
+            continue_from=continue_from_from_wire(message),
+            credit=message.get("credit"),
+            reports_progress=message["progress"],
+        )
+
+    def _act(self, run: LocalGraphRun, message: Message) -> None:
+        match message["t"]:
+            case "extend":
+                run.extend(nodes_from_plain(message["nodes"]))
+            case "close":
+                run.close()
+            case "cancel":
+                run.cancel()
+            case "grant":
+                run.grant(message["n"])
+            case "resolve":
+                run.resolve(message["n"], value_from_wire(message["value"], "value"))
+            case "reject":
+                run.reject(message["n"], message["code"], message["message"], message["facts"])
+
+    def _end(self, graph_id: int, error: RtlangError) -> None:
+        """End a graph that cannot go on; one that was never accepted gets its final event here."""
+        run = self._runs.pop(graph_id, None)
+        if run is not None:
+            run.cancel()
+        self._writer.put((graph_id, GraphFailed(graph_id, error)))
+
+    def _answer_ping(self) -> None:
+        """Answer with the seconds for which the engine's thread has done nothing that was asked."""
+        now = time.monotonic()
+        self._writer.put({"t": "pong", "age": now - self._beat if self._is_beating else 0.0})
+        if not self._is_beating:
+            self._is_beating, self._beat = True, now
+            self._runtime.post(self._note_beat)
+
+    def _note_beat(self) -> None:
+        self._is_beating = False
+
+    def _call(self, message: Message) -> None:
+        reply: Message = {"t": "reply", "q": message["q"]}
+        try:
+            if message["m"] == "snapshot":
+                snapshot = self._runtime.snapshot(after_step=message["a"])
+                reply["value"] = None if snapshot is None else plain_snapshot(snapshot)
+            elif message["m"] == "clear_cache":
+                self._runtime.clear_cache()
+                reply["value"] = None
+            else:
+                reply["value"] = answer_text_call(self._runtime.text_service, message["m"], message["a"])
+        except RtlangError as error:
+            reply |= error_facts_to_wire(error)
+        except Exception as error:
+            reply |= error_facts_to_wire(internal_error(logger, f"{message['m']} failed", error))
+        self._writer.put(reply)
+
+    def _send_metrics(self) -> None:
+        while True:
+            self._writer.put({"t": "metrics", "text": self._runtime.metrics.render()})
+            time.sleep(METRICS_INTERVAL_S)
+
+
+def _pack(item: Any) -> Message:
+    if isinstance(item, dict):
+        return item
+    graph_id, event = item
+    return event_to_wire(graph_id, event)
+
+
+def main() -> None:
+    """Run a worker on the socket whose file descriptor is the argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    logging.basicConfig(level=sys.argv[2], format="%(asctime)s %(levelname)s %(name)s [engine]: %(message)s")
+    act: Callable[[], None] = Worker(socket.socket(fileno=int(sys.argv[1]))).run
+    act()
+    logging.shutdown()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

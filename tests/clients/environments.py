@@ -1,0 +1,212 @@
+"""The environments of the clients, and a server for their programs.
+
+    python -m tests.clients.environments [NAME ...]
+
+runs the programs of all clients, or of those that are named, and prints a table. `pytest -m clients tests/clients` does the same as tests.
+Environments are built on first use, in the folder RTLANG_CLIENTS_HOME or ~/.cache/rtlang/clients, from the package index that pip and npm
+are configured for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+import venv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+KEY = "key-of-the-clients"
+BUILD_TIMEOUT_S, RUN_TIMEOUT_S, START_TIMEOUT_S = 1800, 600, 180
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client library, its program, and what is installed for it.
+
+    Attributes:
+        packages: requirements, as pip takes them; none for Node, whose packages are in programs/node/package.json.
+        bare: requirements that are installed without their own requirements.
+        shows: the packages whose versions are printed.
+    """
+
+    name: str
+    program: str
+    packages: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
+
+    @property
+    def is_node(self) -> bool:
+        return self.program.endswith(".mjs")
+
+
+# RuntimeEndpoint needs a few of SGLang's requirements only; the others are kernels for GPUs.
+_OF_SGLANG = (
+    "requests",
+    "aiohttp",
+    "numpy",
+    "tqdm",
+    "ipython",
+    "setproctitle",
+    "psutil",
+    "pybase64",
+    "pydantic",
+    "orjson",
+)
+CLIENTS = (
+    Client("openai-2", "use_openai.py", ("openai>=2,<3",), shows=("openai",)),
+    Client("openai-3", "use_openai.py", ("openai>=3,<4",), shows=("openai",)),
+    Client("litellm", "use_litellm.py", ("litellm",), shows=("litellm", "openai")),
+    Client("instructor", "use_instructor.py", ("instructor",), shows=("instructor", "openai")),
+    Client("langchain-openai", "use_langchain.py", ("langchain-openai",), shows=("langchain-openai", "openai")),
+    Client("outlines", "use_outlines.py", ("outlines", "openai"), shows=("outlines", "openai")),
+    Client("dspy", "use_dspy.py", ("dspy",), shows=("dspy", "litellm")),
+    Client("lm-eval", "use_lm_eval.py", ("lm-eval[api]",), shows=("lm_eval",)),
+    Client("pydantic-ai", "use_pydantic_ai.py", ("pydantic-ai-slim[openai]",), shows=("pydantic-ai-slim", "openai")),
+    Client("openai-agents", "use_agents.py", ("openai-agents",), shows=("openai-agents", "openai")),
+    Client("sglang", "use_sglang.py", _OF_SGLANG, bare=("sglang==0.4.10.post2",), shows=("sglang",)),
+    Client("node-openai", "node/use_openai.mjs", shows=("openai",)),
+    Client("node-ai", "node/use_ai.mjs", shows=("ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible")),
+)
+
+
+def home() -> Path:
+    """The folder of the environments."""
+    return Path(os.environ.get("RTLANG_CLIENTS_HOME", Path.home() / ".cache" / "rtlang" / "clients"))
+
+
+def environment(client: Client) -> Path:
+    """The folder of a client's environment; built unless it is there.
+
+    Raises:
+        RuntimeError: it cannot be built; with the end of the output of the installer.
+    """
+    if client.is_node:
+        manifest = (PROGRAMS / "node" / "package.json").read_bytes()
+        folder = home() / f"node-{hashlib.sha256(manifest).hexdigest()[:12]}"
+        if not (folder / "built").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "package.json").write_bytes(manifest)
+            _run(["npm", "install", "--no-audit", "--no-fund"], cwd=folder)
+            (folder / "built").touch()
+        return folder
+    wanted = "\n".join((sys.version, *client.packages, "--", *client.bare))
+    folder = home() / f"{client.name}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
+    if not (folder / "built").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        venv.create(folder, with_pip=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        if client.packages:
+            _run([*pip, *client.packages])
+        if client.bare:
+            _run([*pip, "--no-deps", *client.bare])
+        (folder / "built").touch()
+    return folder
+
+
+def versions(client: Client, folder: Path) -> str:
+    """The versions of a client's packages, for people."""
+    if client.is_node:
+        script = "for (const name of process.argv.slice(1)) console.log(name, require(`./node_modules/${name}/package.json`).version)"
+        command = ["node", "-e", script, "--", *client.shows]
+    else:
+        script = (
+            "import sys\nfrom importlib.metadata import version\nfor name in sys.argv[1:]: print(name, version(name))"
+        )
+        command = [str(folder / "bin" / "python"), "-c", script, *client.shows]
+    return ", ".join(_run(command, cwd=folder).split("\n")[: len(client.shows)])
+
+
+def run_program(client: Client, folder: Path, url: str) -> None:
+    """Run the program of a client against a server.
+
+    Raises:
+        RuntimeError: the program fails; with the end of its output.
+    """
+    variables = {
+        "RTLANG_CLIENTS_URL": url,
+        "RTLANG_CLIENTS_KEY": KEY,
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # litellm would fetch prices otherwise
+        "HF_HUB_OFFLINE": "1",
+        "DSPY_CACHEDIR": str(folder / "cache"),
+    }
+    if client.is_node:
+        program = folder / Path(client.program).name  # packages are found from the program's own folder
+        shutil.copyfile(PROGRAMS / client.program, program)
+        _run(["node", str(program)], variables, RUN_TIMEOUT_S, cwd=folder)
+    else:
+        _run([str(folder / "bin" / "python"), str(PROGRAMS / client.program)], variables, RUN_TIMEOUT_S, cwd=folder)
+
+
+@contextlib.contextmanager
+def running_server() -> Iterator[str]:
+    """`rtlang serve` in a process of its own, with the tiny model and a key; yields its http address."""
+    paths = [ROOT, ROOT / "kernels", ROOT / "grammars"]
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths)), "RTLANG_API_KEY": KEY}
+    command = [sys.executable, "-m", "rtlang", "serve", "--model", "rtlang:tiny", "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = next((line for line in process.stdout if line.startswith("serving ")), "")
+            url = next((word for word in line.split() if word.startswith("ws://")), "").replace("ws", "http", 1)
+            if not url:
+                raise RuntimeError("the server did not start")
+            with urllib.request.urlopen(f"{url}/ready", timeout=START_TIMEOUT_S):
+                yield url
+        finally:
+            process.terminate()
+
+
+def _run(
+    command: list[str],
+    variables: Mapping[str, str] | None = None,
+    timeout: float = BUILD_TIMEOUT_S,
+    *,
+    cwd: Path = ROOT,
+) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "OPENAI_", "VIRTUAL_"))}
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=kept | dict(variables or {}),
+        timeout=timeout,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def main(names: list[str]) -> int:
+    """Run programs and print a table; the exit status is the number of failures."""
+    chosen = [client for client in CLIENTS if not names or client.name in names]
+    num_failed = 0
+    with running_server() as url:
+        for client in chosen:
+            started = time.monotonic()
+            try:
+                folder = environment(client)
+                shown = versions(client, folder)
+                run_program(client, folder, url)
+                result = "passed"
+            except (RuntimeError, subprocess.TimeoutExpired, OSError) as error:
+                num_failed += 1
+                result, shown = "FAILED", str(error)
+            print(f"{client.name:18} {result:7} {time.monotonic() - started:6.1f} s  {shown}", flush=True)
+    return num_failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,12 @@
+"""The server that the client programs use. Each program runs in an environment of its own."""
+
+from __future__ import annotations
+
+import os
+
+SERVER = os.environ["RTLANG_CLIENTS_URL"]
+URL = f"{SERVER}/v1"
+KEY = os.environ["RTLANG_CLIENTS_KEY"]
+MODEL = "rtlang:tiny"
+QUESTION = "Who is at the door? Give a name and an age."
+MESSAGES = [{"role": "user", "content": QUESTION}]

@@ -1,0 +1,152 @@
+"""An engine in a process of its own: its death in the middle of texts changes none of them, and one graph cannot end the others."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import AbortedError, GraphError, InternalError, ModelLoadError, OverloadError
+from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
+from rtlang.contract.graph import Call, Const, Generate, RequestGraph, Text
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.principal import Principal
+from rtlang.supervise.engine_process import EngineProcess, EngineState
+from rtlang.supervise.engine_run import EngineRun
+from tests.support.waiting import wait_until
+
+TIMEOUT_S = 60.0
+
+
+class Ear:
+    """Listens to one graph."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.text: dict[tuple[int, int], str] = {}
+        self.end: queue.Queue[GraphFinished | GraphFailed] = queue.Queue()
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, TextDelta):
+            key = event.node_id, event.choice
+            self.text[key] = self.text.get(key, "") + event.text
+        elif isinstance(event, (GraphFinished, GraphFailed)):
+            self.end.put(event)
+
+    def values(self) -> dict[str, Any]:
+        end = self.end.get(timeout=TIMEOUT_S)
+        assert isinstance(end, GraphFinished), end
+        assert not end.failed_node_ids
+        return end.values
+
+
+def graph(index: int, fault: str | None = None) -> RequestGraph:
+    params = SamplingParams(max_tokens=24, temperature=1.0, ignore_eos=True, x_fault=fault)
+    both = SamplingParams(max_tokens=24, temperature=1.0, n=2, stop=("the end",))
+    return RequestGraph(
+        (
+            Text(0, None, (f"Story {index}:",)),
+            Generate(1, 0, "x", params),
+            Text(2, 1, (" And then",)),
+            Generate(3, 2, "y", both),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[EngineProcess]:
+    with EngineProcess(RuntimeConfig(dtype="float32", num_pages=400, fault_injection=True)) as target:
+        yield target
+
+
+def submit(
+    target: EngineProcess, count: int, faults: dict[int, str] | None = None
+) -> tuple[list[Ear], list[EngineRun]]:
+    ears = [Ear() for _ in range(count)]
+    runs = [
+        target.submit(graph(index, (faults or {}).get(index)), ear, seed=index, principal=Principal("someone"))
+        for index, ear in enumerate(ears)
+    ]
+    return ears, runs
+
+
+def test_texts_are_identical_when_the_process_is_killed_in_their_middle(target: EngineProcess) -> None:
+    undisturbed, _ = submit(target, 8)
+    expected = [ear.values() for ear in undisturbed]
+    states: list[EngineState] = []
+    target.watch(states.append)
+    ears, _ = submit(target, 8)
+    wait_until(lambda: sum(len(ear.events) for ear in ears) > 120)
+    assert target.pid is not None
+    os.kill(target.pid, signal.SIGKILL)
+    assert [ear.values() for ear in ears] == expected
+    assert [ear.text for ear in ears] == [ear.text for ear in undisturbed]
+    assert all(sum(isinstance(event, NodeFinished) for event in ear.events) == 2 for ear in ears)
+    assert states == [EngineState.RESTARTING, EngineState.READY]
+    assert b"rtlang:engine_restarts_total 1.0" in target.metrics.render()
+
+
+def test_a_graph_that_ends_the_process_again_and_again_fails_alone(target: EngineProcess) -> None:
+    undisturbed, _ = submit(target, 4)
+    expected = [ear.values() for ear in undisturbed]
+    ears, _ = submit(target, 4, {2: "exit:3"})
+    end = ears[2].end.get(timeout=TIMEOUT_S)
+    assert isinstance(end, GraphFailed)
+    assert isinstance(end.error, InternalError)
+    assert [ear.values() for ear in (*ears[:2], ears[3])] == [*expected[:2], expected[3]]
+
+
+def test_a_graph_may_be_extended_answered_and_ended_while_there_is_no_process(target: EngineProcess) -> None:
+    ear, cancelled = Ear(), Ear()
+    run = target.submit(RequestGraph((Call(0, "f", (Const(1),)),)), ear, is_open=True)
+    other = target.submit(graph(0), cancelled, is_open=True)
+    wait_until(lambda: any(isinstance(event, CallRequested) for event in ear.events))
+    assert target.pid is not None
+    os.kill(target.pid, signal.SIGKILL)
+    wait_until(lambda: target.state is EngineState.RESTARTING)
+    other.cancel()
+    end = cancelled.end.get(timeout=TIMEOUT_S)
+    assert isinstance(end, GraphFailed)
+    assert isinstance(end.error, AbortedError)
+    run.resolve(0, "answer")
+    run.extend((Call(1, "f", (Const(2),)),))
+    run.close()
+    wait_until(lambda: sum(isinstance(event, CallRequested) for event in ear.events) == 2)
+    run.reject(1, "call", "no")
+    final = ear.end.get(timeout=TIMEOUT_S)
+    assert isinstance(final, GraphFinished)
+    assert final.failed_node_ids == (1,)
+    assert [event.value for event in ear.events if isinstance(event, NodeFinished)] == ["answer"]
+
+
+def test_texts_become_tokens_and_back_in_the_other_process(target: EngineProcess) -> None:
+    service = target.text_service
+    tokens = service.encode("Hello there")
+    assert service.decode(tokens) == "Hello there"
+    assert b"".join(service.token_bytes(tokens)).decode().endswith("there")
+    assert service.encode_parts(("Hello", " there"))[-1] == tokens[-1]
+    assert service.info.vocab_size == target.vocab_size
+    assert len(service.token_names(tokens)) == len(tokens)
+    snapshot = target.snapshot()
+    assert snapshot is not None
+    assert snapshot.num_pages == 400
+
+
+def test_what_cannot_run_is_refused_at_once(target: EngineProcess) -> None:
+    with pytest.raises(GraphError, match="input"):
+        target.submit(RequestGraph((Text(0, None, ("a",)),), ("x",)), Ear())
+    many = SamplingParams(n=128, temperature=1.0)
+    nodes = tuple(Generate(index, None, "x", many) for index in range(200))
+    with pytest.raises((GraphError, OverloadError), match="max_waiting"):
+        target.submit(RequestGraph(nodes), Ear())
+
+
+def test_a_model_that_cannot_be_loaded_is_reported_by_start() -> None:
+    with pytest.raises(ModelLoadError):
+        EngineProcess(RuntimeConfig(model="/nowhere")).start()

@@ -1,0 +1,77 @@
+"""A graph of another process: what opens it, and what opens it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang.contract.errors import GraphError
+from rtlang.contract.events import CallRequested, Completion, NodeFinished, TextDelta, Timing
+from rtlang.contract.graph import Call, Const, Generate, Node, RequestGraph, Text
+from rtlang.contract.params import FinishReason, SamplingParams, Usage
+from rtlang.runtime.admission import Admission, Share
+from rtlang.supervise.engine_run import EngineRun
+from rtlang.supervise.frames import Message
+
+GRAPH = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(n=2)), Call(2, "f", (Const(1),))))
+
+
+class Owner:
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[Message] = []
+
+    def send(self, run: EngineRun, message: Message, nodes: tuple[Node, ...] = ()) -> None:
+        run.nodes.update((node.node_id, node) for node in nodes)
+        self.sent.append(message)
+
+    def cancel(self, run: EngineRun) -> None:
+        raise NotImplementedError
+
+
+def begun(owner: Owner, admission: Admission) -> EngineRun:
+    share = Share(admission)
+    share.add(GRAPH.nodes)
+    options = {"inputs": {}, "seed": 5}
+    rest = {"is_open": True, "deadline_s": 50.0, "credit": 10, "known": {}, "continue_from": {1: [[3]]}}
+    return EngineRun(owner, 4, GRAPH, lambda event: None, share, options, **rest)  # type: ignore[arg-type]
+
+
+def test_a_graph_is_opened_again_behind_its_output() -> None:
+    owner, admission = Owner(), Admission(100)
+    run = begun(owner, admission)
+    first = run.opening()
+    assert first["graph"] == GRAPH.to_plain()
+    assert (first["s"], first["seed"], first["open"], first["credit"]) == (4, 5, True, 10)
+    assert 0 < first["deadline_s"] <= 50
+    assert first["continue_from"] == [{"n": 1, "ids": [[3]]}]
+    assert run.take(TextDelta(4, 1, 0, "ab", (4, 5)))
+    run.grant(2)
+    call = CallRequested(4, 2, "f", (1,))
+    assert run.take(call)
+    run.resolve(2, "v")
+    run.extend((Text(3, 0, ("b",)),))
+    run.close()
+    assert [message["t"] for message in owner.sent] == ["grant", "resolve", "extend", "close"]
+    again = run.opening()
+    assert [node["id"] for node in again["graph"]["nodes"]] == [0, 1, 2, 3]
+    assert (again["open"], again["credit"]) == (False, 10)
+    assert again["continue_from"] == [{"n": 1, "ids": [[3, 4, 5], []]}]
+    assert not run.take(call)
+    assert owner.sent[-1]["t"] == "resolve"
+    with pytest.raises(GraphError, match="closed"):
+        run.extend((Text(9, 0, ("b",)),))
+
+
+def test_an_ended_node_is_known_and_frees_its_places() -> None:
+    admission = Admission(100)
+    run = begun(Owner(), admission)
+    num_open = admission.num_open
+    completions = tuple(Completion("ab", (3, 4), FinishReason.STOP) for _ in range(2))
+    end = NodeFinished(4, 1, "x", completions, Usage(1, 0, 4), Timing())
+    assert run.take(end)
+    assert admission.num_open == num_open - 2
+    assert not run.take(end)
+    again = run.opening()
+    assert "continue_from" not in again
+    assert [item["n"] for item in again["known"]] == [1]
