@@ -45,7 +45,6 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import GraphFailed, GraphFinished
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
-from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import check_credit, check_run_options, seconds_left
 from rtlang.contract.principal import Principal
 from rtlang.contract.snapshot import EngineSnapshot, read_snapshot
@@ -68,6 +67,7 @@ BEAT_S = 1.0
 PROBE_S = 5.0
 """Seconds after which a graph that was opened alone counts as harmless, if the process still runs."""
 CALL_TIMEOUT_S = 30.0
+METRICS_TIMEOUT_S = 2.0
 CLOSE_TIMEOUT_S = 10.0
 
 
@@ -105,7 +105,7 @@ class EngineProcess:
 
     def __init__(self, config: RuntimeConfig | None = None, *, stall_timeout_s: float = 120.0) -> None:
         self.config = config or RuntimeConfig()
-        self.metrics: Metrics = MirroredMetrics()
+        self.metrics = MirroredMetrics()
         self.tool_format: str | None = None
         self.vocab_size: int | None = None
         self.max_model_len: int | None = None
@@ -259,6 +259,11 @@ class EngineProcess:
         plain = self._ask("snapshot", after_step)
         return None if plain is None else read_snapshot(plain)
 
+    def refresh_metrics(self) -> None:
+        """Fetch the engine's metrics; keeps those of before while there is no engine. Blocks."""
+        with contextlib.suppress(EngineDeadError):
+            self.metrics.mirror(self._ask("metrics", None, METRICS_TIMEOUT_S))
+
     def clear_cache(self) -> None:
         """See `Runtime.clear_cache`."""
         self._ask("clear_cache", None)
@@ -339,9 +344,6 @@ class EngineProcess:
             case "pong":
                 if message["age"] < self._stall_timeout_s:
                     link.last_pong = time.monotonic()
-            case "metrics":
-                assert isinstance(self.metrics, MirroredMetrics)
-                self.metrics.mirror(message["text"])
             case "reply":
                 self._settle(message)
             case _:
@@ -450,7 +452,7 @@ class EngineProcess:
         for watcher in watchers:
             watcher(state)
 
-    def _ask(self, method: str, args: Any) -> Any:
+    def _ask(self, method: str, args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
         """Call a method in the other process, and wait for its value."""
         call: Future[Any] = Future()
         with self._lock:
@@ -461,9 +463,9 @@ class EngineProcess:
             self._calls[number] = call
             link.writer.put({"t": "call", "q": number, "m": method, "a": args})
         try:
-            return call.result(CALL_TIMEOUT_S)
+            return call.result(timeout_s)
         except TimeoutError:
-            raise EngineDeadError(f"the engine did not answer within {CALL_TIMEOUT_S:g} s") from None
+            raise EngineDeadError(f"the engine did not answer within {timeout_s:g} s") from None
         finally:
             with self._lock:
                 self._calls.pop(number, None)

@@ -36,7 +36,6 @@ logger = logging.getLogger(__name__)
 
 ENGINE_FAILED = 70
 """Exit code: the engine cannot go on."""
-METRICS_INTERVAL_S = 1.0
 CLOSE_TIMEOUT_S = 5.0
 
 
@@ -74,7 +73,6 @@ class Worker:
             self._writer.flush(CLOSE_TIMEOUT_S)
             return
         self._writer.put({"t": "ready"} | ready)
-        threading.Thread(target=self._send_metrics, name="rtlang-metrics", daemon=True).start()
         while (messages := read_frame(self._connection)) is not None:
             for message in messages:
                 self._take(message)
@@ -169,6 +167,8 @@ class Worker:
             if message["m"] == "snapshot":
                 snapshot = self._runtime.snapshot(after_step=message["a"])
                 reply["value"] = None if snapshot is None else plain_snapshot(snapshot)
+            elif message["m"] == "metrics":
+                reply["value"] = self._runtime.metrics.render()
             elif message["m"] == "clear_cache":
                 self._runtime.clear_cache()
                 reply["value"] = None
@@ -179,11 +179,6 @@ class Worker:
         except Exception as error:
             reply |= error_facts_to_wire(internal_error(logger, f"{message['m']} failed", error))
         self._writer.put(reply)
-
-    def _send_metrics(self) -> None:
-        while True:
-            self._writer.put({"t": "metrics", "text": self._runtime.metrics.render()})
-            time.sleep(METRICS_INTERVAL_S)
 
 
 def _pack(item: Any) -> Message:

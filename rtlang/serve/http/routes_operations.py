@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -31,6 +33,9 @@ def routes(service: StreamService) -> list[Route]:
         return JSONResponse({"status": state}, status_code=200 if state == READY else 503)
 
     async def metrics(request: Request) -> Response:
+        refresh = getattr(service.target, "refresh_metrics", None)
+        if refresh is not None:  # the engine is in another process
+            await asyncio.to_thread(refresh)
         return Response(service.metrics.render(), headers={"content-type": CONTENT_TYPE})
 
     async def version_route(request: Request) -> Response:
