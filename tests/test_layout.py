@@ -51,10 +51,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/formats/test_parsing.py",
         "arguments are read as parts of calls, in every format",
     ),
-    "rtlang/serve/http/text_models.py": (
-        "tests/serve/http/test_routes_openai.py",
-        "names of models and texts of tokens are tested through the routes that use them",
-    ),
     "rtlang/serve/openai/logprobs.py": (
         "tests/serve/openai/test_completions.py",
         "tested as a part of the responses of both routes",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from rtlang.cache.node import RadixNode
+from rtlang.cache.scope import unpacked
 
 ROOT_ID = 0
 MAX_CHILDREN = 24
@@ -27,7 +28,8 @@ class OutlineNode:
 
     Attributes:
         node_id, parent_id: from the tokens, so a prefix keeps its id while it is stored; ROOT_ID is the root, which has no entry.
-        head: its first tokens, at most MAX_HEAD_TOKENS, as the tree holds them.
+        head: its first tokens, at most MAX_HEAD_TOKENS.
+        namespace: number of the namespace of its last token.
         num_tokens, num_pages: its own, without those above it.
         num_users: locks on the node, which are the running requests whose sequence contains it.
         is_held: whether an open program keeps it from eviction.
@@ -45,7 +47,7 @@ class OutlineNode:
     is_held: bool
     num_children: int
     last_access: int
-    namespace: int
+    namespace: int = 0
 
 
 def outline(root: RadixNode, ends: Iterable[RadixNode], page_size: int, max_nodes: int) -> list[OutlineNode]:
@@ -78,7 +80,7 @@ def outline(root: RadixNode, ends: Iterable[RadixNode], page_size: int, max_node
         for child in children:
             key = child.key
             node_id = hash((parent_id, key[:page_size].tobytes())) & 0x1F_FFFF_FFFF_FFFF or 1
-            head = key[:MAX_HEAD_TOKENS]
+            head = array("q", [unpacked(each)[1] for each in key[:MAX_HEAD_TOKENS]])
             entry = OutlineNode(
                 node_id,
                 parent_id,
@@ -89,7 +91,7 @@ def outline(root: RadixNode, ends: Iterable[RadixNode], page_size: int, max_node
                 child.hold_count > 0,
                 len(child.children),
                 child.last_access,
-                key[-1] >> 32,
+                unpacked(key[-1])[0],
             )
             found.append(entry)
             if child.children:

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rtlang.cache.node import TOKEN_BYTES, RadixNode, pack
+from rtlang.cache.node import TOKEN_BYTES, RadixNode
 from rtlang.cache.outline import OutlineNode, outline
 from rtlang.cache.pages import PageAllocator, PageOwner
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.retention import Hold, Retention
+from rtlang.cache.scope import PUBLIC, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ class PrefixCache:
             return False
         return rank is None or num_more >= self.num_held or num_pages <= self.num_available_to(rank)
 
-    def match(self, token_ids: Sequence[int], limit: int) -> PrefixMatch:
+    def match(self, token_ids: Sequence[int], limit: int, scope: Scope = PUBLIC) -> PrefixMatch:
         """Find the longest stored prefix of `token_ids`, of at most `limit` tokens including the tail, and mark it as used.
 
         Whole pages may be pending, since a row may read what the same step writes; a tail page never is.
@@ -136,17 +137,17 @@ class PrefixCache:
         self.stats.num_queried_tokens += limit
         if not self.sharing:
             return PrefixMatch(0, [], self._tree.root, None, 0)
-        node, tail_page_id, num_tail_tokens = self._tree.find(pack(token_ids), limit * TOKEN_BYTES)
+        node, tail_page_id, num_tail_tokens = self._tree.find(scope.pack(token_ids), limit * TOKEN_BYTES)
         page_ids = self._tree.page_ids(node)
         num_tokens = len(page_ids) * self.page_size
         self.stats.num_hit_tokens += num_tokens + num_tail_tokens
         return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail_tokens)
 
-    def peek(self, token_ids: Sequence[int]) -> int:
+    def peek(self, token_ids: Sequence[int], scope: Scope = PUBLIC) -> int:
         """Number of tokens that `match` would find without a limit, including the tail. Changes nothing, not even recency."""
         if not self.sharing:
             return 0
-        return self._tree.peek(pack(token_ids), len(token_ids) * TOKEN_BYTES)
+        return self._tree.peek(scope.pack(token_ids), len(token_ids) * TOKEN_BYTES)
 
     def lock(self, node: RadixNode) -> None:
         """Lock `node` and the path to it, so that their pages are not evicted until `unlock`."""
@@ -156,21 +157,21 @@ class PrefixCache:
         """Release one lock."""
         self._free_tree_pages(self._tree.unlock(node))
 
-    def hold(self, token_ids: Sequence[int], rank: float) -> Hold | None:
+    def hold(self, token_ids: Sequence[int], rank: float, scope: Scope = PUBLIC) -> Hold | None:
         """Keep the stored part of a sequence from eviction, for a program of some rank; see `Retention.hold`."""
-        return self.retention.hold(pack(token_ids), rank) if self.sharing else None
+        return self.retention.hold(scope.pack(token_ids), rank) if self.sharing else None
 
     def release(self, hold: Hold) -> None:
         """End a hold; does nothing if it was revoked."""
         self.retention.release(hold)
 
-    def demote(self, token_ids: Sequence[int], start: int) -> None:
+    def demote(self, token_ids: Sequence[int], start: int, scope: Scope = PUBLIC) -> None:
         """Let the stored pages of a sequence be evicted before all others, from token `start` on, as far as nothing else needs them.
 
         A page that also has tokens before `start` stays as it is.
         """
         if self.sharing:
-            node, leaf = self._tree.end_of(pack(token_ids))
+            node, leaf = self._tree.end_of(scope.pack(token_ids))
             self._tree.demote(node if leaf is None else leaf, -(-start // self.page_size))
 
     def allocate(self, num_pages: int, *, rank: float | None = None) -> list[int] | None:
@@ -200,13 +201,16 @@ class PrefixCache:
         """Free private pages."""
         self._pages.free(page_ids)
 
-    def extend(self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int]) -> tuple[RadixNode, list[int]]:
+    def extend(
+        self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int], scope: Scope = PUBLIC, start: int = 0
+    ) -> tuple[RadixNode, list[int]]:
         """Add whole pages to the tree after `node`, so that others can match them.
 
         Args:
             node: on which the caller holds a lock; the lock moves to the returned node.
             token_ids: len(page_ids) * page_size tokens that the pages contain, or will contain after the step being built.
             page_ids: the caller's private pages.
+            scope, start: of the whole sequence, and the position of these tokens in it.
         Returns:
             The node to continue from, and the pages to use from now on: if the tree already has a page with the same tokens, it replaces
             the given one, which is freed. New pages are pending until `commit`.
@@ -215,7 +219,7 @@ class PrefixCache:
         assert node.is_attached, "extend after discard_pending cut the node off"
         if not self.sharing or not page_ids:
             return node, list(page_ids)
-        data = pack(token_ids)
+        data = scope.pack(token_ids, start)
         deepest, found = self._tree.descend(node, data)
         self._pages.free(page_ids[: len(found)])
         self._tree.lock(deepest, node)  # the caller's lock covers `node` and the path above it
@@ -238,20 +242,23 @@ class PrefixCache:
         """
         self._free_tree_pages(self._tree.discard())
 
-    def finish(self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int]) -> None:
+    def finish(
+        self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int], scope: Scope = PUBLIC, start: int = 0
+    ) -> None:
         """End a request: keep what it computed for others, free its other pages, and release its lock on `node`.
 
         Args:
             node: on which the caller holds a lock.
             token_ids: the computed tokens that follow `node`; the last page may be partly filled.
             page_ids: the caller's private pages that hold these tokens, in order; additional pages are freed.
+            scope, start: of the whole sequence, and the position of these tokens in it.
         """
         num_whole, num_rest = divmod(len(token_ids), self.page_size)
         assert num_whole + (num_rest > 0) <= len(page_ids), f"{len(token_ids)} tokens in {len(page_ids)} pages"
         if not self.sharing or not node.is_attached:
             self.abandon(node, page_ids)
             return
-        data = pack(token_ids)
+        data = scope.pack(token_ids, start)
         cut = num_whole * self.page_size * TOKEN_BYTES
         deepest, found = self._tree.descend(node, data[:cut])
         freed: list[int] = []

@@ -55,6 +55,9 @@ class RuntimeConfig:
         "size of the KV pool in bytes; default: an eighth of memory, at most 2 GiB; on a GPU 85% of the memory left by the weights",
     )
     prefix_sharing: bool = _setting(True, "share the KV of common prefixes and retain it for later requests")
+    public_prompts: str | None = _setting(
+        None, "JSON file of prompts whose cached pages all namespaces share; default: none"
+    )
     retention_share: float = _setting(
         0.5, "maximum share of the KV pool kept for sequences that open programs continue later; 0 keeps none"
     )

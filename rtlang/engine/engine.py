@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.cache.scope import Namespaces
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import (
     AbortedError,
@@ -61,6 +62,7 @@ class Engine:
         compiler: compiles constraints on its own threads.
         wake: called from any thread when a compiled constraint or a mask makes a request ready.
         rebuild: makes a new runner when this one fails at every step, given how often it did so in vain; raises if it cannot.
+        public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
         check_every_step: verify all accounting after each step (slow).
     """
 
@@ -73,6 +75,7 @@ class Engine:
         *,
         check_every_step: bool = False,
         rebuild: Callable[[int], Runner] | None = None,
+        public_prompts: Iterable[Sequence[int]] = (),
     ) -> None:
         self.cache = PrefixCache(
             runner.num_pages,
@@ -88,6 +91,7 @@ class Engine:
             max_running=config.running_limit,
             max_shared_step_tokens=config.shared_step_limit,
         )
+        self.namespaces = Namespaces(public_prompts)
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
         self._page_size, self._injects_faults = config.page_size, config.fault_injection
@@ -213,6 +217,7 @@ class Engine:
             choice=choice,
             priority=priority,
             principal=principal,
+            scope=self.namespaces.scope(principal.namespace, token_ids),
             program_time=now if program_time is None else program_time,
             remaining_tokens=remaining_tokens,
             is_urgent=is_urgent,

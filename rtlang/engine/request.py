@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from rtlang.cache.node import RadixNode
+from rtlang.cache.scope import PUBLIC, Scope
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
@@ -71,6 +72,7 @@ class Request:
         node, num_tree_tokens: the deepest tree node this request locks, and the number of tokens on the path to it.
         stop_ids: tokens that end generation.
         credit: shared by the requests of a graph; None for a graph without a limit.
+        scope: which stored sequences it may find; see `rtlang.cache.scope`.
         principal, flow: the party that it belongs to, and its flow while it waits or runs; see `fair_shares.py`.
         last_step_id: the step that computed it last.
         num_passed: requests of others that started while it waited for pages.
@@ -86,6 +88,7 @@ class Request:
     choice: int = 0
     priority: int = 0
     principal: Principal = LOCAL
+    scope: Scope = PUBLIC
     program_time: float = 0.0
     remaining_tokens: int = 0
     is_urgent: bool = True

@@ -269,7 +269,7 @@ class Scheduler:
         """Choose the rows of a step: of the flows with work, the one with the smallest virtual time goes next."""
         if self._reorders:
             for flow in self._shares.active:
-                reorder_head(flow, lambda request: self.cache.peek(request.token_ids))
+                reorder_head(flow, lambda request: self.cache.peek(request.token_ids, request.scope))
         turns = turns_of(running, self._shares.active)
         is_shared = len(turns) > 1
         budget = self._max_shared_step_tokens if is_shared else self._max_step_tokens
@@ -501,7 +501,7 @@ class Scheduler:
 
     def _admit(self, request: Request) -> bool | None:
         """Match, lock and reserve pages. True: running; False: no free pages; None: wait for another request's prefix."""
-        match = self.cache.match(request.token_ids, request.match_limit)
+        match = self.cache.match(request.token_ids, request.match_limit, request.scope)
         if self._is_being_computed(request, match.num_tokens, match.node):
             return None
         self.cache.lock(match.node)
@@ -543,6 +543,7 @@ class Scheduler:
             and other.num_computed_tokens + self._scheduled.get(other, 0) < other.num_target_tokens
             and end <= len(other.token_ids)
             and other.token_ids[start:end] == wanted
+            and other.scope == request.scope
             for other in self._unfinished
         )
 
@@ -561,7 +562,7 @@ class Scheduler:
             first, last = start // self._page_size, end // self._page_size
             assert request.node is not None
             request.node, page_ids = self.cache.extend(
-                request.node, request.token_ids[start:end], request.page_ids[first:last]
+                request.node, request.token_ids[start:end], request.page_ids[first:last], request.scope, start
             )
             request.page_ids[first:last] = page_ids
             request.num_tree_tokens = end
@@ -577,7 +578,8 @@ class Scheduler:
         known = request.num_computed_tokens - request.num_in_flight_tokens
         start = request.num_tree_tokens
         end = max(start, min(known, len(request.token_ids)))
-        self.cache.finish(request.node, request.token_ids[start:end], request.page_ids[start // self._page_size :])
+        pages = request.page_ids[start // self._page_size :]
+        self.cache.finish(request.node, request.token_ids[start:end], pages, request.scope, start)
         self._reset(request)
 
     def _run(self, request: Request) -> None:

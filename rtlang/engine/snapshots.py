@@ -44,7 +44,7 @@ class RawSnapshot:
 
     counts: dict[str, Any]
     outline: list[OutlineNode]
-    namespaces: dict[int, str]
+    namespaces: dict[int, str]  # by number
     requests: list[tuple[Any, ...]]  # the fields of WatchedRequest
     steps: list[tuple[int, float, float, list[_Row]]]
 
@@ -115,18 +115,16 @@ class SnapshotTaker:
         ends = [request.node for request in running if request.node is not None]
         requests = [_request(each, now) for each in islice(chain(running, islice(others, MAX_REQUESTS)), MAX_REQUESTS)]
         steps = [step for step in self._steps if step[0] > after_step]
-        return RawSnapshot(counts, cache.outline(ends, MAX_PREFIXES), {0: ""}, requests, steps)
+        prefixes = cache.outline(ends, MAX_PREFIXES)
+        names = {each.namespace: engine.namespaces.name(each.namespace) for each in prefixes}
+        return RawSnapshot(counts, prefixes, names, requests, steps)
 
     def finish(self, raw: RawSnapshot) -> EngineSnapshot:
         """Make the snapshot of copied numbers."""
         return EngineSnapshot(
             model=self._model,
             process_bytes=_process_bytes(),
-            prefixes=tuple(
-                self._prefix(each, raw.namespaces[each.namespace])
-                for each in raw.outline
-                if each.namespace in raw.namespaces
-            ),
+            prefixes=tuple(self._prefix(each, raw.namespaces[each.namespace]) for each in raw.outline),
             requests=tuple(WatchedRequest(*each) for each in raw.requests),
             steps=tuple(
                 WatchedStep(number, started, duration, tuple(map(StepRow._make, rows)))

@@ -58,6 +58,7 @@ from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.nodes.long_texts import Encoded
 from rtlang.runtime.process_settings import loading
+from rtlang.runtime.public_prompts import read_public_prompts
 from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.seeds import new_run_seed
 from rtlang.runtime.telemetry import Telemetry, counters
@@ -284,7 +285,10 @@ class Runtime:
                 is_broken=lambda: self._is_broken,
                 on_end=self._forget,
                 pages_of=lambda arrival: ProgramPages(
-                    loop.engine.cache, loop.engine.scheduler.rank(arrival, priority), lambda: self._is_broken
+                    loop.engine.cache,
+                    loop.engine.scheduler.rank(arrival, priority),
+                    lambda: self._is_broken,
+                    partial(loop.engine.namespaces.scope, principal.namespace),
                 ),
                 offload=partial(self._encode, principal.name),
             )
@@ -438,9 +442,14 @@ class Runtime:
             self._compiler = ConstraintCompiler(self.config, runner.tokenizer, vocab_size, self.metrics)
             if self._is_closed:
                 raise EngineDeadError(_CLOSED)
-            check = os.environ.get("RTLANG_DEBUG") == "1"
             return Engine(
-                self.config, runner, self._compiler, wake, check_every_step=check, rebuild=self._rebuild_runner
+                self.config,
+                runner,
+                self._compiler,
+                wake,
+                check_every_step=os.environ.get("RTLANG_DEBUG") == "1",
+                rebuild=self._rebuild_runner,
+                public_prompts=read_public_prompts(self.config.public_prompts, runner.tokenizer, runner.max_model_len),
             )
         except BaseException:
             self._free()  # the traceback would keep it all alive

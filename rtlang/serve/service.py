@@ -16,6 +16,7 @@ from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.event_bridge import EventBridge
 from rtlang.serve.key_table import KeyTable
+from rtlang.serve.openai.chat import ChatFormat
 from rtlang.serve.resumable import ResumeRegistry
 
 
@@ -77,6 +78,9 @@ class StreamService:
         self.keys = KeyTable(config)
         self.sockets: set[ConnectionSocket] = set()
         self.http_streams: set[StreamSocket] = set()  # graphs of HTTP requests
+        self.chat_format: ChatFormat | None = (
+            None  # told by the target at the first chat, since it may have to load the model
+        )
         self.numbers = count(1)
         self.is_draining = False
         self.idle = asyncio.Event()

@@ -154,3 +154,16 @@ def test_texts_are_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = engine.shot()
     monkeypatch.setattr(engine.taker, "_decode", None)
     assert engine.shot().prefixes == first.prefixes
+
+
+def test_prefixes_and_requests_name_their_namespace_and_principal() -> None:
+    driver = EngineDriver(FakeRunner(64, 4), RuntimeConfig(page_size=4, num_pages=64))
+    for name in ("", "ana"):
+        driver.add([1, *[90] * 9], 4, principal=Principal(name or "local", namespace=name))
+    driver.step()
+    taker = SnapshotTaker("m", lambda ids: str(list(ids)))
+    found = taker.finish(taker.take(driver.engine, 1.0))
+    assert sorted((each.namespace, each.text) for each in found.prefixes) == [
+        (name, str([1, *[90] * 7])) for name in ("", "ana")
+    ]
+    assert {each.principal for each in found.requests} == {"local", "ana"}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -21,13 +20,18 @@ from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, Rtl
 from rtlang.contract.events import Event, GraphFailed, NodeFailed, TextDelta
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.principal import Principal
-from rtlang.contract.text_service import TextService, text_service_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
 from rtlang.serve.http.sse import DONE, SseResponse, json_text, sse_event, unless_disconnected
-from rtlang.serve.http.text_models import TokenTexts, longest_output, model_names, needed_text_service, served_model
-from rtlang.serve.openai.chat import ChatWriter, read_chat
+from rtlang.serve.http.text_models import (
+    TokenTexts,
+    model_names,
+    needed_text_service,
+    read_served_chat,
+    served_model,
+)
+from rtlang.serve.openai.chat import ChatWriter
 from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Heading
 from rtlang.serve.service import StreamService
@@ -100,14 +104,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def chat(request: Request) -> Response:
         body = await read_map(request, service)
-        text_service = text_service_of(service.target)
-        longest, principal = longest_output(service), principal_of(request)
-        limit = None if principal is None else principal.limits.max_output_tokens
-        marks = None if text_service is None else functools.partial(mark_ids, text_service)
-        # On a thread: a history of calls needs the tokenizer, and schemas of tools become constraints.
-        asked = await asyncio.to_thread(
-            lambda: read_chat(body, service.target.tool_format, longest, marks, all_tokens=limit)
-        )
+        asked = await asyncio.to_thread(read_served_chat, service, body, principal_of(request))
         name = served_model(service, asked.model)
         tokens = TokenTexts(needed_text_service(service, "logprobs") if asked.num_top is not None else None)
         heading = Heading(f"chatcmpl-{secrets.token_hex(12)}", int(time.time()), name)
@@ -134,11 +131,6 @@ def routes(service: StreamService) -> list[Route]:
         Route("/v1/models/{model:path}", model),
         Route("/v1/completions", completions, methods=["POST"]),
     ]
-
-
-def mark_ids(text_service: TextService, mark: str) -> list[int]:
-    """The tokens of a mark of a format; see `read_messages`."""
-    return text_service.encode(mark, adds_start=False, allow_special=True)
 
 
 def principal_of(request: Request) -> Principal | None:

@@ -7,7 +7,6 @@ after that, and after a restart of the server, its id is unknown and the request
 from __future__ import annotations
 
 import asyncio
-import functools
 import secrets
 import time
 from collections.abc import Mapping
@@ -18,13 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.text_service import text_service_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError, described_error
-from rtlang.serve.http.routes_openai import mark_ids, respond
+from rtlang.serve.http.routes_openai import principal_of, respond
 from rtlang.serve.http.sse import sse_event
-from rtlang.serve.http.text_models import TokenTexts, longest_output, needed_text_service, served_model
-from rtlang.serve.openai.chat import ChatRequest, read_chat
+from rtlang.serve.http.text_models import TokenTexts, needed_text_service, read_served_chat, served_model
+from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.fields import read_bool
 from rtlang.serve.openai.responses_input import Message, chat_body
 from rtlang.serve.openai.responses_output import ResponsesWriter
@@ -46,10 +44,8 @@ def routes(service: StreamService) -> list[Route]:
 
         def read() -> tuple[ChatRequest, list[Message]]:
             chat, messages = chat_body(body, earlier)
-            texts = text_service_of(service.target)
-            marks = None if texts is None else functools.partial(mark_ids, texts)
             try:
-                return read_chat(chat, service.target.tool_format, longest_output(service), marks), messages
+                return read_served_chat(service, chat, principal_of(request)), messages
             except ParameterError as error:
                 raise _renamed(error) from None
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
+from rtlang.contract.nodes import RoleEnd, RoleStart
 from rtlang.contract.params import MAX_MAX_TOKENS
+from rtlang.contract.principal import Principal
 from rtlang.contract.text_service import TextService, text_service_of
 from rtlang.serve.http.errors import HttpError
+from rtlang.serve.openai.chat import ChatFormat, ChatRequest, read_chat
 from rtlang.serve.service import StreamService
+from rtlang_grammars.formats.catalogue import FORMATS
 
 ANY_MODEL = "default"
 """A name that clients may send for whatever model is served."""
@@ -45,6 +51,38 @@ def longest_output(service: StreamService) -> int:
     """The largest `max_tokens` that can matter; the engine stops at the context length."""
     known = [int(model["max_model_len"]) for model in service.server_info.models if model.get("max_model_len")]
     return min([MAX_MAX_TOKENS, *known])
+
+
+def read_served_chat(
+    service: StreamService, body: Mapping[str, Any], principal: Principal | None = None
+) -> ChatRequest:
+    """`read_chat` for the served model. Call it on a thread: a history of calls needs the tokenizer, and schemas become constraints.
+
+    Raises:
+        ParameterError: a field is not supported, missing or invalid; names it.
+    """
+    text_service = text_service_of(service.target)
+    if service.chat_format is None:
+        name = service.target.tool_format
+        service.chat_format = ChatFormat(name, _begins_reasoning(text_service, name))
+    marks = None if text_service is None else functools.partial(_mark_ids, text_service)
+    limit = None if principal is None else principal.limits.max_output_tokens
+    name, is_reasoning = service.chat_format
+    return read_chat(body, name, longest_output(service), marks, is_reasoning=is_reasoning, all_tokens=limit)
+
+
+def _mark_ids(text_service: TextService, mark: str) -> list[int]:
+    return text_service.encode(mark, adds_start=False, allow_special=True)
+
+
+def _begins_reasoning(text_service: TextService | None, name: str | None) -> bool:
+    """Whether the generation prompt of the model's chat template ends with the mark that begins its reasoning."""
+    span = FORMATS[name].reasoning if name in FORMATS else None
+    if text_service is None or span is None:
+        return False
+    parts = (RoleStart("user"), "Hello", RoleEnd(), RoleStart("assistant"))
+    prompt = text_service.decode(text_service.encode_parts(parts), shows_special=True)
+    return prompt.rstrip().endswith(span.begin.strip())
 
 
 def needed_text_service(service: StreamService, field: str) -> TextService:

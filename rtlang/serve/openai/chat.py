@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
@@ -55,6 +55,13 @@ _FIELDS = FieldTable(
 )
 
 
+class ChatFormat(NamedTuple):
+    """How the served model writes replies: the name of its format, or None, and whether its generation prompt begins the reasoning."""
+
+    name: str | None
+    is_reasoning: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """A request as a graph, and what the response needs to know of it.
@@ -80,6 +87,7 @@ def read_chat(
     longest_output: int,
     mark_ids: MarkIds | None = None,
     *,
+    is_reasoning: bool = False,
     all_tokens: int | None = None,
 ) -> ChatRequest:
     """Read a request.
@@ -87,15 +95,17 @@ def read_chat(
     Args:
         model_format: the name of the format of the model's tool calls; None if its chat template shows none.
         longest_output: the maximum number of tokens if the request says none.
-        all_tokens: the same for all choices together; None for no limit.
+        is_reasoning: the generation prompt of the model begins its reasoning.
         mark_ids: the tokens of marks in the calls of a history; None to write them as plain text.
+        all_tokens: as `longest_output` for all choices together; None for no limit.
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
     """
     given = _FIELDS.given(body)
     asked = tools.read_tool_request(given)
-    plan = tools.plan_reply(asked, structured.read_structured(given), model_format)
     continues = read_bool(given, "continue_final_message")
+    is_reasoning = is_reasoning and not continues
+    plan = tools.plan_reply(asked, structured.read_structured(given), model_format, is_reasoning=is_reasoning)
     if read_bool(given, "add_generation_prompt", not continues) is continues:
         raise ParameterError("add_generation_prompt", continues, "expected the opposite of continue_final_message")
     parts = read_messages(given, asked.text, model_format, mark_ids, continues=continues)

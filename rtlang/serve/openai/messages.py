@@ -85,7 +85,9 @@ def _content(
         if text:
             parts.append("\n")
         for piece, is_mark in rendered_calls(tool_format, calls):
-            parts.append(TokenIds(tuple(mark_ids(piece))) if is_mark and mark_ids is not None else piece)
+            ids = mark_ids(piece) if is_mark and mark_ids is not None else ()
+            # A mark that is no single token is encoded together with the text around it, as in the rendered template.
+            parts.append(TokenIds(tuple(ids)) if len(ids) == 1 else piece)
     return parts
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.params import Constraint
+from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.contract.tool_list import tools_to_text
 from rtlang.serve.openai.fields import check_inner, read_bool, read_list, read_text
 from rtlang.serve.openai.messages import PLAIN_FORMAT
@@ -29,6 +29,7 @@ from rtlang_grammars.spec.structures import any_of, sequence
 FIELDS = frozenset(("tools", "tool_choice", "parallel_tool_calls"))
 """The fields that `read_tool_request` reads."""
 MAX_TOOLS = 128
+_LINES = Constraint(ConstraintKind.REGEX, "\n{0,4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class ReplyPlan:
         field: the field that an error of the constraint is about.
         tool_format: the format of reasoning and calls; None if the text is content as it is.
         is_either: calls follow no content: content has a form of its own, in which texts that look like calls are content.
+        is_reasoning: the prompt has begun the reasoning.
     """
 
     constraint: Constraint | None
@@ -66,6 +68,7 @@ class ReplyPlan:
     tools: tuple[Tool, ...] = ()
     reads_calls: bool = False
     is_either: bool = False
+    is_reasoning: bool = False
 
 
 def read_tool_request(given: Mapping[str, Any]) -> ToolRequest:
@@ -127,40 +130,57 @@ def _read_choice(choice: Any, names: list[str]) -> tuple[str, list[str]]:
     )
 
 
-def plan_reply(asked: ToolRequest, structured: Structured | None, model_format: str | None) -> ReplyPlan:
+def plan_reply(
+    asked: ToolRequest, structured: Structured | None, model_format: str | None, *, is_reasoning: bool = False
+) -> ReplyPlan:
     """The constraint of a reply, and the format in which it is read.
 
     Args:
         model_format: the name of the format of the model; None if its chat template shows none.
+        is_reasoning: the prompt ends with the mark that begins the reasoning.
     Raises:
         ParameterError: the tools do not fit the format.
     """
     if not asked.listed or asked.choice == "none":
-        if structured is not None:
+        model = FORMATS.get(model_format or "")
+        if structured is not None and (model is None or not is_reasoning):
             return ReplyPlan(structured.constraint, structured.field)
-        found = FORMATS.get(model_format or "")
-        has_sections = found is not None and (found.reasoning is not None or found.content is not None)
-        return ReplyPlan(None, tool_format=found if has_sections else None)
+        if structured is not None and model is not None:
+            content = _as_content(model, structured.constraint)
+            constraint = _behind_reasoning(model, Reasoning.OPENED, content)
+            return ReplyPlan(constraint, structured.field, model, is_reasoning=True)
+        has_sections = model is not None and (model.reasoning is not None or model.content is not None)
+        return ReplyPlan(None, tool_format=model if has_sections else None, is_reasoning=is_reasoning)
     found = FORMATS[model_format or PLAIN_FORMAT]
     try:
-        constraint = _constraint(found, asked, structured)
+        reasoning = Reasoning.OPENED if is_reasoning else Reasoning.OPTIONAL
+        constraint = _constraint(found, asked, structured, reasoning)
     except GrammarError as error:
         names = [tool.name for tool in asked.allowed]
         raise ParameterError(error.location or "tools", names, error.reason) from None
     field = "tools" if structured is None else structured.field
-    return ReplyPlan(constraint, field, found, asked.listed, True, structured is not None)
+    return ReplyPlan(constraint, field, found, asked.listed, True, structured is not None, is_reasoning)
 
 
-def _constraint(found: ToolFormat, asked: ToolRequest, structured: Structured | None) -> Constraint:
+def _as_content(found: ToolFormat, constraint: Constraint) -> Constraint:
+    return constraint if found.content is None else sequence(found.content.begin, constraint, found.content.end)
+
+
+def _behind_reasoning(found: ToolFormat, reasoning: Reasoning, body: Constraint) -> Constraint:
+    lines = _LINES if found.content is None else ""
+    return sequence(reasoning_part(found, reasoning, None), lines, body)
+
+
+def _constraint(
+    found: ToolFormat, asked: ToolRequest, structured: Structured | None, reasoning: Reasoning
+) -> Constraint:
     parallel = not asked.max_is_one
     if structured is None or asked.choice == "required":
-        return tool_grammar(found, asked.allowed, tool_choice=asked.choice, parallel=parallel)
+        return tool_grammar(found, asked.allowed, tool_choice=asked.choice, parallel=parallel, reasoning=reasoning)
     calls = tool_grammar(found, asked.allowed, tool_choice="required", parallel=parallel, reasoning=Reasoning.FORBIDDEN)
     content = _unlike_calls(found, structured) if structured.is_json else structured.constraint
-    if found.content is not None:
-        content = sequence(found.content.begin, content, found.content.end)
-    body = any_of(content, calls)
-    return body if found.reasoning is None else sequence(reasoning_part(found, Reasoning.OPTIONAL, None), body)
+    body = any_of(_as_content(found, content), calls)
+    return body if found.reasoning is None else _behind_reasoning(found, reasoning, body)
 
 
 def _unlike_calls(found: ToolFormat, structured: Structured) -> Constraint:
@@ -193,6 +213,7 @@ class ReplyReader:
             self._stream = ToolStream(
                 plan.tool_format,
                 plan.tools,
+                is_reasoning=plan.is_reasoning,
                 reads_calls=plan.reads_calls,
                 reads_calls_in_content=not plan.is_either,
             )

@@ -54,6 +54,8 @@ def test_calls_of_a_history_are_written_in_the_format_of_the_model() -> None:
         *(RoleStart("tool"), "2", RoleEnd()),
         RoleStart("assistant"),
     )
+    spelled = read([USER, call()], tool_format="hermes", mark_ids=lambda mark: (1, 2))
+    assert "".join(map(str, spelled[4:-2])) == '<tool_call>\n{"name": "f", "arguments": {"a":  1}}\n</tool_call>'
     plain = read([USER, call("", content="So:")])
     assert plain[4:7] == ("So:", "\n", '{"name": "f", "arguments": {}}')
 

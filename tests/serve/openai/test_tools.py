@@ -208,3 +208,24 @@ def test_malformed_tools_are_refused_by_name(body: dict[str, Any], field: str) -
     with pytest.raises(ParameterError) as caught:
         plan_reply(read_tool_request(body), None, "hermes")
     assert caught.value.field == field
+
+
+def test_a_reply_whose_reasoning_the_prompt_has_begun_goes_on_inside() -> None:
+    form = {"type": "json_object"}
+    call = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+    for more, end, content in (
+        ({"response_format": form, "tools": []}, '{"a": 1}', '{"a": 1}'),
+        ({"response_format": form}, '{"a": 1}', '{"a": 1}'),
+        ({"response_format": form}, call, ""),
+        ({"tool_choice": "required"}, call, ""),
+        ({}, f"So:{call}", "So:"),
+    ):
+        body = {"tools": TOOLS} | more
+        plan = plan_reply(read_tool_request(body), read_structured(body), "hermes", is_reasoning=True)
+        text = f"hm\n</think>\n\n{end}"
+        assert is_allowed(plan, text)
+        reader = read_whole(plan, text)
+        assert (reader.reasoning, reader.content, len(reader.calls)) == ("hm", content, end.count("now"))
+    plan = plan_reply(read_tool_request({}), None, "hermes", is_reasoning=True)
+    assert plan.constraint is None
+    assert read_whole(plan, "hm</think>Hi").message()["reasoning_content"] == "hm"

@@ -1,0 +1,72 @@
+"""Namespaces of the prefix cache: which stored sequences a request may find.
+
+The tree compares token ids as 64-bit numbers, of which token ids use the lower half. The tokens of a namespace carry its number in the
+upper half, so sequences of different namespaces share nothing. Tokens at the start of a sequence that agree with a public prompt carry no
+number: they are shared by all, and what follows is not.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rtlang.cache.node import TOKEN_BYTES, common_tokens, pack
+
+_SHIFT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The namespace of one sequence. Number 0 is the public one.
+
+    Attributes:
+        number: of the namespace.
+        num_public: tokens at the start of the sequence that are public.
+    """
+
+    number: int = 0
+    num_public: int = 0
+
+    def pack(self, token_ids: Sequence[int], start: int = 0) -> bytes:
+        """Tokens of a sequence from position `start` on, as the tree compares them."""
+        num_public = max(0, self.num_public - start)
+        if not self.number or num_public >= len(token_ids):
+            return pack(token_ids)
+        salt = self.number << _SHIFT
+        return pack(token_ids[:num_public]) + array("q", [salt | each for each in token_ids[num_public:]]).tobytes()
+
+
+PUBLIC = Scope()
+
+
+class Namespaces:
+    """Numbers of namespaces, and the public prompts. Used on the engine thread.
+
+    Args:
+        public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
+    """
+
+    def __init__(self, public_prompts: Iterable[Sequence[int]] = ()) -> None:
+        self._numbers: dict[str, int] = {"": 0}
+        self._public = [pack(each) for each in public_prompts]
+        self._most_public = max(map(len, self._public), default=0) // TOKEN_BYTES
+
+    def name(self, number: int) -> str:
+        """The namespace with this number."""
+        return next(name for name, each in self._numbers.items() if each == number)
+
+    def scope(self, namespace: str, token_ids: Sequence[int]) -> Scope:
+        """The scope of a sequence that begins with these tokens."""
+        number = self._numbers.setdefault(namespace, len(self._numbers))
+        if not number:
+            return PUBLIC
+        if not self._public:
+            return Scope(number)
+        start = pack(token_ids[: self._most_public])
+        return Scope(number, max(common_tokens(start, each) for each in self._public))
+
+
+def unpacked(key: int) -> tuple[int, int]:
+    """The namespace number and the token id of a number in the tree."""
+    return key >> _SHIFT, key & ((1 << _SHIFT) - 1)

@@ -1,0 +1,69 @@
+"""Namespaces: what sequences of different ones share, against sets of prefixes."""
+
+from __future__ import annotations
+
+import random
+from array import array
+
+from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.cache.scope import PUBLIC, Namespaces, Scope, unpacked
+
+
+def store(cache: PrefixCache, tokens: list[int], scope: Scope) -> int:
+    """Compute and store a sequence as the scheduler does, page by page; returns the number of tokens that were there."""
+    match = cache.match(tokens, len(tokens) - 1, scope)
+    cache.lock(match.node)
+    pages = cache.allocate(-(-len(tokens) // 4) - len(match.page_ids))
+    assert pages is not None
+    node, position = match.node, match.num_tokens
+    while position + 4 <= len(tokens) and pages:
+        node, _ = cache.extend(node, tokens[position : position + 4], pages[:1], scope, position)
+        pages, position = pages[1:], position + 4
+        cache.commit()
+    cache.finish(node, tokens[position:], pages, scope, position)
+    cache.check()
+    return match.num_tokens + match.num_tail_tokens
+
+
+def common(a: list[int], b: list[int]) -> int:
+    return next(
+        (index for index, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), min(len(a), len(b))
+    )
+
+
+def test_random_sequences_find_those_of_their_namespace_and_public_starts() -> None:
+    for seed in range(30):
+        rng = random.Random(seed)
+        public = [[rng.randint(1, 2) for _ in range(rng.randint(1, 20))] for _ in range(rng.randint(0, 3))]
+        namespaces, cache = Namespaces(public), PrefixCache(4000, 4)
+        stored: list[tuple[str, list[int]]] = []
+        for _ in range(60):
+            name = rng.choice(["", "a", "b"])
+            base = rng.choice([*public, [], *(each for _, each in stored)])
+            tokens = base[: rng.randint(0, len(base))] + [rng.randint(1, 2) for _ in range(rng.randint(1, 12))]
+            start = max((common(each, tokens) for each in public), default=0)
+            # What was stored under another name is there as far as both are public.
+            expected = max(
+                (common(each, tokens) if name == other else min(common(each, tokens), start) for other, each in stored),
+                default=0,
+            )
+            found = store(cache, tokens, namespaces.scope(name, tokens))
+            assert found <= min(expected, len(tokens) - 1)
+            assert found >= min(expected, len(tokens) - 1) // 4 * 4
+            stored.append((name, tokens))
+
+
+def test_without_a_namespace_nothing_changes() -> None:
+    namespaces = Namespaces([[1, 2, 3]])
+    assert namespaces.scope("", [1, 2, 3]) is PUBLIC
+    assert namespaces.scope("a", [1, 2, 4]) == Scope(1, 2)
+    assert namespaces.scope("b", [9]) == Scope(2, 0)
+    assert namespaces.scope("a", [1, 2, 3, 4]) == Scope(1, 3)
+
+
+def test_a_scope_packs_pieces_as_it_packs_the_whole() -> None:
+    scope, tokens = Scope(7, 5), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+    whole = scope.pack(tokens)
+    for cut in range(len(tokens) + 1):
+        assert scope.pack(tokens[:cut]) + scope.pack(tokens[cut:], cut) == whole
+    assert [unpacked(each) for each in array("q", whole)] == [(7 * (at >= 5), each) for at, each in enumerate(tokens)]
