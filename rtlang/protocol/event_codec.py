@@ -118,7 +118,7 @@ def event_to_wire(
         offset: the number of earlier chunks of the delta's (node, choice).
         logprobs: encodes lists of log-probabilities.
     """
-    logprobs = logprobs or _logprobs_to_wire
+    logprobs = logprobs or logprobs_to_wire
     match event:
         case TextDelta():
             delta: dict[str, Any] = {"t": "delta", "s": stream, "n": event.node_id, "o": offset, "d": event.text}
@@ -127,7 +127,7 @@ def event_to_wire(
             if event.token_ids:
                 delta["ids"] = list(event.token_ids)
             if event.logprobs:
-                delta["lp"] = _logprobs_to_wire(event.logprobs)
+                delta["lp"] = logprobs_to_wire(event.logprobs)
             return delta
         case NodeFinished():
             end: dict[str, Any] = {
@@ -218,7 +218,7 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event | None:
                 optional(check_int, message, "i", 0, MAX_ID) or 0,
                 check_str(message, "d"),
                 optional(check_ints, message, "ids") or (),
-                optional(_logprobs_from_wire, message, "lp"),
+                optional(logprobs_from_wire, message, "lp"),
             )
         case "event", "end":
             timing = check_map(message, "timing")
@@ -231,7 +231,7 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event | None:
                 Timing(*(check_float(timing, name) for name in ("queued_s", "first_token_s", "total_s"))),
                 optional(_floats_from_wire, message, "scores"),
                 optional(_floats_from_wire, message, "probabilities"),
-                optional(_logprobs_from_wire, message, "prompt_logprobs"),
+                optional(logprobs_from_wire, message, "prompt_logprobs"),
                 message.get("replayed") is True,
                 optional(check_int, message, "max_tokens", 0, MAX_ID),
                 value_from_wire(message.get("value"), "value"),
@@ -369,7 +369,7 @@ def _usage_from_wire(message: Mapping[str, Any]) -> Usage:
     )
 
 
-def _logprobs_to_wire(logprobs: Sequence[TokenLogprob]) -> list[list[Any]]:
+def logprobs_to_wire(logprobs: Sequence[TokenLogprob]) -> list[list[Any]]:
     """Encode each token as [id, logprob, [[id, logprob], ...]]."""
     return [
         [item.token_id, _float_to_wire(item.logprob), [[other, _float_to_wire(value)] for other, value in item.top]]
@@ -377,12 +377,17 @@ def _logprobs_to_wire(logprobs: Sequence[TokenLogprob]) -> list[list[Any]]:
     ]
 
 
-def _logprobs_from_wire(message: Mapping[str, Any], name: str) -> tuple[TokenLogprob, ...]:
+def logprobs_from_wire(message: Mapping[str, Any], name: str) -> tuple[TokenLogprob, ...]:
+    """Decode the log-probabilities in a field.
+
+    Raises:
+        ProtocolError: the field is missing or invalid.
+    """
     return tuple(_logprob_from_wire(item, name) for item in check_list(message, name))
 
 
 def _choice_logprobs_from_wire(message: Mapping[str, Any], name: str) -> tuple[tuple[TokenLogprob, ...], ...]:
-    return tuple(_logprobs_from_wire({name: item}, name) for item in check_list(message, name))
+    return tuple(logprobs_from_wire({name: item}, name) for item in check_list(message, name))
 
 
 def _logprob_from_wire(item: object, name: str) -> TokenLogprob:
@@ -400,7 +405,7 @@ def _logprob_from_wire(item: object, name: str) -> TokenLogprob:
 
 
 def _lazy_logprobs(logprobs: Sequence[TokenLogprob]) -> LazyList:
-    return LazyList(logprobs, _logprobs_to_wire)
+    return LazyList(logprobs, logprobs_to_wire)
 
 
 def _completion_to_wire(completion: Completion, logprobs: Callable[[Sequence[TokenLogprob]], Any]) -> dict[str, Any]:
@@ -430,7 +435,7 @@ def _completion_from_wire(item: object) -> Completion:
         raise ProtocolError(
             f"reason = {item['reason']!r}: expected one of {', '.join(FinishReason)}", param="reason"
         ) from None
-    logprobs = optional(_logprobs_from_wire, item, "logprobs")
+    logprobs = optional(logprobs_from_wire, item, "logprobs")
     distortion = optional(_distortion_from_wire, item, "distortion")
     return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs, distortion)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rtlang.contract.errors import GraphError
 from rtlang.contract.graph import Generate, Node, all_nodes
 
-MAX_LOGPROBS_OF_RESULT = 1 << 20
+MAX_LOGPROBS_OF_RESULT = 1 << 18
 """Log-probabilities in one result: n times tokens times (logprobs + 1)."""
 
 

@@ -196,7 +196,7 @@ class EngineProcess:
         reports_progress: bool = False,
     ) -> EngineRun:
         """See `Runtime.submit`. Returns before the engine has the graph: what it refuses later ends the graph with GraphFailed."""
-        graph.validate()
+        checks = graph.validate()
         given = dict(inputs or {})
         if given.keys() != set(graph.inputs) or not all(isinstance(each, str) for each in given.values()):
             raise GraphError(None, "inputs", f"expected one text for each of {', '.join(graph.inputs) or 'no inputs'}")
@@ -221,6 +221,7 @@ class EngineProcess:
                 self,
                 next(self._graph_ids),
                 graph,
+                checks,
                 listener,
                 share,
                 options,
@@ -369,7 +370,10 @@ class EngineProcess:
             run = self._runs.get(message["s"])
         if run is None:
             return
-        event = event_from_wire(message, run.graph_id)
+        if message["t"] == "part":
+            run.joiner.take(message)
+            return
+        event = run.joiner.join(event_from_wire(message, run.graph_id))
         if isinstance(event, (GraphFinished, GraphFailed)):
             with self._lock:
                 self._runs.pop(run.graph_id, None)

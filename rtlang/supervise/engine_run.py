@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from rtlang.contract.errors import GraphError
 from rtlang.contract.events import CallRequested, Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph, nodes_to_plain
+from rtlang.contract.graph_checks import NodeChecks
 from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.params import check_credit
@@ -18,6 +19,7 @@ from rtlang.protocol.continuation import continuation_to_wire
 from rtlang.protocol.plain_values import value_to_wire
 from rtlang.runtime.admission import Share
 from rtlang.supervise.frames import Message
+from rtlang.supervise.large_events import Joiner
 
 
 class RunOwner(Protocol):
@@ -37,6 +39,7 @@ class EngineRun:
         options: the fields of its `open` message that do not change.
         share: its share of admitted requests.
         ledger: its output so far.
+        joiner: joins the parts of its large events.
         is_sent: whether the present process has the graph. Guarded by the owner's lock.
         has_shown_life: whether the present process has sent an event of it.
     """
@@ -46,6 +49,7 @@ class EngineRun:
         owner: RunOwner,
         graph_id: int,
         graph: RequestGraph,
+        checks: NodeChecks,
         listener: Listener,
         share: Share,
         options: Mapping[str, Any],
@@ -57,9 +61,9 @@ class EngineRun:
         continue_from: ContinueFrom,
     ) -> None:
         self._owner, self._graph_id, self._graph, self.listener = owner, graph_id, graph, listener
-        self.share, self.options = share, options
+        self.share, self.options, self._checks = share, options, checks
         self.nodes = {node.node_id: node for node in graph.nodes}
-        self.ledger = RunLedger()
+        self.ledger, self.joiner = RunLedger(), Joiner()
         self.is_sent = self.has_shown_life = self.has_ended = False
         self._is_open, self._credit, self._num_delivered = is_open, credit, 0
         self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
@@ -72,6 +76,7 @@ class EngineRun:
 
     def opening(self) -> Message:
         """The message that opens the graph, behind the output that it has given."""
+        self.joiner = Joiner()  # parts of an earlier process are lost with it
         known, continue_from = self._known | self.ledger.known, self._continue_from
         for node_id, choices in self.ledger.continue_from(self.nodes.values()).items():
             before = continue_from.get(node_id, ())
@@ -107,9 +112,13 @@ class EngineRun:
         """See `ResumableRun.extend`."""
         if not self._is_open:
             raise GraphError(None, "nodes", "the graph is closed")
-        RequestGraph(tuple(nodes), self._graph.inputs).validate(self.nodes)
         check_continue_from(continue_from or {}, nodes)
-        self.share.add(nodes)
+        self._checks.add(nodes)
+        try:
+            self.share.add(nodes)
+        except BaseException:
+            self._checks.remove(nodes)
+            raise
         self._known.update(known or {})
         self._continue_from.update(continue_from or {})
         message = {"t": "extend", "nodes": nodes_to_plain(nodes)} | continuation_to_wire(

@@ -9,17 +9,21 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgpack
 
 _LENGTH = struct.Struct("!Q")
 Message = dict[str, Any]
+_BULK_ITEMS = 2  # of one frame
 
 
 class FrameWriter:
     """Sends messages on a thread of its own. Thread-safe. What is written after the socket has failed is dropped.
+
+    Items that are put as bulk follow one after the other, but let other items pass; see `put_bulk`.
 
     Args:
         pack: makes a message of each item, on the writer's thread.
@@ -28,6 +32,8 @@ class FrameWriter:
     def __init__(self, connection: socket.socket, pack: Callable[[Any], Message] = lambda item: item) -> None:
         self._connection, self._pack = connection, pack
         self._queue: list[Any] = []
+        self._bulk: deque[tuple[int, Any]] = deque()
+        self._num_bulk: dict[int, int] = {}  # by owner
         self._condition = threading.Condition()
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="rtlang-frames", daemon=True)
@@ -37,6 +43,17 @@ class FrameWriter:
         """Send items after those before."""
         with self._condition:
             self._queue.extend(items)
+            self._condition.notify()
+
+    def put_bulk(self, owner: int, items: Iterable[Any]) -> None:
+        """Send the items of an owner after its items before. One alone goes with other items, unless bulk of this owner is waiting."""
+        found = list(items)
+        with self._condition:
+            if len(found) > 1 or owner in self._num_bulk:
+                self._bulk.extend((owner, item) for item in found)
+                self._num_bulk[owner] = self._num_bulk.get(owner, 0) + len(found)
+            else:
+                self._queue.extend(found)
             self._condition.notify()
 
     def close(self) -> None:
@@ -53,9 +70,15 @@ class FrameWriter:
     def _run(self) -> None:
         while True:
             with self._condition:
-                while not self._queue and not self._is_closed:
+                while not self._queue and not self._bulk and not self._is_closed:
                     self._condition.wait()
                 items, self._queue = self._queue, []
+                for _ in range(min(_BULK_ITEMS, len(self._bulk))):
+                    owner, item = self._bulk.popleft()
+                    items.append(item)
+                    self._num_bulk[owner] -= 1
+                    if not self._num_bulk[owner]:
+                        del self._num_bulk[owner]
             if not items:
                 return
             data = bytes(msgpack.packb([self._pack(item) for item in items], unicode_errors="replace"))

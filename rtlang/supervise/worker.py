@@ -30,6 +30,7 @@ from rtlang.protocol.plain_values import value_from_wire
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.runtime import Runtime
 from rtlang.supervise.frames import FrameWriter, Message, read_frame
+from rtlang.supervise.large_events import LogprobsPart, divide
 from rtlang.supervise.text_calls import answer_text_call
 
 logger = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ class Worker:
                 if isinstance(event, GraphFailed) and isinstance(event.error, EngineDeadError):
                     logging.shutdown()
                     os._exit(ENGINE_FAILED)  # the other process opens the graph again
-            self._writer.put((graph_id, event))
+            self._writer.put_bulk(graph_id, ((graph_id, each) for each in divide(event)))
 
         budget, principal = message.get("budget"), message.get("principal")
         self._runs[graph_id] = self._runtime.submit(
@@ -148,7 +149,7 @@ class Worker:
         run = self._runs.pop(graph_id, None)
         if run is not None:
             run.cancel()
-        self._writer.put((graph_id, GraphFailed(graph_id, error)))
+        self._writer.put_bulk(graph_id, [(graph_id, GraphFailed(graph_id, error))])
 
     def _answer_ping(self) -> None:
         """Answer with the seconds for which the engine's thread has done nothing that was asked."""
@@ -185,7 +186,7 @@ def _pack(item: Any) -> Message:
     if isinstance(item, dict):
         return item
     graph_id, event = item
-    return event_to_wire(graph_id, event)
+    return event.to_wire(graph_id) if isinstance(event, LogprobsPart) else event_to_wire(graph_id, event)
 
 
 def main() -> None:

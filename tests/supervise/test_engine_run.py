@@ -34,7 +34,7 @@ def begun(owner: Owner, admission: Admission) -> EngineRun:
     share.add(GRAPH.nodes)
     options = {"inputs": {}, "seed": 5}
     rest = {"is_open": True, "deadline_s": 50.0, "credit": 10, "known": {}, "continue_from": {1: [[3]]}}
-    return EngineRun(owner, 4, GRAPH, lambda event: None, share, options, **rest)  # type: ignore[arg-type]
+    return EngineRun(owner, 4, GRAPH, GRAPH.validate(), lambda event: None, share, options, **rest)  # type: ignore[arg-type]
 
 
 def test_a_graph_is_opened_again_behind_its_output() -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from rtlang.bench.serving import engine_figures, load_figures
 from rtlang.bench.serving.figure import Figure
 from rtlang.bench.serving.server_process import ServerProcess
+from rtlang.bench.serving.thread_attacks import ATTACKS
+from rtlang.bench.serving.thread_figures import thread_figures
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
 
@@ -23,6 +25,7 @@ class Sizes:
         num_bombs: hostile constraints; None for all.
         num_schemas: distinct schemas.
         num_places, num_detached: of the floods.
+        attacks: on the two threads that serve everybody.
     """
 
     num_streams: int = 1000
@@ -32,9 +35,10 @@ class Sizes:
     num_schemas: int = 400
     num_places: int = 20_000
     num_detached: int = 2_000
+    attacks: tuple[str, ...] = tuple(ATTACKS)
 
 
-QUICK = Sizes(20, 8, 0.5, 6, 10, 1000, 20)
+QUICK = Sizes(20, 8, 0.5, 6, 10, 1000, 20, ("stop_patterns",))
 
 
 def measure(config: RuntimeConfig, sizes: Sizes, tell: Callable[[str], None]) -> Iterator[Figure]:
@@ -69,6 +73,7 @@ def _server_parts(sizes: Sizes) -> Iterator[tuple[str, Callable[[ServerProcess],
     yield "streams", lambda server: load_figures.stream_figures(server, sizes.num_streams, sizes.num_tokens)
     yield "never_reading", lambda server: (load_figures.reader_figure(server, sizes.gap_s),)
     yield "bombs", lambda server: load_figures.bomb_figures(server, sizes.num_bombs)
+    yield "threads", lambda server: thread_figures(server, sizes.attacks)
     yield "schemas", lambda server: (load_figures.schema_figure(server, sizes.num_schemas),)
     yield (
         "floods",

@@ -2,7 +2,7 @@
 
     python -m rtlang.bench.serving.thread_attacks URL NAME
 
-prints "begun" and "ended" around the attack.
+prints "begun", and in the end how many graphs there were and why one was refused.
 """
 
 from __future__ import annotations
@@ -19,21 +19,19 @@ from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 _LONG = 120.0
 
 
-def extensions(remote: RemoteRuntime) -> None:
-    """Two thousand extensions of a graph of ten thousand nodes, half of them empty."""
+def extensions(remote: RemoteRuntime) -> list[Recorder]:
+    """Two thousand extensions of a graph of six thousand nodes, half of them empty."""
     recorder = Recorder()
-    run = remote.submit(RequestGraph(_chain(10_000)), recorder, is_open=True)
+    run = remote.submit(RequestGraph(_chain(6_000)), recorder, is_open=True)
     for number in range(2000):
         run.extend([] if number % 2 else [Text(20_000 + number, 0, ("more",))])
     run.close()
-    recorder.wait(_LONG)
+    return [recorder]
 
 
-def large_graphs(remote: RemoteRuntime) -> None:
-    """Eight graphs of twelve thousand nodes that are all ready at once."""
-    recorders = [Recorder().submit(remote, RequestGraph(_chain(12_000))) for _ in range(8)]
-    for each in recorders:
-        each.wait(_LONG)
+def large_graphs(remote: RemoteRuntime) -> list[Recorder]:
+    """Eight graphs of six thousand nodes that are all ready at once."""
+    return [Recorder().submit(remote, RequestGraph(_chain(6_000))) for _ in range(8)]
 
 
 def _chain(count: int) -> tuple[Node, ...]:
@@ -41,52 +39,47 @@ def _chain(count: int) -> tuple[Node, ...]:
     nodes: list[Node] = [Text(0, None, ("The story. ",))]
     for number in range(1, count):
         is_text = number % 2 == 0
-        nodes.append(Text(number, 0, (f"Part {number}.",)) if is_text else Apply(number, None, "upper", (Const("a"),)))
+        nodes.append(
+            Text(number, 0, (f"Part {number}.",)) if is_text else Apply(number, None, "parse_int", (Const("1"),))
+        )
     return tuple(nodes)
 
 
-def long_texts(remote: RemoteRuntime) -> None:
+def long_texts(remote: RemoteRuntime) -> list[Recorder]:
     """Sixteen texts of 900,000 characters, most of which are too long for the context."""
     graph = RequestGraph((Text(0, None, ("The red fox sleeps. " * 45_000,)), Generate(1, 0, "out", SamplingParams(8))))
-    recorders = [Recorder().submit(remote, graph) for _ in range(16)]
-    for each in recorders:
-        each.wait(_LONG)
+    return [Recorder().submit(remote, graph) for _ in range(16)]
 
 
-def large_results(remote: RemoteRuntime) -> None:
-    """Four results of 800,000 log-probabilities, and requests of 100 bytes for fifty times as many."""
+def large_results(remote: RemoteRuntime) -> list[Recorder]:
+    """Two results of 200,000 log-probabilities, and requests of 100 bytes for fifty times as many."""
     params = {"ignore_eos": True, "temperature": 1.0, "logprobs": 100}
     recorders = [
-        Recorder().submit(remote, generation(f"Row {number}: ", n=32, max_tokens=248, **params)) for number in range(2)
+        Recorder().submit(remote, generation(f"Row {number}: ", n=8, max_tokens=248, **params)) for number in range(2)
     ]
     recorders += [Recorder().submit(remote, generation("Row: ", n=128, max_tokens=900, **params)) for _ in range(20)]
-    for each in recorders:
-        each.wait(_LONG)
+    return recorders
 
 
-def stop_patterns(remote: RemoteRuntime) -> None:
+def stop_patterns(remote: RemoteRuntime) -> list[Recorder]:
     """Patterns on which backtracking takes exponential time, and classes that take long to compile."""
-    sources = ["(a|a)*b$", "(x+x+)+y", "([a-z ]+)*Q$", "(.*.*.*)*~$", "(?i)[\\x00-\\U0010ffff]{3}\\x00" * 20]
-    recorders = [
+    sources = ["(a|a)*b$", "(x+x+)+y", "([a-z ]+)*Q$", "(.*.*.*)*~$", "(?i)" + "[\\x00-\\U0010ffff]{3}Q" * 10]
+    return [
         Recorder().submit(remote, generation("aaaa xxxx " * 8, stop_regex=[each] * 8, max_tokens=200))
         for each in sources * 4
     ]
-    for each in recorders:
-        each.wait(_LONG)
 
 
-def slow_constraints(remote: RemoteRuntime) -> None:
+def slow_constraints(remote: RemoteRuntime) -> list[Recorder]:
     """Six tiny patterns that take seconds to compile."""
     sources = [f"(x|[ab]*a[ab]{{{150 + number}}})*" for number in range(6)]
-    recorders = [
+    return [
         Recorder().submit(remote, generation("X: ", constraint=Constraint(ConstraintKind.REGEX, each), max_tokens=8))
         for each in sources
     ]
-    for each in recorders:
-        each.wait(_LONG)
 
 
-ATTACKS: dict[str, Callable[[RemoteRuntime], None]] = {
+ATTACKS: dict[str, Callable[[RemoteRuntime], list[Recorder]]] = {
     each.__name__: each
     for each in (extensions, large_graphs, long_texts, large_results, stop_patterns, slow_constraints)
 }
@@ -97,8 +90,11 @@ def main(url: str, name: str) -> None:
     with rtlang.connect(url) as remote:
         sys.stdout.write("begun\n")
         sys.stdout.flush()
-        ATTACKS[name](remote)
-        sys.stdout.write("ended\n")
+        recorders = ATTACKS[name](remote)
+        for each in recorders:
+            each.wait(_LONG)
+        refused = [each.error for each in recorders if each.error is not None]
+        sys.stdout.write(f"{len(recorders)} graphs, {len(refused)} refused{f': {refused[0]}' if refused else ''}\n")
         sys.stdout.flush()
 
 

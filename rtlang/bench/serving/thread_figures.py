@@ -34,10 +34,12 @@ def thread_figures(server: ServerProcess, names: Iterable[str] = tuple(ATTACKS))
                 process.stdout.readline()
                 started = time.perf_counter()
                 slowest = _slowest_constraint(other, process) if name == "slow_constraints" else None
-                process.stdout.readline()
+                outcome = process.stdout.readline().strip()
                 ended = time.perf_counter()
                 process.kill()
-            note = f"{ATTACKS[name].__doc__} In {ended - started:.1f} s; {quiet * 1e3:.0f} ms without attack."
+            note = (
+                f"{ATTACKS[name].__doc__} {outcome[:120]}; {ended - started:.1f} s; {quiet * 1e3:.0f} ms without attack"
+            )
             yield Figure(f"held_by_{name}", canary.longest_gap(started, ended) * 1e3, "<=", CANARY_LIMIT_MS, "ms", note)
             if slowest is not None:
                 yield Figure("constraint_beside_slow_ones", slowest, "<=", CONSTRAINT_LIMIT_S, "s")
