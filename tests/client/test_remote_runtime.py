@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from rtlang.client.connect import connect
-from rtlang.client.remote_run import ServerConnection
-from rtlang.client.remote_runtime import RemoteRuntime
+from rtlang.client.remote_runtime import RemoteRuntime, ServerConnection
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import (
     AbortedError,
