@@ -13,6 +13,7 @@ from rtlang.contract.version import VERSION as __version__
 if TYPE_CHECKING:
     from rtlang.cassette.surface import record as record
     from rtlang.cassette.surface import replay as replay
+    from rtlang.client.async_runtime import connect_async as connect_async
     from rtlang.client.connect import connect as connect
     from rtlang.contract.budget import Budget as Budget
     from rtlang.contract.config import RuntimeConfig as RuntimeConfig
@@ -147,6 +148,7 @@ _MODULES = {
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",
     "rtlang.contract.principal": "Principal PrincipalLimits",
     "rtlang.contract.snapshot": "EngineSnapshot",
+    "rtlang.client.async_runtime": "connect_async",
     "rtlang.client.connect": "connect",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}

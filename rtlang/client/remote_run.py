@@ -1,17 +1,12 @@
-"""The client's state of a graph that runs on a server, and of the connection that carries it."""
+"""The client's state of a graph that runs on a server."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import secrets
-import threading
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
-
-from websockets.sync.client import ClientConnection
+from typing import Any, Protocol
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event
@@ -28,64 +23,31 @@ from rtlang.protocol.serialization import Encoding
 logger = logging.getLogger(__name__)
 
 
-class ServerConnection(NamedTuple):
-    """An open connection: the socket after the handshake, the stack that closes it, and the server's welcome."""
-
-    websocket: ClientConnection
-    exits: contextlib.ExitStack
-    welcome: Mapping[str, Any]
-
-
-class PendingAck:
-    """The pending answer to an open or an extend. `is_awaited` is False if the reader thread sent the message and so cannot wait."""
+class Answer:
+    """The pending answer to an open or an extend. `is_awaited` is False if nobody waits for it; a graph then fails with its error."""
 
     def __init__(self, is_awaited: bool) -> None:
         self.is_awaited = is_awaited
-        self.is_resolved = threading.Event()
+        self.is_resolved = False
         self.error: RtlangError | None = None
 
     def resolve(self, error: RtlangError | None) -> None:
         """Set the outcome; only the first call has an effect."""
-        if not self.is_resolved.is_set():
-            self.error = error
-            self.is_resolved.set()
+        if not self.is_resolved:
+            self.error, self.is_resolved = error, True
+            self.wake()
+
+    def wake(self) -> None:
+        """Called once, when the outcome is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingExtend:
     """An extend that the server has not answered yet, with its encoded message."""
 
-    answer: PendingAck
+    answer: Answer
     message: bytes
     node_ids: frozenset[int] = frozenset()
-
-
-class ReconnectBackoff:
-    """Reconnect delays with exponential backoff and a time limit. Used by the reader thread; `is_over` by any thread."""
-
-    def __init__(self, limit_s: float) -> None:
-        self._limit_s, self._pause_s = limit_s, 0.0
-        self._until: float | None = None
-        self.is_over = threading.Event()
-        self.is_over.set()
-
-    def next_pause(self) -> float | None:
-        """Seconds until the next attempt; None once the time limit is reached.
-
-        A connection that breaks before delivering a message counts as part of the same outage.
-        """
-        now = time.monotonic()
-        if self._until is None:
-            self._until, self._pause_s = now + self._limit_s, 0.0
-            self.is_over.clear()
-            return 0.0
-        self._pause_s = min(max(0.05, 2 * self._pause_s), 1.0)
-        return self._pause_s if now + self._pause_s <= self._until else None
-
-    def end(self) -> None:
-        """End the outage: the new connection works."""
-        self._until = None
-        self.is_over.set()
 
 
 @dataclass(slots=True)
@@ -128,10 +90,11 @@ class RemoteGraphRun:
         call_answers: answers to host calls whose node has not ended; they are sent again on a new connection.
         is_attaching: whether an attach on a new connection is unanswered.
         reopening: what a new server needs to go on with the graph, if the connection may be replaced.
+        num_granted, num_received: all credit granted to the stream, and tokens received, since it was opened on this server.
     """
 
     def __init__(
-        self, runtime: GraphOwner, graph_id: int, graph: RequestGraph, listener: Listener, opening: PendingAck
+        self, runtime: GraphOwner, graph_id: int, graph: RequestGraph, listener: Listener, opening: Answer
     ) -> None:
         self._runtime, self._graph_id, self.listener = runtime, graph_id, listener
         self.known: dict[int, Node] = {node.node_id: node for node in graph.nodes}
@@ -147,6 +110,7 @@ class RemoteGraphRun:
         self.num_taken = self.last_acknowledged = 0
         self.was_closed = self.was_cancelled = self.is_attaching = False
         self.reopening: Reopening | None = None
+        self.num_granted = self.num_received = 0
 
     @property
     def graph_id(self) -> int:
@@ -210,8 +174,9 @@ class RemoteGraphRun:
         if reopening.outputs is not None:
             body["graph"]["outputs"] = [each for each in reopening.outputs if each in self.known]
         body["open"] = len(batches) > 1 or not is_done
+        self.num_granted, self.num_received = max(0, self.num_granted - self.num_received), 0
         first = {name: value for name, value in messages[0].items() if name in ("known", "continue_from")}
-        opening = reopening.message | first | {"body": body, "idem": secrets.token_hex(16)}
+        opening = reopening.message | first | {"body": body, "idem": secrets.token_hex(16), "credit": self.num_granted}
         self.opening_message = Encoding.MSGPACK.pack(opening)
         self.catching_up = [Encoding.MSGPACK.pack(message) for message in messages[1:]]
         self.rid, self.epoch, self.num_taken, self.last_acknowledged = None, "", 0, 0

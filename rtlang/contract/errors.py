@@ -324,9 +324,10 @@ class CassetteError(RtlangError):
 
 
 class EngineDeadError(RtlangError):
-    """The engine has stopped; the message contains the cause."""
+    """The engine has stopped; the message contains the cause, which a server keeps to its log, under `fault_id` if that is known."""
 
     code = "engine_dead"
+    fault_id: str | None = None
 
 
 class InternalError(RtlangError):

@@ -14,6 +14,7 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 
 from rtlang.contract.errors import (
+    EngineDeadError,
     GoneError,
     GraphError,
     OverloadError,
@@ -269,7 +270,7 @@ def error_facts_to_wire(error: RtlangError) -> dict[str, Any]:
     """Encode an error: code, message, facts and HTTP status, with the field it names and when to retry."""
     wire: dict[str, Any] = {
         "code": error.code,
-        "message": error.message,
+        "message": _public_message(error),
         "status": _STATUS_BY_CODE.get(error.code, 400),
         "facts": {name: _plain(value) for name, value in error.facts.items()},
     }
@@ -280,6 +281,13 @@ def error_facts_to_wire(error: RtlangError) -> dict[str, Any]:
     elif isinstance(error, (GoneError, ProtocolError)) and error.param is not None:
         wire["param"] = error.param
     return wire
+
+
+def _public_message(error: RtlangError) -> str:
+    """The message of an error without internal text: the cause of an engine's death is in the log only."""
+    if not isinstance(error, EngineDeadError):
+        return error.message
+    return "the engine has stopped" + ("" if error.fault_id is None else f"; the log has the cause of {error.fault_id}")
 
 
 def error_to_wire(

@@ -26,7 +26,7 @@ from weakref import WeakSet
 
 from rtlang.contract.budget import Budget
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError
+from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError, RtlangError, internal_error
 from rtlang.contract.events import Event, GraphFailed
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
@@ -497,7 +497,10 @@ class Runtime:
         self._is_broken = True
 
     def _end(self, cause: BaseException | None) -> None:
-        error = AbortedError(_CLOSED) if cause is None else EngineDeadError(f"the engine has stopped: {cause}")
+        error: RtlangError = AbortedError(_CLOSED)
+        if cause is not None:
+            error = dead = EngineDeadError(f"the engine has stopped: {cause}")
+            dead.fault_id = internal_error(logger, "the engine stops", cause).id
         for run in list(self._graphs.values()):
             run.fail(error)
         if self._is_closed and self._loop is None:  # interrupted while starting: nothing else frees it

@@ -71,6 +71,11 @@ class KeyTable:
         """Whether the server has no keys and answers everybody."""
         return self._is_open
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several principals have keys."""
+        return len(self._by_name) > 1
+
     def principal_of(self, key: str | None, client: str = "") -> Principal | None:
         """The principal of a key, as one client of it; None if there is no such key. Takes the same time for every wrong key."""
         if self._is_open:

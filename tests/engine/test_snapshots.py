@@ -8,7 +8,7 @@ import pytest
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.principal import Principal
-from rtlang.contract.snapshot import MAX_PREFIXES, MAX_REQUESTS, MAX_STEPS, EngineSnapshot
+from rtlang.contract.snapshot import MAX_PREFIXES, MAX_REQUESTS, MAX_STEPS, EngineSnapshot, seen_by
 from rtlang.engine.snapshots import WATCH_S, SnapshotTaker
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_runner import FakeRunner
@@ -84,6 +84,22 @@ def test_requests_and_rows_name_their_principal() -> None:
     assert {each.request_id: each.principal for each in snapshot.requests} == {1: "ana", 2: "local"}
     rows = [row for step in snapshot.steps for row in step.rows]
     assert {(row.request_id, row.principal) for row in rows} == {(1, "ana"), (2, "local")}
+
+
+def test_prefixes_have_the_namespace_that_may_use_them_and_readable_texts() -> None:
+    engine = Watched()
+    for name in ("ana", "bob"):
+        engine.add(SHARED, 2, principal=Principal(name, namespace=name))
+    engine.add(SHARED, 2)
+    engine.run()
+    prefixes = engine.shot().prefixes
+    tops = {each.namespace: each for each in prefixes if each.parent_id is None}
+    assert set(tops) == {"ana", "bob", ""}
+    assert {each.text for each in tops.values()} == {"The shared prompt of all request"}
+    assert len({each.prefix_id for each in prefixes}) == len(prefixes)
+    for name in ("ana", "bob"):
+        seen = seen_by(engine.shot(), Principal(name, namespace=name)).prefixes
+        assert {each.namespace for each in seen} == {name}
 
 
 def test_steps_are_recorded_only_while_someone_watches() -> None:

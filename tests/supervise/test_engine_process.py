@@ -105,14 +105,16 @@ def test_a_graph_that_ends_the_process_again_and_again_fails_alone(target: Engin
     assert [ear.values() for ear in (*ears[:2], ears[3])] == [*expected[:2], expected[3]]
 
 
-def test_a_graph_may_be_extended_answered_and_ended_while_there_is_no_process(target: EngineProcess) -> None:
+def test_a_graph_may_be_extended_answered_and_ended_while_a_silent_process_is_replaced(target: EngineProcess) -> None:
     ear, cancelled = Ear(), Ear()
     run = target.submit(RequestGraph((Call(0, "f", (Const(1),)),)), ear, is_open=True)
     other = target.submit(graph(0), cancelled, is_open=True)
     wait_until(lambda: any(isinstance(event, CallRequested) for event in ear.events))
     assert target.pid is not None
-    os.kill(target.pid, signal.SIGKILL)
+    os.kill(target.pid, signal.SIGSTOP)  # it gives no sign of life any more
+    limit_s, target._stall_timeout_s = target._stall_timeout_s, 0.1
     wait_until(lambda: target.state is EngineState.RESTARTING)
+    target._stall_timeout_s = limit_s
     other.cancel()
     end = cancelled.end.get(timeout=TIMEOUT_S)
     assert isinstance(end, GraphFailed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Part, TokenIds
+from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.text_service import TextServiceInfo
 
 END_ID, START_ID = 0, 1
@@ -29,8 +29,17 @@ class FakeTextService:
     def encode_parts(self, parts: Sequence[Part]) -> list[int]:
         ids = [START_ID] if parts and isinstance(parts[0], str) else []
         for part in parts:
-            assert isinstance(part, (str, TokenIds))
-            ids += part.ids if isinstance(part, TokenIds) else map(ord, part)
+            match part:
+                case TokenIds():
+                    ids += part.ids
+                case str():
+                    ids += map(ord, part)
+                case RoleStart():
+                    ids += map(ord, f"<{part.role}>")
+                case RoleEnd():
+                    ids += map(ord, "</>")
+                case _:
+                    raise AssertionError(part)
         return ids
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:

@@ -20,6 +20,9 @@ import rtlang
 from rtlang.bench.serving.streams import Recorder, generation
 from rtlang.contract.params import Constraint, ConstraintKind
 
+NUM_UNREAD = 32
+UNREAD_PARAMS: dict[str, Any] = {"max_tokens": 600, "n": 2, "logprobs": 20, "ignore_eos": True}
+
 
 def constraints() -> list[Constraint]:
     """About forty hostile constraints, all different."""
@@ -98,16 +101,13 @@ def stop_patterns() -> list[str]:
 
 
 @contextmanager
-def never_reading(url: str, num_streams: int) -> Iterator[None]:
-    """Keep streams open on a connection whose output nobody reads."""
+def never_reading(url: str) -> Iterator[None]:
+    """Keep `NUM_UNREAD` streams open on a connection whose output nobody reads."""
     path, name = url + "/v1/stream", Subprotocol("rtlang.v1.json")
     with connect(path, subprotocols=[name], max_queue=1, compression=None, close_timeout=0.1) as socket:
         socket.send(json.dumps({"t": "hello", "v": 1}))
-        for stream in range(1, num_streams + 1):
-            body = {
-                "prompt": f"Nobody reads {stream}: ",
-                "params": {"max_tokens": 600, "n": 2, "logprobs": 20, "ignore_eos": True},
-            }
+        for stream in range(1, NUM_UNREAD + 1):
+            body = {"prompt": f"Nobody reads {stream}: ", "params": UNREAD_PARAMS}
             socket.send(json.dumps({"t": "open", "s": stream, "kind": "generate", "body": body}))
         yield
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from rtlang.bench.serving import engine_figures, load_figures
+from rtlang.bench.serving import engine_figures, fault_figures, load_figures
 from rtlang.bench.serving.figure import Figure
 from rtlang.bench.serving.server_process import ServerProcess
 from rtlang.bench.serving.thread_attacks import ATTACKS
@@ -29,7 +29,7 @@ class Sizes:
     """
 
     num_streams: int = 1000
-    num_tokens: int = 32
+    num_tokens: int = 48
     gap_s: float = 10.0
     num_bombs: int | None = None
     num_schemas: int = 400
@@ -67,9 +67,11 @@ def _engine_parts(config: RuntimeConfig) -> Iterator[tuple[str, Callable[[], Ite
     yield "batch_shape", lambda: (engine_figures.batch_shape_figure(config),)
     yield "over_commit", lambda: engine_figures.over_commit_figures(config)
     yield "texts", lambda: engine_figures.text_figures(config)
+    yield "faults", lambda: fault_figures.fault_figures(config)
 
 
 def _server_parts(sizes: Sizes) -> Iterator[tuple[str, Callable[[ServerProcess], Iterable[Figure]]]]:
+    yield "kill", fault_figures.kill_figures
     yield "streams", lambda server: load_figures.stream_figures(server, sizes.num_streams, sizes.num_tokens)
     yield "never_reading", lambda server: (load_figures.reader_figure(server, sizes.gap_s),)
     yield "bombs", lambda server: load_figures.bomb_figures(server, sizes.num_bombs)

@@ -60,6 +60,7 @@ class Recorder:
 
     def submit(self, target: Target, graph: RequestGraph, **options: Any) -> Recorder:
         """Submit a graph; a refusal is kept as its error."""
+        self.started = time.perf_counter()
         try:
             self._run = target.submit(graph, self, **options)
         except RtlangError as error:

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rtlang.contract.errors import RtlangError
+from rtlang.contract.errors import InternalError, RtlangError
 from rtlang.protocol.event_codec import error_facts_to_wire
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def described_error(error: BaseException, param: str | None = None) -> tuple[int
 
 def fault(status: int, error: BaseException) -> tuple[int, dict[str, Any]]:
     """Status and body for a fault of the server, which is logged under the id in the body."""
-    fault_id = secrets.token_hex(8)
+    fault_id = error.id if isinstance(error, InternalError) else secrets.token_hex(8)
     logger.error("fault %s: %s: %s", fault_id, type(error).__name__, error, exc_info=error)
     code = error.code if isinstance(error, RtlangError) else RtlangError.code
     return status, error_body(status, f"{_FAULTS[status]} (id {fault_id})", code=code, id=fault_id)

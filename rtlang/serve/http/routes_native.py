@@ -30,6 +30,7 @@ from rtlang.serve.sglang.generate_requests import GenerateRequest, generate_grap
 
 _HEALTH_DEADLINE_S = 20.0
 _CLIENT_LEFT = 499
+_INLINE_ITEMS = 8  # events of more prompts are encoded on a thread
 
 
 def routes(service: StreamService) -> list[Route]:
@@ -37,7 +38,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def generate(request: Request) -> Response:
         body = await read_map(request, service)
-        asked = read_generate(body, parses_special=service.config.parse_special)
+        asked = await asyncio.to_thread(read_generate, body, parses_special=service.config.parse_special)
         texts = None
         if asked.needs_ids or asked.has_text:
             texts = await text_service(service)
@@ -56,7 +57,7 @@ def routes(service: StreamService) -> list[Route]:
 
         reply = GenerateReply(asked, ids, token_texts, secrets.token_hex(16))
         options = {"priority": asked.priority, **submit_options(request)}
-        graph = generate_graph(asked, ids)
+        graph = await asyncio.to_thread(generate_graph, asked, ids)
         if asked.is_stream:
             groups = _chunks(service, graph, reply, asked, options)
             return SseResponse(groups, slow_timeout_s=service.config.slow_timeout_s)
@@ -95,6 +96,8 @@ def routes(service: StreamService) -> list[Route]:
         )
 
     async def flush_cache(request: Request) -> Response:
+        if service.keys.is_shared:
+            raise HttpError(403, "the cache of several principals is not cleared for one of them", code="shared_cache")
         clear: Callable[[], None] | None = getattr(service.target, "clear_cache", None)
         if clear is None:
             raise HttpError(501, "the target of this server has no cache to clear", code="no_cache")
@@ -139,7 +142,7 @@ async def _chunks(
     asked: GenerateRequest,
     options: Mapping[str, Any],
 ) -> AsyncGenerator[Sequence[bytes], None]:
-    has_logprobs = any(item.has_logprobs for item in asked.items)
+    is_large = len(asked.items) > _INLINE_ITEMS or any(item.has_logprobs for item in asked.items)
     with GraphStream(service, graph, **options) as stream:
         async for events in stream.batches():
 
@@ -147,5 +150,5 @@ async def _chunks(
                 changed = dict.fromkeys(number for event in events for number in reply.take(event))
                 return [sse_event(reply.chunk(number)) for number in changed]
 
-            yield await asyncio.to_thread(encode) if has_logprobs else encode()
+            yield await asyncio.to_thread(encode) if is_large else encode()
     yield [DONE]

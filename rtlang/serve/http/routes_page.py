@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -27,8 +27,10 @@ from rtlang.serve.http.snapshot_feed import SnapshotFeed
 from rtlang.serve.http.sse import SseResponse
 from rtlang.serve.service import StreamService
 
-MAX_WATCHERS = 32
+MAX_WATCHERS = 64
 """Snapshot streams at one time."""
+MAX_WATCHERS_EACH = 8
+"""Snapshot streams of one principal."""
 DEFAULT_INTERVAL_MS, MIN_INTERVAL_MS, MAX_INTERVAL_MS = 250, 100, 10_000
 _INLINE = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 
@@ -65,7 +67,7 @@ def live_page() -> tuple[str, dict[str, str]]:
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
     feeds: OrderedDict[str, SnapshotFeed] = OrderedDict()  # by the name of the principal
-    num_watchers = 0
+    watchers: Counter[str] = Counter()  # by the name of the principal
 
     def feed_of(request: Request) -> SnapshotFeed:
         principal: Principal = replace(request.state.principal, client="")
@@ -94,20 +96,28 @@ def routes(service: StreamService) -> list[Route]:
 
     async def stream(request: Request) -> Response:
         interval_s = _interval_ms(request.query_params.get("interval_ms")) / 1000
-        if num_watchers >= MAX_WATCHERS:
-            raise HttpError(429, f"{MAX_WATCHERS} clients watch the engine already", code="overload")
-        return SseResponse(events(feed_of(request), interval_s), slow_timeout_s=service.config.slow_timeout_s)
+        feed = feed_of(request)
+        for number, limit in ((watchers[feed.principal.name], MAX_WATCHERS_EACH), (watchers.total(), MAX_WATCHERS)):
+            if number >= limit:
+                raise HttpError(429, f"{limit} streams of snapshots are open already", code="overload")
+        return SseResponse(events(feed, interval_s), slow_timeout_s=service.config.slow_timeout_s)
 
     async def events(feed: SnapshotFeed, interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
-        nonlocal num_watchers
-        num_watchers += 1
+        name = feed.principal.name
+
+        def is_ending() -> bool:
+            return service.is_draining or service.keys.current(feed.principal) is None
+
+        watchers[name] += 1
         try:
             if await feed.sample() is None:
                 raise _nothing_to_watch()
-            async for data in feed.changes(interval_s, lambda: service.is_draining):
+            async for data in feed.changes(interval_s, is_ending):
                 yield (f"event: snapshot\ndata: {data}\n\n".encode(),)
         finally:
-            num_watchers -= 1
+            watchers[name] -= 1
+            if not watchers[name]:
+                del watchers[name]
 
     return [
         Route("/", page),

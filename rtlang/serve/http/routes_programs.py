@@ -133,12 +133,12 @@ def routes(service: StreamService) -> list[Route]:
         is_stream = read_bool(given, "stream", True)
         if service.is_draining:
             raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
+        options = await asyncio.to_thread(_submit_arguments, given) | submit_options(request)
         reader = ProgramStream(service, request.state.principal)
         registry = service.resumable_streams
         kept_s = _LEAST_KEPT_S if detach_ms is None else detach_ms / 1000
         stream = registry.begin(reader, 1, kept_s, None, request.state.principal)
         try:
-            options = _submit_arguments(given) | submit_options(request)
             run = service.target.submit(listener=service.event_bridge.routed(stream.take), **options)
         except BaseException:
             stream.end()

@@ -20,12 +20,27 @@ from rtlang.contract.text_service import TextService, text_service_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_list
+from rtlang.serve.openai.messages import read_messages
+from rtlang.serve.openai.tools import read_tool_request
 from rtlang.serve.service import StreamService
 
 MAX_PROMPTS = 1024
 _TOKENIZE = FieldTable(
-    accepted=frozenset(("model", "prompt", "add_special_tokens", "parse_special", "return_token_strs")),
-    refused={"messages": "not supported; send the text of the prompt"},
+    accepted=frozenset(
+        (
+            "model",
+            "prompt",
+            "messages",
+            "tools",
+            "add_generation_prompt",
+            "continue_final_message",
+            "add_special_tokens",
+            "parse_special",
+            "return_token_strs",
+        )
+    ),
+    fixed={"chat_template_kwargs": ({},)},
+    refused={"chat_template": "templates of a request are not rendered"},
 )
 _DETOKENIZE = FieldTable(accepted=frozenset(("model", "tokens", "skip_special_tokens")))
 
@@ -37,14 +52,14 @@ def routes(service: StreamService) -> list[Route]:
         given = _TOKENIZE.given(await read_map(request, service))
         texts = await text_service(service)
         prompt = given.get("prompt")
-        prompts: list[Any] = prompt if isinstance(prompt, list) else [prompt]
-        if len(prompts) > MAX_PROMPTS or not all(isinstance(each, str) for each in prompts):
-            raise ParameterError("prompt", prompt, f"expected a string, or a list of at most {MAX_PROMPTS} strings")
-        adds_start, is_special = read_bool(given, "add_special_tokens", True), read_bool(given, "parse_special")
+        tool_format = service.target.tool_format
         has_names = read_bool(given, "return_token_strs")
 
         def encode() -> tuple[list[list[int]], list[list[str]] | None]:
-            found = [encoded(texts, each, adds_start=adds_start, is_special=is_special) for each in prompts]
+            if "messages" in given:
+                found = [_chat_ids(given, texts, tool_format)]
+            else:
+                found = _prompt_ids(given, texts)
             return found, [texts.token_names(ids) for ids in found] if has_names else None
 
         found, names = await asyncio.to_thread(encode)
@@ -86,15 +101,50 @@ def routes(service: StreamService) -> list[Route]:
 
 
 async def text_service(service: StreamService) -> TextService:
-    """The tokenizer of the server's target.
+    """The tokenizer of the server's target. Its `info` can be read without waiting.
 
     Raises:
         HttpError: the target has none (501).
     """
-    found = await asyncio.to_thread(text_service_of, service.target)
-    if found is None:
-        raise HttpError(501, "this server does not know the tokenizer of its model", code="no_tokenizer")
-    return found
+
+    def find() -> TextService:
+        found = text_service_of(service.target)
+        if found is None:
+            raise HttpError(501, "this server does not know the tokenizer of its model", code="no_tokenizer")
+        found.info  # noqa: B018  # fetched from another process once, and kept
+        return found
+
+    return await asyncio.to_thread(find)
+
+
+def _prompt_ids(given: Mapping[str, Any], texts: TextService) -> list[list[int]]:
+    for name in ("tools", "add_generation_prompt", "continue_final_message"):
+        if name in given:
+            raise ParameterError(name, given[name], "allowed only with messages")
+    prompt = given.get("prompt")
+    prompts: list[Any] = prompt if isinstance(prompt, list) else [prompt]
+    if len(prompts) > MAX_PROMPTS or not all(isinstance(each, str) for each in prompts):
+        raise ParameterError("prompt", prompt, f"expected a string, or a list of at most {MAX_PROMPTS} strings")
+    adds_start, is_special = read_bool(given, "add_special_tokens", True), read_bool(given, "parse_special")
+    return [encoded(texts, each, adds_start=adds_start, is_special=is_special) for each in prompts]
+
+
+def _chat_ids(given: Mapping[str, Any], texts: TextService, tool_format: str | None) -> list[int]:
+    """The prompt of a chat request with these messages and tools."""
+    for name in ("prompt", "parse_special", "add_special_tokens"):
+        if given.get(name, False) is not False:
+            raise ParameterError(name, given[name], "not together with messages")
+    continues = read_bool(given, "continue_final_message")
+    asks = read_bool(given, "add_generation_prompt", not continues)
+    if asks and continues:
+        raise ParameterError("add_generation_prompt", asks, "not together with continue_final_message")
+    tools = read_tool_request({"tools": given["tools"]} if "tools" in given else {}).text
+
+    def mark_ids(mark: str) -> list[int]:
+        return texts.encode(mark, adds_start=False, allow_special=True)
+
+    parts = read_messages(given, tools, tool_format, mark_ids, continues=continues)
+    return texts.encode_parts(parts if asks or continues else parts[:-1])
 
 
 def encoded(texts: TextService, text: str, *, adds_start: bool, is_special: bool) -> list[int]:

@@ -101,7 +101,7 @@ def responses() -> None:
         numbers = [event.sequence_number for event in stream]
         check_person(stream.get_final_response().output_parsed)
     assert numbers == sorted(set(numbers))
-    function = {"type": "function", "name": "greet", "parameters": SCHEMA, "strict": False}
+    function = {"type": "function", "name": "greet", "parameters": SCHEMA, "strict": True}
     made = client.responses.create(model=MODEL, input=QUESTION, tools=[function], tool_choice="required")
     call = made.output[0]
     check_person(json.loads(call.arguments))

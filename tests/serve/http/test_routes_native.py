@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rtlang.contract.errors import ConstraintError
+from rtlang.serve.key_table import entry_of
 from tests.support.fake_target import FakeTarget, answer, by_name
 from tests.support.fake_text_service import START_ID, FakeTextService
 from tests.support.http_client import HttpClient
@@ -88,3 +89,13 @@ def test_the_routes_are_behind_the_key_and_can_be_left_out() -> None:
         with serving(target, sglang_routes=False) as server:  # type: ignore[arg-type]
             for path in ("/generate", "/flush_cache"):
                 assert HttpClient(server.url).post(path, {"text": "a"}).status == 404
+
+
+def test_one_of_several_principals_cannot_clear_the_cache_of_all() -> None:
+    keys = {name: name * 8 for name in ("anna", "bert")}
+    entries = "\n".join(entry_of(name, key) for name, key in keys.items())
+    with TextTarget() as target, serving(target, keys=entries) as server:  # type: ignore[arg-type]
+        answer = HttpClient(server.url, keys["anna"]).post("/flush_cache", {})
+        assert (answer.status, answer.json["error"]["code"]) == (403, "shared_cache")
+        assert target.num_cleared == 0
+        assert HttpClient(server.url, keys["bert"]).post("/generate", {"text": "a"}).status == 200

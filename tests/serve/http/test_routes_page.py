@@ -207,8 +207,11 @@ def test_an_interval_out_of_range_is_refused_by_name(client: HttpClient, value: 
     assert len(answer.body) < 400
 
 
-def test_watchers_are_limited_and_a_place_is_free_again(client: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes_page, "MAX_WATCHERS", 1)
+@pytest.mark.parametrize("limit", ["MAX_WATCHERS", "MAX_WATCHERS_EACH"])
+def test_watchers_are_limited_and_a_place_is_free_again(
+    client: HttpClient, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(routes_page, limit, 1)
     watcher = http.client.HTTPConnection(client.address, timeout=20)
     watcher.request("GET", "/v1/engine/snapshot/stream", headers=client.headers)
     assert watcher.getresponse().readline() == b"event: snapshot\n"
@@ -238,6 +241,21 @@ def test_each_key_gets_what_its_principal_may_see() -> None:
         for key, text in (("a" * 32, "text of ana"), ("b" * 32, "text of bob"), ("operator", "text of ")):
             answer = HttpClient(server.url, key).get("/v1/engine/snapshot")
             assert [each["text"] for each in answer.json["prefixes"]] == [text]
+
+
+def test_a_stream_ends_when_its_key_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text(entry_of("ana", "a" * 32) + entry_of("bob", "b" * 32))
+    with serving(WatchedTarget(), keys_file=str(path)) as server:
+        client = HttpClient(server.url, "a" * 32)
+        connection = http.client.HTTPConnection(client.address, timeout=20)
+        connection.request("GET", "/v1/engine/snapshot/stream?interval_ms=100", headers=client.headers)
+        response = connection.getresponse()
+        assert response.readline() == b"event: snapshot\n"
+        path.write_text(entry_of("bob", "b" * 32))
+        assert b"".join(response).count(b"data: ") == 1, "the stream ends"
+        connection.close()
+        assert client.get("/v1/engine/snapshot").status == 401
 
 
 def test_a_server_without_an_engine_says_so() -> None:

@@ -58,6 +58,19 @@ def test_names_of_special_tokens_are_text_unless_they_are_the_whole_prompt_or_al
     assert tokens("<end>") == [END_ID]
 
 
+def test_messages_are_encoded_as_the_chat_route_does(client: HttpClient) -> None:
+    def shown(**more: Any) -> str:
+        body = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}]} | more
+        ids = client.post("/tokenize", body).json["tokens"]
+        return "".join(map(chr, ids))
+
+    assert shown() == "<user>hi</><assistant>a</><assistant>"
+    assert shown(add_generation_prompt=False) == "<user>hi</><assistant>a</>"
+    assert shown(continue_final_message=True) == "<user>hi</><assistant>a"
+    assert client.post("/tokenize", {"messages": [], "prompt": "a"}).json["error"]["param"] == "prompt"
+    assert client.post("/tokenize", {"prompt": "a", "tools": []}).json["error"]["param"] == "tools"
+
+
 def test_the_tokenizer_is_described(client: HttpClient) -> None:
     info = client.get("/tokenizer_info").json
     assert (info["eos_token"], info["eos_token_id"], info["bos_token"]) == ("<end>", END_ID, "<start>")

@@ -1,0 +1,66 @@
+"""Addresses, options and the greeting, shared by the clients."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from rtlang.contract.errors import ConfigError, ConnectionLostError, ProtocolError
+from rtlang.protocol.event_codec import error_from_wire, read_messages
+from rtlang.protocol.messages import MAX_DETACH_MS, VERSION
+from rtlang.protocol.serialization import Encoding
+
+PATH = "/v1/stream"
+CLOSE_TIMEOUT_S = 2.0
+MAX_MESSAGE_BYTES = 1 << 28
+_SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
+
+
+def server_resume_s(resume_s: float | None) -> float | None:
+    """A checked `resume_s`.
+
+    Raises:
+        ConfigError: it is neither a positive number of seconds up to the longest one, nor None.
+    """
+    longest = MAX_DETACH_MS / 1000
+    is_time = isinstance(resume_s, int | float) and not isinstance(resume_s, bool) and 0 < resume_s <= longest
+    if resume_s is not None and not is_time:
+        raise ConfigError("resume_s", resume_s, f"expected a positive number of seconds, at most {longest:g}, or None")
+    return resume_s
+
+
+def server_address(url: str) -> str:
+    """The address of the WebSocket of a server.
+
+    Raises:
+        ConfigError: the URL is invalid.
+    """
+    allowed = "expected ws://host:port (or wss, http, https) without credentials, query or fragment"
+    try:
+        parts = urlsplit(url)
+        is_good = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except (ValueError, AttributeError):
+        raise ConfigError("url", url, allowed) from None
+    if not is_good or parts.scheme not in _SCHEMES or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ConfigError("url", url, allowed)
+    path = parts.path.rstrip("/")
+    return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path if path.endswith(PATH) else path + PATH, "", ""))
+
+
+def hello() -> bytes:
+    """The first message of a client."""
+    return Encoding.MSGPACK.pack({"t": "hello", "v": VERSION, "client": "rtlang"})
+
+
+def greeting(data: str | bytes) -> dict[str, Any]:
+    """Parse the server's first message, which must be welcome.
+
+    Raises:
+        ConnectionLostError: the server refused. ProtocolError: another message.
+    """
+    message = read_messages(data)[0]
+    if message.get("t") == "error":
+        raise ConnectionLostError(error_from_wire(message).message)
+    if message.get("t") != "welcome":
+        raise ProtocolError(f"t = {message.get('t')!r}: the server's first message must be welcome")
+    return message
