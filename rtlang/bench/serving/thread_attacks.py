@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import rtlang
 from rtlang.bench.serving.streams import Recorder, generation
@@ -39,9 +40,7 @@ def _chain(count: int) -> tuple[Node, ...]:
     nodes: list[Node] = [Text(0, None, ("The story. ",))]
     for number in range(1, count):
         is_text = number % 2 == 0
-        nodes.append(
-            Text(number, 0, (f"Part {number}.",)) if is_text else Apply(number, None, "parse_int", (Const("1"),))
-        )
+        nodes.append(Text(number, 0, (f"Part {number}.",)) if is_text else Apply(number, "parse_int", (Const("1"),)))
     return tuple(nodes)
 
 
@@ -53,7 +52,7 @@ def long_texts(remote: RemoteRuntime) -> list[Recorder]:
 
 def large_results(remote: RemoteRuntime) -> list[Recorder]:
     """Two results of 200,000 log-probabilities, and requests of 100 bytes for fifty times as many."""
-    params = {"ignore_eos": True, "temperature": 1.0, "logprobs": 100}
+    params: dict[str, Any] = {"ignore_eos": True, "temperature": 1.0, "logprobs": 100}
     recorders = [
         Recorder().submit(remote, generation(f"Row {number}: ", n=8, max_tokens=248, **params)) for number in range(2)
     ]

@@ -19,7 +19,7 @@ def test_a_part_that_fails_is_not_measured_and_the_next_one_runs(monkeypatch: py
     monkeypatch.setattr(run, "ServerProcess", NoServer)
     monkeypatch.setattr(run, "_engine_parts", lambda config: [("cancel", lambda: [Figure("cancel", 0, "<=", 1)])])
     found = [str(each) for each in run.measure(RuntimeConfig(), run.QUICK, told.append)]
-    names = ["kill", "streams", "never_reading", "bombs", "schemas", "floods"]
+    names = ["kill", "streams", "never_reading", "bombs", "threads", "schemas", "floods"]
     assert told == ["cancel", *names]
     assert found == [
         "cancel: 0, bound <= 1, met",
