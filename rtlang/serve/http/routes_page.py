@@ -100,7 +100,7 @@ def routes(service: StreamService) -> list[Route]:
         for number, limit in ((watchers[feed.principal.name], MAX_WATCHERS_EACH), (watchers.total(), MAX_WATCHERS)):
             if number >= limit:
                 raise HttpError(429, f"{limit} streams of snapshots are open already", code="overload")
-        return SseResponse(events(feed, interval_s), slow_timeout_s=service.config.slow_timeout_s)
+        return SseResponse(events(feed, interval_s))
 
     async def events(feed: SnapshotFeed, interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
         name = feed.principal.name
