@@ -202,7 +202,13 @@ def test_a_refused_extension_is_raised_and_the_graph_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [OverloadError("full", 2.5), EngineDeadError("the engine has stopped"), GraphError(3, "parent", "why"), RtlangError("odd")]
+    "error",
+    [
+        OverloadError("full", 2.5),
+        EngineDeadError("the engine has stopped"),
+        GraphError(3, "parent", "why"),
+        RtlangError("odd"),
+    ],
 )
 def test_a_refused_graph_is_raised_as_the_same_error(error: RtlangError) -> None:
     with remote() as (fake, runtime):
