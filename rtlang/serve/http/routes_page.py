@@ -21,7 +21,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.principal import Principal
+from rtlang.contract.snapshot import Watchable
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.snapshot_feed import SnapshotFeed
 from rtlang.serve.http.sse import SseResponse
@@ -91,7 +93,7 @@ def routes(service: StreamService) -> list[Route]:
     async def snapshot(request: Request) -> Response:
         sample = await feed_of(request).sample()
         if sample is None:
-            raise _nothing_to_watch()
+            raise _nothing_to_watch(service)
         return Response(sample.json_after(0), media_type="application/json", headers={"cache-control": "no-store"})
 
     async def stream(request: Request) -> Response:
@@ -111,7 +113,7 @@ def routes(service: StreamService) -> list[Route]:
         watchers[name] += 1
         try:
             if await feed.sample() is None:
-                raise _nothing_to_watch()
+                raise _nothing_to_watch(service)
             async for data in feed.changes(interval_s, is_ending):
                 yield (f"event: snapshot\ndata: {data}\n\n".encode(),)
         finally:
@@ -127,7 +129,9 @@ def routes(service: StreamService) -> list[Route]:
     ]
 
 
-def _nothing_to_watch() -> HttpError:
+def _nothing_to_watch(service: StreamService) -> HttpError:
+    if isinstance(service.target, Watchable):
+        return HttpError(503, "no engine is running at present; try again later", code=EngineDeadError.code)
     return HttpError(404, "this server has no engine to watch", code="not_found")
 
 

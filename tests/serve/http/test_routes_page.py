@@ -265,6 +265,15 @@ def test_a_server_without_an_engine_says_so() -> None:
             assert (answer.status, answer.json["error"]["code"]) == (404, "not_found")
 
 
+def test_a_server_whose_engine_is_started_again_says_so() -> None:
+    target = WatchedTarget()
+    target.present = None
+    with serving(target) as server:
+        for path in ("/v1/engine/snapshot", "/v1/engine/snapshot/stream"):
+            answer = HttpClient(server.url).get(path)
+            assert (answer.status, answer.json["error"]["code"]) == (503, "engine_dead")
+
+
 def test_an_engine_that_has_stopped_is_a_503_without_internal_text() -> None:
     target = WatchedTarget()
     target.error = EngineDeadError("the engine has stopped: private reason")
