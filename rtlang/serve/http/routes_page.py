@@ -13,6 +13,7 @@ import hashlib
 import re
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -25,7 +26,7 @@ from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.principal import Principal
 from rtlang.contract.snapshot import Watchable
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.snapshot_feed import SnapshotFeed
+from rtlang.serve.http.snapshot_feed import Sample, SnapshotFeed
 from rtlang.serve.http.sse import SseResponse
 from rtlang.serve.service import StreamService
 
@@ -81,6 +82,14 @@ def routes(service: StreamService) -> list[Route]:
             feeds.popitem(last=False)
         return feed
 
+    async def first_sample(feed: SnapshotFeed) -> Sample:
+        sample = None
+        with suppress(EngineDeadError):
+            sample = await feed.sample()
+        if sample is None:
+            raise _nothing_to_watch(service)
+        return sample
+
     async def page(request: Request) -> Response:
         text, headers = live_page()
         return Response(text, media_type="text/html; charset=utf-8", headers=headers)
@@ -91,9 +100,7 @@ def routes(service: StreamService) -> list[Route]:
         return Response(source, media_type="text/javascript; charset=utf-8", headers=headers)
 
     async def snapshot(request: Request) -> Response:
-        sample = await feed_of(request).sample()
-        if sample is None:
-            raise _nothing_to_watch(service)
+        sample = await first_sample(feed_of(request))
         return Response(sample.json_after(0), media_type="application/json", headers={"cache-control": "no-store"})
 
     async def stream(request: Request) -> Response:
@@ -112,10 +119,11 @@ def routes(service: StreamService) -> list[Route]:
 
         watchers[name] += 1
         try:
-            if await feed.sample() is None:
-                raise _nothing_to_watch(service)
+            await first_sample(feed)
             async for data in feed.changes(interval_s, is_ending):
                 yield (f"event: snapshot\ndata: {data}\n\n".encode(),)
+        except EngineDeadError:
+            return  # the client asks again, and is told why there is nothing
         finally:
             watchers[name] -= 1
             if not watchers[name]:
