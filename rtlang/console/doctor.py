@@ -306,9 +306,16 @@ def server(url: str, api_key: str | None) -> Iterator[Finding]:
         address = ServerAddress(url, api_key)
         address.get("/health")
     except CommandError as error:
-        yield Finding("server", Status.FAIL, str(error), "start it with rtlang serve, and look at host, port and proxy")
-        return
-    yield Finding("server", Status.OK, f"{address.url} is alive")
+        if not isinstance(error, ServerError) or error.status is None:
+            yield Finding(
+                "server", Status.FAIL, str(error), "start it with rtlang serve, and look at host, port and proxy"
+            )
+            return
+        yield Finding(
+            "server", Status.FAIL, str(error), "it runs, but its engine does not: look at its log, or restart it"
+        )
+    else:
+        yield Finding("server", Status.OK, f"{address.url} is alive")
     try:
         address.get("/ready")
     except ServerError as error:

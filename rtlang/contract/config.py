@@ -77,7 +77,7 @@ class RuntimeConfig:
     )
     max_waiting: int = _setting(
         20_000,
-        "maximum number of unfinished requests (n per generation, one per choice of a select); more are rejected",
+        "maximum number of unfinished requests of one client (n per generation, one per choice of a select); more are rejected",
     )
     grammar_threads: int = _setting(1, "threads that compile constraints and fill masks")
     grammar_cache_bytes: int = _setting(256 << 20, "maximum size of the compiled constraints in memory, in bytes")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from rtlang.contract.errors import ConfigError
@@ -95,6 +95,13 @@ class Principal:
     def priority_of(self, priority: int) -> int:
         """The nearest priority that the principal may use."""
         return min(max(priority, self.min_priority), self.max_priority)
+
+    def in_engine(self) -> Principal:
+        """The principal without the limits that are checked before its graphs reach the engine's process."""
+        limits = replace(
+            self.limits, max_places=None, max_prompt_bytes=None, max_output_tokens=None, tokens_per_minute=None
+        )
+        return replace(self, limits=limits)
 
     def to_plain(self) -> dict[str, Any]:
         """The principal as a map of plain values, without the defaults."""

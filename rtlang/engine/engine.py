@@ -167,6 +167,7 @@ class Engine:
             principal: the party that the request belongs to; rows, pages, tokens and compilations are fair between principals.
         Raises:
             RequestError, ParameterError: the request can never run.
+            OverloadError: the principal has used up its compile seconds.
         """
         tokenizer, model = self._runner.tokenizer, self._runner.model_config
         if params.x_fault is not None and not self._injects_faults:
@@ -182,6 +183,9 @@ class Engine:
             for token_id in ids:
                 if token_id >= model.vocab_size:
                     raise ParameterError(name, token_id, f"expected a token id below {model.vocab_size}")
+        is_compiled = constraint is not None or params.stop_regex
+        if is_compiled and principal.limits.compile_seconds_per_minute is not None:
+            self._compiler.quota.check(principal)
         limit = principal.limits.max_prompt_tokens
         if limit is not None and len(token_ids) > limit:
             raise RequestError(

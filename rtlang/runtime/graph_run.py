@@ -14,10 +14,6 @@ from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError,
 from rtlang.contract.events import (
     CreditSpent,
     Event,
-    GraphFailed,
-    GraphFinished,
-    NodeFailed,
-    NodeFinished,
     TextDelta,
 )
 from rtlang.contract.graph import Node
@@ -189,10 +185,7 @@ class GraphRun:
             self.fail(internal_error(logger, f"graph {self.graph_id} failed", error))
 
     def _on_event(self, event: Event) -> None:
-        if isinstance(event, (NodeFinished, NodeFailed)):
-            self._share.end_node(event.node_id)
-        elif isinstance(event, (GraphFinished, GraphFailed)):
-            self._share.close()
+        self._share.note(event)
         is_heard = notify(self._listener, event)
         if is_heard and self._credit is not None and isinstance(event, TextDelta) and event.token_ids:
             was_spent = self._credit.is_spent

@@ -246,8 +246,8 @@ class Runtime:
         max_model_len = None if runner is None else runner.max_model_len
         if max_model_len is not None:
             check_result_sizes(graph.nodes, max_model_len)
-        share = Share(self._admission)
-        share.add(graph.nodes)
+        share = Share(self._admission, principal, given)
+        share.admit(graph.nodes)
         run = LocalGraphRun(next(self._graph_ids), checks, share, self._act, max_model_len)
 
         if self._traces:

@@ -1,12 +1,16 @@
 """uvicorn's HTTP connection with limits: open sockets are counted, and each part of a request has to arrive in time.
 
 The header of every request, also of later ones on the same connection, must be complete within `hello_timeout_s` of the connection or of
-its first byte, and its body within `request_timeout_s`. Between requests the connection stays open for `keep_alive_s`.
+its first byte, and its body within `request_timeout_s`. Between requests the connection stays open for `keep_alive_s`. A client that takes
+no byte of a response for `slow_timeout_s` is dropped with what is still to be sent.
 """
 
 from __future__ import annotations
 
+import array
 import asyncio
+import contextlib
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -15,6 +19,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.socket_counts import SocketCounts
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
 
 
 class HttpConnection(H11Protocol):
@@ -25,6 +33,7 @@ class HttpConnection(H11Protocol):
         self._limits, self._counts = limits, counts
         self._timer: asyncio.TimerHandle | None = None
         self._phase: str | None = None
+        self._slow_timer: asyncio.TimerHandle | None = None
         self._address: str | None = None  # while it is counted
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -38,6 +47,7 @@ class HttpConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._enter(None)
+        self._stop_slow_timer()
         self._release()
         super().connection_lost(exc)
 
@@ -65,6 +75,42 @@ class HttpConnection(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._settle()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_slow_timer()
+
+    def _watch_reader(self) -> None:
+        self._stop_slow_timer()
+        unsent = self._num_unsent_bytes()
+        self._slow_timer = self.loop.call_later(self._limits.slow_timeout_s, self._check_reader, unsent)
+
+    def _check_reader(self, unsent: int) -> None:
+        """Drop the connection if as much is unsent as `slow_timeout_s` ago."""
+        if self._num_unsent_bytes() < unsent:
+            self._watch_reader()
+        else:
+            self.transport.abort()
+
+    def _num_unsent_bytes(self) -> int:
+        """Bytes that wait here, and on Linux also those in the kernel, which hold megabytes: a slow reader takes them first."""
+        waiting = self.transport.get_write_buffer_size()
+        peer = self.transport.get_extra_info("socket")
+        if peer is None or sys.platform != "linux":
+            return waiting
+        in_kernel = array.array("i", [0])
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(peer.fileno(), termios.TIOCOUTQ, in_kernel)
+        return waiting + in_kernel[0]
+
+    def _stop_slow_timer(self) -> None:
+        if self._slow_timer is not None:
+            self._slow_timer.cancel()
+            self._slow_timer = None
 
     def _settle(self) -> None:
         """Choose the timer by what is expected next."""

@@ -5,7 +5,7 @@ Each principal has a share of its own: storing many responses drops the oldest o
 
 from __future__ import annotations
 
-import json
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -16,21 +16,27 @@ _SHARE = 4  # one principal may use at most a quarter
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response, and the messages of its conversation up to and with its output, without instructions."""
+    """A response, and the messages of its conversation up to and with its output, without instructions.
+
+    Attributes:
+        num_bytes: size of both as JSON text, approximately.
+    """
 
     response: dict[str, Any]
     messages: tuple[dict[str, Any], ...]
+    num_bytes: int
 
 
 class ResponseStore:
-    """The stored responses of a server. Used on its event loop.
+    """The stored responses of a server. Thread-safe.
 
     Args:
-        max_bytes: bound of the JSON texts of all stored responses together.
+        max_bytes: bound of the sizes of all stored responses together.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
+        self._lock = threading.Lock()
         self._found: OrderedDict[tuple[str, str], tuple[StoredResponse, int]] = OrderedDict()
         self._num_bytes = 0
         self._bytes_of: dict[str, int] = {}
@@ -42,17 +48,19 @@ class ResponseStore:
 
     def put(self, owner: str, stored: StoredResponse) -> bool:
         """Store a response of a principal; False if it is larger than the principal's share."""
-        size = len(json.dumps([stored.response, stored.messages]))
-        share = self._max_bytes // _SHARE
+        size, share = stored.num_bytes, self._max_bytes // _SHARE
         if size > share:
             return False
         key = (owner, stored.response["id"])
-        self._found[key] = (stored, size)
-        self._count(owner, size)
-        while self._bytes_of[owner] > share:
-            self._drop(next(each for each in self._found if each[0] == owner))
-        while self._num_bytes > self._max_bytes:
-            self._drop(next(iter(self._found)))
+        with self._lock:
+            if key in self._found:
+                self._drop(key)
+            self._found[key] = (stored, size)
+            self._count(owner, size)
+            while self._bytes_of[owner] > share:
+                self._drop(next(each for each in self._found if each[0] == owner))
+            while self._num_bytes > self._max_bytes:
+                self._drop(next(iter(self._found)))
         return True
 
     def get(self, owner: str, response_id: str) -> StoredResponse | None:
@@ -62,9 +70,10 @@ class ResponseStore:
 
     def remove(self, owner: str, response_id: str) -> bool:
         """Forget a response; whether it was known."""
-        if (owner, response_id) not in self._found:
-            return False
-        self._drop((owner, response_id))
+        with self._lock:
+            if (owner, response_id) not in self._found:
+                return False
+            self._drop((owner, response_id))
         return True
 
     def _drop(self, key: tuple[str, str]) -> None:

@@ -46,7 +46,7 @@ from rtlang.contract.events import GraphFailed, GraphFinished
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.params import check_credit, check_run_options, seconds_left
-from rtlang.contract.principal import Principal
+from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.snapshot import EngineSnapshot, read_snapshot
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import event_from_wire
@@ -204,19 +204,19 @@ class EngineProcess:
         check_continue_from(continue_from or {}, graph.nodes)
         if credit is not None:
             check_credit(credit)
-        share = Share(self._admission)
         options = {
             "inputs": given,
             "priority": priority,
             "seed": secrets.randbits(63) if seed is None else seed,
             "budget": None if budget is None else budget.to_plain(),
-            "principal": None if principal is None else principal.to_plain(),
+            "principal": None if principal is None else principal.in_engine().to_plain(),
             "progress": reports_progress,
         }
         with self._lock:
             if not self.is_alive:
                 raise EngineDeadError("the engine has stopped" if not self._is_closing.is_set() else "it was closed")
-            share.add(graph.nodes)
+            share = Share(self._admission, principal or LOCAL, given)
+            share.admit(graph.nodes)
             run = EngineRun(
                 self,
                 next(self._graph_ids),

@@ -99,6 +99,7 @@ class EngineRun:
             self.share.end_node(event.node_id)
             self._answers.pop(event.node_id, None)
         if self.ledger.take(event):
+            self.share.note(event)
             if isinstance(event, TextDelta):
                 self._num_delivered += len(event.token_ids)
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
@@ -99,3 +100,31 @@ def test_a_connection_that_is_reset_is_forgotten(quick: Serving) -> None:
         peer.socket.sendall(b"GET /he")
         peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
     wait_until(lambda: quick.count("sockets") == 0)
+
+
+def test_a_client_that_takes_no_bytes_is_dropped_and_its_graph_cancelled() -> None:
+    body = b'{"prompt": "a", "max_tokens": 1000, "stream": true}'
+    with serving(slow_timeout_s=0.1) as server, RawSocket(server.url, 4096) as peer:
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+        peer.socket.sendall(head % len(body) + body)
+        server.target.wait_for(1)
+        for _ in range(10):  # more than the buffers of the kernel hold, less than the server keeps
+            server.target.step("x" * 700_000)
+        wait_until(lambda: server.target.runs[0].was_cancelled)
+        server.target.step()
+
+
+def test_a_client_that_reads_slowly_is_not_dropped() -> None:
+    body = b'{"prompt": "a", "max_tokens": 10, "stream": true}'
+    with serving(slow_timeout_s=0.1) as server, RawSocket(server.url, 100_000) as peer:
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+        peer.socket.sendall(head % len(body) + body)
+        server.target.wait_for(1)
+        server.target.step("x" * 4_000_000)
+        server.target.finish()
+        found = 0
+        pause = threading.Event()
+        while data := peer.socket.recv(200_000):
+            found += len(data)
+            pause.wait(0.005)
+        assert found > 4_000_000

@@ -8,7 +8,7 @@ from rtlang.serve.response_store import ResponseStore, StoredResponse
 
 
 def stored(name: str, size: int = 10) -> StoredResponse:
-    return StoredResponse({"id": name, "text": "x" * size}, ({"role": "user", "content": "a"},))
+    return StoredResponse({"id": name}, ({"role": "user", "content": "a"},), size + 100)
 
 
 def test_a_response_is_found_by_its_owner_until_it_is_removed() -> None:
@@ -42,3 +42,5 @@ def test_the_bound_holds_under_random_use() -> None:
         else:
             store.remove(owner, str(random.randrange(40)))
         assert 0 <= store.num_bytes <= 3_000
+        kept = [store.get(owner, str(name)) for owner in "abcdefgh" for name in range(i + 1)] if i % 400 == 399 else []
+        assert not kept or store.num_bytes == sum(each.num_bytes for each in kept if each is not None)

@@ -23,6 +23,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, OverloadError, RtlangError
 from rtlang.contract.metrics import Metrics
 from rtlang.engine.constraints.cache import CacheEntry, PendingCompile
+from rtlang.engine.constraints.compile_quota import CompileQuota
 from rtlang.engine.constraints.lanes import CompileLanes, Turn
 from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
@@ -103,6 +104,7 @@ class ConstraintCompiler:
         self._stops: OrderedDict[tuple[str, ...], tuple[StopPattern, ...]] = OrderedDict()
         self._late: set[Constraint] = set()  # running compilations whose requests were failed
         self._is_closed = False
+        self.quota = CompileQuota()
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 
     def session(self, constraint: Constraint, max_tokens: int, owner: str = "") -> Future[ConstraintSession]:
@@ -280,6 +282,7 @@ class ConstraintCompiler:
             self._start_timer_of(constraint)
         started = perf_counter()
         form, compiled, is_new = self._compiled(constraint, is_unwanted, is_slow)
+        self.quota.charge(tuple(pending.owners), perf_counter() - started)
         if compiled is None:
             self._move_to_slow_lane(constraint)
             return

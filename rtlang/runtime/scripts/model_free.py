@@ -162,7 +162,7 @@ class ModelFreeRuntime:
         if self._is_closed:
             raise EngineDeadError("the runtime was closed")
         share = Share(self._admission)
-        share.add(graph.nodes)
+        share.admit(graph.nodes)
         graph_id = next(self._graph_ids)
 
         def answered(

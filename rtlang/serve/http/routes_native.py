@@ -60,7 +60,7 @@ def routes(service: StreamService) -> list[Route]:
         graph = await asyncio.to_thread(generate_graph, asked, ids)
         if asked.is_stream:
             groups = _chunks(service, graph, reply, asked, options)
-            return SseResponse(groups, slow_timeout_s=service.config.slow_timeout_s)
+            return SseResponse(groups)
         events = await unless_disconnected(request, _all_events(service, graph, options))
         if events is None:
             return Response(status_code=_CLIENT_LEFT)

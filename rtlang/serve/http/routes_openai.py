@@ -162,7 +162,7 @@ async def respond(
     batches = _batches(service, graph, options, constraint_field, prompt_field)
     if is_stream:
         groups = _chunk_groups(batches, writer, tokens)
-        return SseResponse(groups, slow_timeout_s=service.config.slow_timeout_s, on_error=on_error)
+        return SseResponse(groups, on_error=on_error)
     data = await unless_disconnected(request, _collected(batches, writer, tokens))
     if data is None:
         return Response(status_code=CLIENT_CLOSED)

@@ -13,6 +13,7 @@ import hashlib
 import re
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -21,9 +22,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.principal import Principal
+from rtlang.contract.snapshot import Watchable
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.snapshot_feed import SnapshotFeed
+from rtlang.serve.http.snapshot_feed import Sample, SnapshotFeed
 from rtlang.serve.http.sse import SseResponse
 from rtlang.serve.service import StreamService
 
@@ -79,6 +82,14 @@ def routes(service: StreamService) -> list[Route]:
             feeds.popitem(last=False)
         return feed
 
+    async def first_sample(feed: SnapshotFeed) -> Sample:
+        sample = None
+        with suppress(EngineDeadError):
+            sample = await feed.sample()
+        if sample is None:
+            raise _nothing_to_watch(service)
+        return sample
+
     async def page(request: Request) -> Response:
         text, headers = live_page()
         return Response(text, media_type="text/html; charset=utf-8", headers=headers)
@@ -89,9 +100,7 @@ def routes(service: StreamService) -> list[Route]:
         return Response(source, media_type="text/javascript; charset=utf-8", headers=headers)
 
     async def snapshot(request: Request) -> Response:
-        sample = await feed_of(request).sample()
-        if sample is None:
-            raise _nothing_to_watch()
+        sample = await first_sample(feed_of(request))
         return Response(sample.json_after(0), media_type="application/json", headers={"cache-control": "no-store"})
 
     async def stream(request: Request) -> Response:
@@ -100,7 +109,7 @@ def routes(service: StreamService) -> list[Route]:
         for number, limit in ((watchers[feed.principal.name], MAX_WATCHERS_EACH), (watchers.total(), MAX_WATCHERS)):
             if number >= limit:
                 raise HttpError(429, f"{limit} streams of snapshots are open already", code="overload")
-        return SseResponse(events(feed, interval_s), slow_timeout_s=service.config.slow_timeout_s)
+        return SseResponse(events(feed, interval_s))
 
     async def events(feed: SnapshotFeed, interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
         name = feed.principal.name
@@ -110,10 +119,11 @@ def routes(service: StreamService) -> list[Route]:
 
         watchers[name] += 1
         try:
-            if await feed.sample() is None:
-                raise _nothing_to_watch()
+            await first_sample(feed)
             async for data in feed.changes(interval_s, is_ending):
                 yield (f"event: snapshot\ndata: {data}\n\n".encode(),)
+        except EngineDeadError:
+            return  # the client asks again, and is told why there is nothing
         finally:
             watchers[name] -= 1
             if not watchers[name]:
@@ -127,7 +137,9 @@ def routes(service: StreamService) -> list[Route]:
     ]
 
 
-def _nothing_to_watch() -> HttpError:
+def _nothing_to_watch(service: StreamService) -> HttpError:
+    if isinstance(service.target, Watchable):
+        return HttpError(503, "no engine is running at present; try again later", code=EngineDeadError.code)
     return HttpError(404, "this server has no engine to watch", code="not_found")
 
 

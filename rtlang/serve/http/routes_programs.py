@@ -146,7 +146,7 @@ def routes(service: StreamService) -> list[Route]:
         stream.run = reader.run = run
         groups = _messages(service, stream, reader, may_resume=detach_ms is not None)
         if is_stream:
-            return SseResponse(groups, slow_timeout_s=service.config.slow_timeout_s)
+            return SseResponse(groups)
         found = await unless_disconnected(request, _outcome(groups))
         return Response(status_code=499) if found is None else Response(json_text(found), media_type="application/json")
 
@@ -160,7 +160,7 @@ def routes(service: StreamService) -> list[Route]:
         reader.run = stream.run
         reader.deliver([(1, event) for event in replay.events])
         groups = _messages(service, stream, reader, position=int(count), offsets=dict(replay.offsets), may_resume=True)
-        return SseResponse(groups, slow_timeout_s=service.config.slow_timeout_s)
+        return SseResponse(groups)
 
     async def attach(request: Request) -> Response:
         last = request.headers.get("last-event-id") or f"{request.path_params['rid']}:0"

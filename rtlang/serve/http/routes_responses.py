@@ -20,7 +20,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError, described_error
 from rtlang.serve.http.routes_openai import principal_of, respond
-from rtlang.serve.http.sse import sse_event
+from rtlang.serve.http.sse import json_text, sse_event
 from rtlang.serve.http.text_models import TokenTexts, needed_text_service, read_served_chat, served_model
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.fields import read_bool
@@ -28,6 +28,8 @@ from rtlang.serve.openai.responses_input import Message, chat_body
 from rtlang.serve.openai.responses_output import ResponsesWriter
 from rtlang.serve.response_store import ResponseStore, StoredResponse
 from rtlang.serve.service import StreamService
+
+_RESPONSE_BYTES = 2000  # of a response without the texts of the request and the output
 
 
 def routes(service: StreamService) -> list[Route]:
@@ -42,19 +44,22 @@ def routes(service: StreamService) -> list[Route]:
         if previous is not None:
             earlier = _stored(store, owner, previous).messages
 
-        def read() -> tuple[ChatRequest, list[Message]]:
+        def read() -> tuple[ChatRequest, list[Message], int]:
             chat, messages = chat_body(body, earlier)
             try:
-                return read_served_chat(service, chat, principal_of(request)), messages
+                asked = read_served_chat(service, chat, principal_of(request))
             except ParameterError as error:
                 raise _renamed(error) from None
+            size = len(json_text([body, messages])) if is_stored else 0  # here, as histories may be long
+            return asked, messages, size
 
-        asked, messages = await asyncio.to_thread(read)
+        asked, messages, size = await asyncio.to_thread(read)
         tokens = TokenTexts(needed_text_service(service, "top_logprobs") if asked.num_top is not None else None)
 
         def keep(response: dict[str, Any], message: dict[str, Any]) -> None:
             if is_stored:
-                store.put(owner, StoredResponse(response, (*messages, _as_history(message))))
+                num_bytes = size + _RESPONSE_BYTES + 2 * len(json_text(message))
+                store.put(owner, StoredResponse(response, (*messages, _as_history(message)), num_bytes))
 
         heading = _heading(body, served_model(service, asked.model), is_stored)
         writer = ResponsesWriter(asked, heading, tokens.bytes_of, _new_id, keep)

@@ -1,7 +1,8 @@
 """Server-sent events.
 
 A response carries groups of events, each written as one piece. A comment is sent when nothing else was for a while, so that proxies and
-clients keep the connection. The iterator of the groups is closed as soon as the client leaves or takes no bytes for too long.
+clients keep the connection. The iterator of the groups is closed as soon as the client leaves; a client that takes no bytes is dropped by
+the connection (http_connection.py).
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ class SseResponse(Response):
 
     Args:
         groups: groups of encoded events. Closed at the end of the response in every case, on the task of the response.
-        slow_timeout_s: the response ends if the client takes no bytes for this time.
         on_error: the events that report an error after the start; default: one event with the error body, then `[DONE]`.
     """
 
@@ -58,12 +58,11 @@ class SseResponse(Response):
         self,
         groups: AsyncGenerator[Sequence[bytes], None],
         *,
-        slow_timeout_s: float,
         on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
     ) -> None:
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
-        self._groups, self._slow_timeout_s = groups, slow_timeout_s
+        self._groups = groups
         self._on_error = on_error or _error_events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,8 +89,7 @@ class SseResponse(Response):
             if not has_started:
                 has_started = True
                 await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            async with asyncio.timeout(self._slow_timeout_s):
-                await send({"type": "http.response.body", "body": data, "more_body": True})
+            await send({"type": "http.response.body", "body": data, "more_body": True})
 
         try:
             while True:
@@ -117,8 +115,6 @@ class SseResponse(Response):
                     group = None
                 await write(b"".join(encoded))
             await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except TimeoutError:
-            return  # the client takes no bytes; uvicorn closes a connection whose response is not complete
         finally:
             if group is not None:
                 group.cancel()

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import openai
 import pytest
 from openai import OpenAI
+from pydantic import BaseModel
 
 import rtlang as rt
 from rtlang.contract.config import ServeConfig
@@ -206,3 +207,19 @@ def test_a_client_that_leaves_cancels_its_graph(is_stream: bool) -> None:
         run = server.target.runs[0]
         wait_until(lambda: run.was_cancelled)
         server.target.step()
+
+
+class City(BaseModel):
+    city: str
+
+
+def test_the_helpers_of_the_client_parse_replies(client: OpenAI) -> None:
+    options: dict[str, Any] = {"model": "default", "messages": MESSAGES, "max_tokens": 120}
+    answer = client.chat.completions.parse(response_format=City, **options)
+    assert isinstance(answer.choices[0].message.parsed, City)
+    tool = openai.pydantic_function_tool(City)
+    with client.chat.completions.stream(tools=[tool], tool_choice="required", **options) as stream:
+        kinds = {event.type for event in stream}
+        (call, *_) = stream.get_final_completion().choices[0].message.tool_calls or ()
+    assert isinstance(call.function.parsed_arguments, City)
+    assert {"tool_calls.function.arguments.delta", "tool_calls.function.arguments.done"} <= kinds

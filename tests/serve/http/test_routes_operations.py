@@ -35,7 +35,7 @@ def test_a_server_whose_engine_is_gone_is_not_ready() -> None:
         answer = client.get("/ready")
         assert (answer.status, answer.json) == (200, {"status": "ready"})
         target.close()
-        assert (client.get("/ready").status, client.get("/health").status) == (503, 200)
+        assert (client.get("/ready").status, client.get("/health").status) == (503, 503)
 
 
 def test_version_describes_the_server(client: HttpClient) -> None:

@@ -265,6 +265,30 @@ def test_a_server_without_an_engine_says_so() -> None:
             assert (answer.status, answer.json["error"]["code"]) == (404, "not_found")
 
 
+def test_a_server_whose_engine_is_started_again_says_so() -> None:
+    target = WatchedTarget()
+    target.present = None
+    with serving(target) as server:
+        for path in ("/v1/engine/snapshot", "/v1/engine/snapshot/stream"):
+            answer = HttpClient(server.url).get(path)
+            assert (answer.status, answer.json["error"]["code"]) == (503, "engine_dead")
+
+
+def test_a_stream_ends_with_the_engine(caplog: pytest.LogCaptureFixture) -> None:
+    target = WatchedTarget()
+    with serving(target) as server:
+        client = HttpClient(server.url)
+        connection = http.client.HTTPConnection(client.address, timeout=20)
+        connection.request("GET", "/v1/engine/snapshot/stream?interval_ms=100")
+        response = connection.getresponse()
+        assert response.readline() == b"event: snapshot\n"
+        target.error = EngineDeadError("private reason")
+        rest = b"".join(response)
+        assert b"private" not in rest
+        connection.close()
+    assert "private" not in caplog.text, "watchers do not fill the log"
+
+
 def test_an_engine_that_has_stopped_is_a_503_without_internal_text() -> None:
     target = WatchedTarget()
     target.error = EngineDeadError("the engine has stopped: private reason")

@@ -19,10 +19,9 @@ from rtlang.serve.http.sse import DONE, SseResponse, sse_event, unless_disconnec
 class Client:
     """The other side of an ASGI response."""
 
-    def __init__(self, *, takes: bool = True) -> None:
+    def __init__(self) -> None:
         self.sent: list[Message] = []
         self.leave = asyncio.Event()
-        self.takes = takes
 
     async def receive(self) -> Message:
         await self.leave.wait()
@@ -30,8 +29,6 @@ class Client:
 
     async def send(self, message: Message) -> None:
         self.sent.append(message)
-        if not self.takes and message["type"] == "http.response.body":
-            await asyncio.Event().wait()
 
     @property
     def body(self) -> bytes:
@@ -52,8 +49,8 @@ async def groups_of(*groups: Sequence[bytes] | Exception, log: list[str]) -> Asy
         log.append("closed")
 
 
-def respond(client: Client, groups: AsyncGenerator[Sequence[bytes], None], slow_s: float = 20.0) -> Any:
-    return SseResponse(groups, slow_timeout_s=slow_s)({"type": "http"}, client.receive, client.send)
+def respond(client: Client, groups: AsyncGenerator[Sequence[bytes], None]) -> Any:
+    return SseResponse(groups)({"type": "http"}, client.receive, client.send)
 
 
 def test_an_event_is_one_line_of_json() -> None:
@@ -108,16 +105,6 @@ def test_a_client_that_leaves_closes_the_iterator() -> None:
             await asyncio.sleep(0)
         client.leave.set()
         await task
-        assert log == ["waits", "closed"]
-
-    asyncio.run(run())
-
-
-def test_a_client_that_takes_nothing_is_given_up() -> None:
-    async def run() -> None:
-        log = ["waits"]
-        client = Client(takes=False)
-        await respond(client, groups_of([b"a"], log=log), slow_s=0.01)
         assert log == ["waits", "closed"]
 
     asyncio.run(run())
