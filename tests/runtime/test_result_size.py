@@ -17,7 +17,7 @@ from rtlang.runtime.result_size import MAX_LOGPROBS_OF_RESULT, check_result_size
         (SamplingParams(n=128, max_tokens=4096, logprobs=100), False),
         (SamplingParams(n=32, max_tokens=4096, logprobs=1), True),
         (SamplingParams(best_of=128, temperature=1.0, max_tokens=4096, logprobs=2), False),
-        (SamplingParams(max_tokens=1 << 24, logprobs=31), True),  # the context is shorter
+        (SamplingParams(max_tokens=1 << 24, logprobs=100), True),  # the context is shorter
     ],
 )
 def test_the_product_is_bounded(params: SamplingParams, is_allowed: bool) -> None:
