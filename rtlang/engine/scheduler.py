@@ -238,7 +238,6 @@ class Scheduler:
             request.status = RequestStatus.PREEMPTED
             request.num_preemptions += 1
             self.add(request)
-        self._layout.invalidate()
 
     def forget_pages(self) -> None:
         """Put all requests back and empty the cache: the pages hold nothing any more."""
@@ -598,4 +597,3 @@ class Scheduler:
     def _reset(self, request: Request) -> None:
         request.node, request.page_ids, request.num_tree_tokens, request.num_computed_tokens = None, [], 0, 0
         self._scheduled.pop(request, None)
-        self._layout.invalidate()
