@@ -73,7 +73,7 @@ class RuntimeConfig:
     max_step_tokens: int = _setting(1024, "maximum number of tokens in one step; longer prompts are computed in chunks")
     max_shared_step_tokens: int | None = _setting(
         None,
-        "maximum number of tokens in one step while several clients have work; default: 256 on the CPU, max_step_tokens on a GPU",
+        "maximum number of tokens in one step while several clients have work; default: 128 on the CPU, max_step_tokens on a GPU",
     )
     max_waiting: int = _setting(
         20_000,
@@ -136,7 +136,7 @@ class RuntimeConfig:
     @property
     def shared_step_limit(self) -> int:
         """`max_shared_step_tokens` or its default; at most `max_step_tokens`."""
-        default = 256 if self.device == "cpu" else self.max_step_tokens
+        default = 128 if self.device == "cpu" else self.max_step_tokens
         return min(self.max_step_tokens, self.max_shared_step_tokens or default)
 
 

@@ -270,8 +270,9 @@ class Engine:
 
     def grant(self, credit: Credit, num_tokens: int) -> None:
         """Add to the credit of a graph, and continue its parked requests."""
+        was_spent = credit.is_spent  # else no request of the graph is parked
         credit.num_tokens += num_tokens
-        if not credit.is_spent:
+        if was_spent and not credit.is_spent:
             self._is_stalled = False
             self.scheduler.resume(credit)
 

@@ -2,8 +2,7 @@
 
 Each step computes tokens of requests that are not computed yet, within one token budget. The budget goes to the flow (a client of a
 principal) that has had the least for its weight; see `fair_shares.py`. Within a flow, running requests go first (decoding before prefill),
-then waiting ones in policy order. A flow with less than its share of the rows or pages preempts one that has more. Three rules govern the
-cache:
+then waiting ones in policy order. A flow with less than its share of the rows or pages preempts one that has more. For the cache:
 
 - Full pages enter the tree when they are scheduled, so requests of the same step already share them (a layer writes K and V before it
   attends). `commit` or `discard_pending` tells the cache whether the step succeeded.
@@ -11,8 +10,7 @@ cache:
 - When no page is free, unlocked cached pages are evicted first, then those under holds of programs with a larger rank, then the policy's
   victim is preempted; its pages stay in the tree until they are needed. A request that has no other beside it may take the pages of all
   holds, so it always goes on.
-- A request whose graph has no credit is parked once only its next token is left: it takes no row and keeps its pages until a request that
-  has none needs them. `resume` brings it back.
+- A request without credit is parked: it takes no row, and keeps its pages until another needs them. `resume` brings it back.
 
 The scheduler does not deal with tensors, clocks or text.
 """
@@ -74,6 +72,7 @@ class Scheduler:
         self.cache = cache
         self.running: list[Request] = []
         self.parked: dict[Request, None] = {}  # without credit, oldest first; their pages may be gone
+        self._parked_with_pages: dict[Request, None] = {}
         self.num_preemptions = 0
         self.most_pages_in_use = 0
         self._policy_name, self._key = policy_name, policy.KEYS[policy_name]
@@ -155,6 +154,7 @@ class Scheduler:
         for request in [each for each in self.parked if each.credit is credit]:
             del self.parked[request]
             if request.node is not None and len(self.running) < self._max_running:
+                del self._parked_with_pages[request]
                 self._run(request)
             else:
                 self._give_up_pages(request)
@@ -238,7 +238,6 @@ class Scheduler:
             request.status = RequestStatus.PREEMPTED
             request.num_preemptions += 1
             self.add(request)
-        self._layout.invalidate()
 
     def forget_pages(self) -> None:
         """Put all requests back and empty the cache: the pages hold nothing any more."""
@@ -254,6 +253,7 @@ class Scheduler:
             assert request.num_computed_tokens <= len(request.token_ids) + request.num_pending_tokens
             assert request.num_tree_tokens <= len(request.page_ids) * self._page_size
             assert request.num_preemptions or request.num_cached_tokens <= request.num_computed_tokens
+        assert list(self._parked_with_pages) == [each for each in self.parked if each.node is not None]
         flows = self._shares.active
         assert self._num_waiting == sum(
             request.status in (RequestStatus.WAITING, RequestStatus.PREEMPTED)
@@ -342,21 +342,20 @@ class Scheduler:
         """Take a request without credit out of the steps; it keeps its pages."""
         if request.credit is not None and request.credit.is_spent:
             self._stop(request)
-            self.parked[request] = None
+            self.parked[request] = self._parked_with_pages[request] = None
             request.status = RequestStatus.PARKED
-            self._layout.invalidate()
 
-    def _give_up_pages(self, request: Request) -> None:
-        """Release the pages of a parked request; computed ones stay cached."""
-        if request.node is not None:
-            self._release(request)
+    def _give_up_pages(self, request: Request | None) -> bool:
+        """Release the pages of a parked request; computed ones stay cached. False if it has none."""
+        if request is None or request.node is None:
+            return False
+        del self._parked_with_pages[request]
+        self._release(request)
+        return True
 
     def _take_parked_pages(self) -> bool:
         """Release the pages of the request that was parked first; False if no parked request has any."""
-        request = next((each for each in self.parked if each.node is not None), None)
-        if request is not None:
-            self._give_up_pages(request)
-        return request is not None
+        return self._give_up_pages(next(iter(self._parked_with_pages), None))
 
     def _reserve(self, request: Request, num_tokens: int) -> bool:
         """Allocate pages for the first `num_tokens` tokens, preempting other requests if needed; False if it gets none."""
@@ -592,9 +591,9 @@ class Scheduler:
     def _stop(self, request: Request) -> None:
         assert request.flow is not None
         self.running.remove(request)
+        self._layout.invalidate()
         self._shares.stop(request.flow, request)
 
     def _reset(self, request: Request) -> None:
         request.node, request.page_ids, request.num_tree_tokens, request.num_computed_tokens = None, [], 0, 0
         self._scheduled.pop(request, None)
-        self._layout.invalidate()

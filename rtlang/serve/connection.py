@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rtlang.contract.budget import Budget
@@ -333,6 +333,7 @@ class Connection:
         self.has_said_hello = True
         logger.debug("hello from client %r", (message.client or "")[:80])
         server_info = self._server_info
+        quota = {name: value for name, value in asdict(self.principal.limits).items() if value is not None}
         self._send(
             {
                 "t": "welcome",
@@ -342,6 +343,7 @@ class Connection:
                 "models": [dict(model) for model in server_info.models],
                 "caps": [*KINDS, "attach", *server_info.caps],
             }
+            | ({"quota": quota} if quota else {})
         )
         if self._drain_retry_s is not None:
             self.drain(self._drain_retry_s)

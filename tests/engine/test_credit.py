@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from rtlang.engine.credit import Credit
 from rtlang.engine.request import RequestStatus
 from tests.engine.test_scheduler import World, sizes
@@ -84,3 +86,48 @@ def test_removing_a_parked_request_frees_its_pages() -> None:
     world.scheduler.check()
     assert world.cache.num_in_use == 0
     assert not world.scheduler.parked
+
+
+def test_random_grants_never_lose_a_token_or_a_page() -> None:
+    """Requests of several graphs on few pages, with grants, removals and preemptions in a random order."""
+    random = Random(5)
+    world = World(num_pages=12, max_rows=3)
+    credits = [Credit(0) for _ in range(4)]
+    requests = [
+        world.add([n % 5] * random.randrange(1, 9), credit=credits[n % 4] if n % 5 else None) for n in range(12)
+    ]
+    delivered = dict.fromkeys(credits, 0)
+    granted = dict.fromkeys(credits, 0)
+    for _ in range(400):
+        credit = random.choice(credits)
+        if random.random() < 0.3:
+            was_spent, more = credit.is_spent, random.randrange(3)
+            credit.num_tokens += more
+            granted[credit] += more
+            if was_spent and not credit.is_spent:
+                world.scheduler.resume(credit)
+        step = world.scheduler.schedule(0.0)
+        if step is None:
+            continue
+        for request, row in zip(world.scheduler.computed(step), step.rows, strict=True):
+            if row.needs_sample:
+                request.token_ids.append(50 + request.request_id)
+                if request.credit is not None:
+                    request.credit.num_tokens -= 1
+                    delivered[request.credit] += 1
+            if request.num_output_tokens >= 12:
+                world.scheduler.remove(request)
+        world.scheduler.check()
+        assert all(delivered[each] <= granted[each] for each in credits)
+    for credit in credits:
+        credit.num_tokens += 1000
+        world.scheduler.resume(credit)
+    while (step := world.scheduler.schedule(0.0)) is not None:
+        for request, row in zip(world.scheduler.computed(step), step.rows, strict=True):
+            if row.needs_sample:
+                request.token_ids.append(50 + request.request_id)
+            if request.num_output_tokens >= 12:
+                world.scheduler.remove(request)
+    world.scheduler.check()
+    assert all(request.status is RequestStatus.FINISHED for request in requests)
+    assert world.cache.num_in_use == 0

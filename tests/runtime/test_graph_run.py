@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.errors import AbortedError, GraphError, RequestError
+from rtlang.contract.errors import AbortedError, GraphError, InternalError
 from rtlang.contract.events import Event, GraphFailed
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
@@ -67,8 +67,9 @@ def test_an_unexpected_exception_fails_its_graph_once() -> None:
     run._guard(fail)
     (event,) = received
     assert isinstance(event, GraphFailed)
-    assert isinstance(event.error, RequestError)
-    assert "KeyError" in event.error.message
+    assert isinstance(event.error, InternalError)
+    assert "KeyError" not in event.error.message
+    assert isinstance(event.error.__cause__, KeyError)
     assert run.is_ended
     assert ended == [7]
     run._guard(fail)

@@ -348,8 +348,12 @@ def test_closing_ends_every_graph_once(runner: list[SlowRunner]) -> None:
         runtime.submit(graph(), Listener())
 
 
-def test_a_dead_engine_tells_everyone(runner: list[SlowRunner]) -> None:
+def test_a_dead_engine_tells_everyone(runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(self: Runtime) -> Any:
+        raise RuntimeError("the device is gone")
+
     with Runtime(page_size=4, max_rows=1) as runtime:
+        monkeypatch.setattr(Runtime, "_new_runner", gone)  # so that the runner cannot be replaced
         runner[0].gate.clear()
         listeners = [Listener() for _ in range(5)]
         for listener in listeners:

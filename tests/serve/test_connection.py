@@ -14,6 +14,7 @@ from rtlang.contract.errors import AbortedError, GraphError, OverloadError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, Timing
 from rtlang.contract.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
+from rtlang.contract.principal import Principal, PrincipalLimits
 from rtlang.protocol.generation import generation_graph
 from rtlang.protocol.messages import ExtendNodes, GrantCredit, ResolveCall
 from rtlang.protocol.serialization import DecodeLimits, Encoding
@@ -476,3 +477,11 @@ def test_credit_and_input_act_on_a_running_stream() -> None:
     assert peer.send({"t": "input", "s": 1, "n": 2, "value": [1]}) == [ResolveCall(1, 2, [1])]
     assert peer.send({"t": "credit", "s": 1, "n": 0}) == []
     peer.assert_one_error(s=1, code="protocol", param="n", status=400)
+
+
+def test_welcome_reports_the_limits_of_the_key() -> None:
+    principal = Principal("ada", limits=PrincipalLimits(max_places=3, tokens_per_minute=1000))
+    connection = Connection(Encoding.JSON, FACTS, principal)
+    connection.receive(Encoding.JSON.pack(HELLO), is_text=True)
+    (welcome,) = (Encoding.JSON.unpack(data, LIMITS) for data in connection.take_output())
+    assert welcome["quota"] == {"max_places": 3, "tokens_per_minute": 1000}

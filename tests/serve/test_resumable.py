@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from rtlang.contract.events import (
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
+from rtlang.contract.principal import Principal, PrincipalLimits
+from rtlang.protocol.messages import OpenKey
 from rtlang.serve.resumable import ResumableStream, ResumeRegistry
 from tests.support.scripted_target import ScriptedRun
 
@@ -366,3 +369,36 @@ def test_metrics_count_detached_streams_and_logged_bytes() -> None:
         assert counts() == (0, 0)
 
     on_loop(body, metrics=metrics)
+
+
+def test_a_stream_belongs_to_its_principal() -> None:
+    async def body(runs: ResumeRegistry) -> None:
+        ana, bo, key = Principal("ana"), Principal("bo"), OpenKey("k", "digest")
+        streams = [runs.begin(Reader(), 1, 5.0, key, each) for each in (ana, bo)]
+        assert [runs.opened_as(key, each) for each in (ana, bo)] == streams
+        assert runs.find(streams[0].rid, "epoch", replace(ana, client="other connection")) is streams[0]
+        with pytest.raises(GoneError, match="unknown"):
+            runs.find(streams[0].rid, "epoch", bo)
+        for stream in streams:
+            stream.end()
+        assert runs.opened_as(key, ana) is None
+
+    on_loop(body)
+
+
+def test_a_principal_may_have_so_many_detached_streams() -> None:
+    async def body(runs: ResumeRegistry) -> None:
+        limited, other = Principal("a", limits=PrincipalLimits(max_detached=2)), Principal("b")
+        started = []
+        for principal in (limited, limited, limited, other, other, other):
+            reader, run = Reader(), ScriptedRun(1, GRAPH, lambda event: None, {}, False)
+            stream = runs.begin(reader, 1, 5.0, None, principal)
+            stream.run = run
+            started.append((stream, reader, run))
+        for stream, reader, _ in started:
+            stream.detach(reader)
+        assert [run.was_cancelled for *_, run in started] == [False, False, True, False, False, False]
+        started[0][0].attach(Reader(), 1, 0)
+        assert runs.may_detach(limited)
+
+    on_loop(body)
