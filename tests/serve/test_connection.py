@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rtlang.contract.config import ServeConfig
@@ -270,6 +270,7 @@ def test_a_burst_is_split_by_size_not_by_count() -> None:
     assert 3 <= len(batches) <= 6
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 2), st.integers(0, 1)), max_size=30))
 def test_offsets_count_from_zero_without_gaps(keys: list[tuple[int, int, int]]) -> None:
     peer = Peer()
