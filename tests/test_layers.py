@@ -95,6 +95,7 @@ MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
     "lark",
     "tokenizers",
     "flashinfer",
+    "opentelemetry",
 }
 
 

@@ -7,6 +7,8 @@ import logging
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from rtlang.contract.log_limit import RepeatFilter
+
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -40,4 +42,5 @@ def configure_logs(*, is_verbose: bool, is_json: bool) -> None:
     handler.setFormatter(
         JsonFormatter() if is_json else logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     )
+    handler.addFilter(RepeatFilter(burst=20))
     logging.basicConfig(level=logging.INFO if is_verbose else logging.WARNING, handlers=[handler])

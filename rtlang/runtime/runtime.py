@@ -61,6 +61,7 @@ from rtlang.runtime.process_settings import loading
 from rtlang.runtime.public_prompts import read_public_prompts
 from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.seeds import new_run_seed
+from rtlang.runtime.spans import runtime_spans
 from rtlang.runtime.telemetry import Telemetry, counters
 from rtlang.runtime.text_service import TokenizerTextService
 from rtlang.runtime.token_sequence import TokenSequence
@@ -124,6 +125,7 @@ class Runtime:
         self._text_service: TokenizerTextService | None = None
         self._admission = Admission(self.config.max_waiting)
         self._telemetry = Telemetry(self.metrics)
+        self._spans = runtime_spans()
         self._snapshots = SnapshotTaker(self.config.model, self._decode)
         self._traces: tuple[Trace, ...] = ()
 
@@ -252,6 +254,8 @@ class Runtime:
 
         if self._traces:
             listener = self._traced(listener)
+        if self._spans is not None:
+            listener = self._spans.listener(listener, len(graph.nodes))
 
         def begin() -> None:
             if self._is_broken or self._is_closed:
@@ -439,7 +443,14 @@ class Runtime:
             self._checker = ValueChecker(self.post)
             self._encoders = DaemonPool(_NUM_ENCODERS, "encode")
             vocab_size = runner.model_config.vocab_size
-            self._compiler = ConstraintCompiler(self.config, runner.tokenizer, vocab_size, self.metrics)
+            spans = self._spans
+            self._compiler = ConstraintCompiler(
+                self.config,
+                runner.tokenizer,
+                vocab_size,
+                self.metrics,
+                on_compiled=None if spans is None else spans.compiled,
+            )
             if self._is_closed:
                 raise EngineDeadError(_CLOSED)
             return Engine(
@@ -475,6 +486,8 @@ class Runtime:
         self._snapshots.after_step(engine, started, ended)
         for trace in self._traces:
             trace.after_step(engine, outputs, started, ended)
+        if self._spans is not None:
+            self._spans.step(started, ended, time.monotonic(), rows=len(engine.scheduler.running), outputs=len(outputs))
 
     def _traced(self, listener: Listener) -> Listener:
         """A listener that also passes events to the open traces."""

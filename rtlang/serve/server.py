@@ -25,6 +25,7 @@ import uvicorn
 
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
+from rtlang.contract.log_limit import limited_logs
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.target import Target
 from rtlang.contract.thread_watch import WatchedLoop, watch_of
@@ -33,7 +34,6 @@ from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
 from rtlang.serve.http_connection import HttpConnection
-from rtlang.serve.log_limit import limited_logs
 from rtlang.serve.service import StreamService, options_of
 from rtlang.serve.socket_counts import SocketCounts
 from rtlang.serve.tls import tls_context

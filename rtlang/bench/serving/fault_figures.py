@@ -18,11 +18,13 @@ from rtlang.bench.serving.figure import Figure
 from rtlang.bench.serving.server_process import ServerProcess
 from rtlang.bench.serving.streams import Recorder, generation
 from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.log_limit import limited_logs
 from rtlang.runtime.runtime import Runtime
 
 FAULTS = {"raise:5": True, "nan:5": True, "memory:5": False}
 """Whether the request with the fault ends with an error; a step that lacks memory is repeated in parts."""
 NUM_BYSTANDERS = 8
+_LOGGERS = ("rtlang.engine.step_pipeline", "rtlang.engine.engine")
 
 
 def fault_figures(config: RuntimeConfig) -> Iterator[Figure]:
@@ -32,7 +34,7 @@ def fault_figures(config: RuntimeConfig) -> Iterator[Figure]:
     ]
     seeds = list(range(NUM_BYSTANDERS))
     same = right = 0
-    with Runtime(config=replace(config, dtype="float32", fault_injection=True)) as runtime:
+    with limited_logs(*_LOGGERS), Runtime(config=replace(config, dtype="float32", fault_injection=True)) as runtime:
         alone = [each.text for each in run_all(runtime, graphs, seeds)]
         for fault, is_fatal in FAULTS.items():
             bad = generation("A fault: ", max_tokens=40, ignore_eos=True, x_fault=fault)

@@ -83,10 +83,11 @@ class ConstraintCompiler:
         *,
         executor: Executor | None = None,
         timer: Callable[[float, Callable[[], None]], Timer] = start_timer,
+        on_compiled: Callable[[float], None] | None = None,
     ) -> None:
         self._config, self._tokenizer, self._vocab_size = config, tokenizer, vocab_size
         self._folder = _folder(config)  # resolved now, in case the process changes its working directory
-        self._metrics = metrics or Metrics()
+        self._metrics, self._on_compiled = metrics or Metrics(), on_compiled
         self._own_threads = executor is None
         self._lanes = CompileLanes(config.grammar_threads, executor)
         # Masks have their own threads: a step must never queue behind a compilation.
@@ -287,7 +288,10 @@ class ConstraintCompiler:
             self._move_to_slow_lane(constraint)
             return
         if is_new:
-            self._metrics.grammar_compile.observe(perf_counter() - started)
+            seconds = perf_counter() - started
+            self._metrics.grammar_compile.observe(seconds)
+            if self._on_compiled is not None:
+                self._on_compiled(seconds)
         with self._lock:
             waiting = self._waiting.pop(constraint, None)
             self._running.discard(constraint)

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from rtlang.serve.log_limit import MAX_KINDS, RepeatFilter, limited_logs
+from rtlang.contract.log_limit import MAX_KINDS, RepeatFilter, limited_logs
 
 
 def record(text: str, *args: object, name: str = "asyncio") -> logging.LogRecord:
