@@ -42,7 +42,8 @@ def project(folder: str) -> dict[str, Any]:
 
 
 def module_name(requirement: str) -> str:
-    return re.split(r"[^\w-]", requirement)[0].replace("-", "_")
+    name = re.split(r"[^\w-]", requirement)[0].replace("-", "_")
+    return "opentelemetry" if name.startswith("opentelemetry_") else name  # a namespace of several distributions
 
 
 def imported(folder: str) -> set[str]:
