@@ -12,7 +12,7 @@ import typer
 from rtlang.__main__ import app
 from rtlang.contract.metrics import Metrics
 
-DEPLOY = Path(__file__).parents[1] / "deploy"
+DEPLOY = Path(__file__).parents[1] / "docs" / "deploy"
 
 
 def options(name: str | None = None) -> set[str]:
