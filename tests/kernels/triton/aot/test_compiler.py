@@ -33,7 +33,7 @@ ONLY = {
         "rect_attn bf16 kv8 D128 G4 64",
         "rect_attn bf16 D192/128 G1 16",
         "rect_attn fp32 D128 G4 16",
-        "merge_parts bf16 D128 sinks",
+        "merge_parts",
         "merge_two",
         "rope_append bf16 D128 kv8",
         "add_rms_norm bf16 16384",
