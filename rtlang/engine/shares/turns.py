@@ -62,8 +62,8 @@ def order_turns(turns: Iterable[Turn], key: Callable[[Request], Key], max_rows: 
         max_rows: maximum number of rows of the step.
         may_start: whether waiting requests may start.
     Returns:
-        The number of rows that decodes may take before requests are started: not all if they could take all, or those that wait would
-        never start.
+        The number of rows that decodes may take before requests are started: an eighth if they could take all, because those that wait
+        have had nothing yet.
     """
     num_decodes = sum(len(turn.decodes) for turn in turns)
     for turn in turns:
@@ -72,7 +72,7 @@ def order_turns(turns: Iterable[Turn], key: Callable[[Request], Key], max_rows: 
             turn.decodes.sort(key=_last_step_id, reverse=True)
         turn.prefills.sort(key=key, reverse=True)
     is_kept = may_start and num_decodes >= max_rows and any(turn.flow.waiting for turn in turns)
-    return max_rows - (max_rows // 4 if is_kept else 0)
+    return max_rows // 8 if is_kept else max_rows
 
 
 def reorder_head(flow: Flow, num_cached: Callable[[Request], int]) -> None:
