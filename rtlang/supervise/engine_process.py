@@ -393,7 +393,7 @@ class EngineProcess:
             culprit, self._probed = self._probed, None
             calls, self._calls = self._calls, {}
             for run in self._runs.values():
-                run.is_sent = run.has_shown_life = False
+                run.is_sent = False
         if not self._is_closing.is_set() and link.is_ready:
             self._set_state(EngineState.RESTARTING)
             self.metrics.engine_restarts.inc()

@@ -41,7 +41,6 @@ class EngineRun:
         ledger: its output so far.
         joiner: joins the parts of its large events.
         is_sent: whether the present process has the graph. Guarded by the owner's lock.
-        has_shown_life: whether the present process has sent an event of it.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class EngineRun:
         self.share, self.options, self._checks = share, options, checks
         self.nodes = {node.node_id: node for node in graph.nodes}
         self.ledger, self.joiner = RunLedger(), Joiner()
-        self.is_sent = self.has_shown_life = self.has_ended = False
+        self.is_sent = self.has_ended = False
         self._is_open, self._credit, self._num_delivered = is_open, credit, 0
         self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
         self._known, self._continue_from = dict(known), dict(continue_from)
@@ -94,7 +93,6 @@ class EngineRun:
 
     def take(self, event: Event) -> bool:
         """Note an event of the engine; returns whether the listener gets it."""
-        self.has_shown_life = True
         if isinstance(event, (NodeFinished, NodeFailed)):
             self.share.end_node(event.node_id)
             self._answers.pop(event.node_id, None)

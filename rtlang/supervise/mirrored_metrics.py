@@ -9,8 +9,8 @@ from prometheus_client.exposition import generate_latest
 
 from rtlang.contract.metrics import Metrics
 
-OF_SERVER = ("rtlang:ws_", "rtlang:http_", "rtlang:engine_restarts")
-"""What the names of the server's own metrics begin with."""
+OF_SERVER = ("rtlang:ws_", "rtlang:sockets", "rtlang:engine_restarts")
+"""Prefixes of the names of the metrics that the server's process counts."""
 
 
 class MirroredMetrics(Metrics):

@@ -1,7 +1,7 @@
 """The process of the engine: a `Runtime` that takes graphs from a socket and sends their events back.
 
-It ends when the socket ends, and when its engine cannot go on, with a code that says which: the other process starts it again. Signals
-that stop a service are left to the other process.
+It ends with code 0 when the socket ends, and with ENGINE_FAILED when its engine cannot go on; the server's process then starts another
+one. SIGINT and SIGTERM are ignored here: the server's process handles them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -109,7 +108,7 @@ class Worker:
                 self._runs.pop(graph_id, None)
                 if isinstance(event, GraphFailed) and isinstance(event.error, EngineDeadError):
                     logging.shutdown()
-                    os._exit(ENGINE_FAILED)  # the other process opens the graph again
+                    os._exit(ENGINE_FAILED)  # the server's process opens the graph again
             self._writer.put_bulk(graph_id, ((graph_id, each) for each in divide(event)))
 
         budget, principal = message.get("budget"), message.get("principal")
@@ -132,7 +131,11 @@ class Worker:
     def _act(self, run: LocalGraphRun, message: Message) -> None:
         match message["t"]:
             case "extend":
-                run.extend(nodes_from_plain(message["nodes"]))
+                run.extend(
+                    nodes_from_plain(message["nodes"]),
+                    known=known_from_wire(message),
+                    continue_from=continue_from_from_wire(message),
+                )
             case "close":
                 run.close()
             case "cancel":
@@ -194,8 +197,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     logging.basicConfig(level=sys.argv[2], format="%(asctime)s %(levelname)s %(name)s [engine]: %(message)s")
-    act: Callable[[], None] = Worker(socket.socket(fileno=int(sys.argv[1]))).run
-    act()
+    Worker(socket.socket(fileno=int(sys.argv[1]))).run()
     logging.shutdown()
     os._exit(0)
 

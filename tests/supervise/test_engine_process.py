@@ -130,6 +130,20 @@ def test_a_graph_may_be_extended_answered_and_ended_while_a_silent_process_is_re
     assert [event.value for event in ear.events if isinstance(event, NodeFinished)] == ["answer"]
 
 
+def test_an_extension_goes_on_behind_the_tokens_that_its_client_has(target: EngineProcess) -> None:
+    params = SamplingParams(max_tokens=12, temperature=1.0, ignore_eos=True)
+    nodes = (Text(0, None, ("Story:",)), Generate(1, 0, "x", params))
+    whole, rest = Ear(), Ear()
+    target.submit(RequestGraph(nodes), whole, seed=7)
+    expected = whole.values()["x"]
+    ids = [token for event in whole.events if isinstance(event, TextDelta) for token in event.token_ids]
+    run = target.submit(RequestGraph(nodes[:1]), rest, is_open=True, seed=7)
+    run.extend(nodes[1:], continue_from={1: [ids[:5]]})
+    run.close()
+    assert rest.values()["x"] == expected
+    assert [token for event in rest.events if isinstance(event, TextDelta) for token in event.token_ids] == ids[5:]
+
+
 def test_texts_become_tokens_and_back_in_the_other_process(target: EngineProcess) -> None:
     service = target.text_service
     tokens = service.encode("Hello there")

@@ -23,6 +23,8 @@ def test_each_sample_comes_from_the_process_that_counts_it() -> None:
     before = samples(own)
     own.ws_connections.set(3)
     own.engine_restarts.inc()
+    own.sockets.set(5)
+    own.sockets_refused.inc(2)
     engine.engine_steps.inc(7)
     engine.ws_connections.set(9)
     engine.request_success("stop")
@@ -31,5 +33,6 @@ def test_each_sample_comes_from_the_process_that_counts_it() -> None:
     assert found.keys() == before.keys()
     assert found["rtlang:ws_connections"] == 3
     assert found["rtlang:engine_restarts_total"] == 1
+    assert (found["rtlang:sockets"], found["rtlang:sockets_refused_total"]) == (5, 2)
     assert found["rtlang:engine_steps_total"] == 7
     assert found["rtlang:request_success_totalfinished_reason=stop"] == 1

@@ -63,7 +63,7 @@ def read_sampling(given: Mapping[str, Any], max_tokens: int, **more: Any) -> Sam
         assert seed is not None
         options["seed"] = seed & ((1 << 64) - 1)
     if "logit_bias" in given:
-        options["logit_bias"] = _read_biases(given["logit_bias"])
+        options["logit_bias"] = read_biases(given["logit_bias"])
     if options.get("min_tokens", 0) == 0:
         options.pop("min_tokens", None)
     return SamplingParams(**options | more)
@@ -86,7 +86,12 @@ def read_max_tokens(given: Mapping[str, Any], *names: str, default: int, low: in
     return found
 
 
-def _read_biases(given: Any) -> list[tuple[int, float]]:
+def read_biases(given: Any) -> list[tuple[int, float]]:
+    """The biases of a map from token ids, as texts, to numbers.
+
+    Raises:
+        ParameterError: it is not a map, or a key is no token id.
+    """
     if not isinstance(given, Mapping):
         raise ParameterError("logit_bias", given, "expected an object of token ids and biases")
     biases = []

@@ -16,6 +16,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.contract.params import MAX_LOGPROBS, MAX_MAX_TOKENS, MAX_N, MAX_PRIORITY, Constraint, SamplingParams
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
+from rtlang.serve.openai.sampling import read_biases
 from rtlang.serve.openai.structured import read_structured
 
 MAX_PROMPTS = 2048
@@ -294,14 +295,10 @@ def _read_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
     seed = read_int(options, "sampling_seed", -(1 << 63), (1 << 63) - 1)
     if seed is not None:
         sampling["seed"] = seed & ((1 << 64) - 1)
-    biases = options.get("logit_bias")
-    if biases is not None:
-        if not isinstance(biases, Mapping) or not all(str(each).isascii() and str(each).isdecimal() for each in biases):
-            raise ParameterError("logit_bias", biases, "expected an object of token ids and biases")
-        sampling["logit_bias"] = [(int(each), bias) for each, bias in biases.items()]
-    SamplingParams(
-        **{**sampling, "max_tokens": MAX_MAX_TOKENS}
-    )  # so that an error is reported with the field's own name
+    if "logit_bias" in options:
+        sampling["logit_bias"] = read_biases(options["logit_bias"])
+    # Errors are found here, where they get the field's own name.
+    SamplingParams(**{**sampling, "max_tokens": MAX_MAX_TOKENS})
     return sampling
 
 

@@ -98,6 +98,7 @@ def test_fields_without_an_effect_are_accepted() -> None:
         ({"text": "a", "sampling_params": {"json_schema": "{"}}, "sampling_params.json_schema"),
         ({"text": "a", "sampling_params": {"regex": "a", "ebnf": 'start: "a"'}}, "sampling_params.regex"),
         ({"text": "a", "sampling_params": {"logit_bias": {"x": 1}}}, "sampling_params.logit_bias"),
+        ({"text": "a", "sampling_params": {"logit_bias": {"9" * 5000: 1}}}, "sampling_params.logit_bias"),
     ],
 )
 def test_what_is_wrong_is_named(body: dict[str, Any], field: str) -> None:
