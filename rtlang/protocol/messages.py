@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from rtlang.contract.errors import ProtocolError
+from rtlang.contract.errors import ProtocolError, RtlangError
+from rtlang.contract.graph import Node
+from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.pure_functions import check_plain
 from rtlang.protocol.field_checks import check_int, check_list, check_map, check_str, error_facts, optional
@@ -106,6 +108,19 @@ class ExtendNodes:
     request: int | None = None
     closes: bool = False
     continuation: Mapping[str, Any] = field(default_factory=dict)
+    digest: bytes = field(default=b"", compare=False, repr=False)
+    """Tells whether a repeated message is the same; empty if `content` is None."""
+    content: ExtendContent | RtlangError | None = field(default=None, compare=False, repr=False)
+    """The nodes if they have been read already, or the error in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendContent:
+    """What an `extend` adds to a graph."""
+
+    nodes: tuple[Node, ...]
+    known: Known
+    continue_from: ContinueFrom
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,18 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rtlang.contract.budget import Budget
-from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
+from rtlang.contract.errors import OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
-from rtlang.contract.field_names import check_fields
-from rtlang.contract.graph import RequestGraph
-from rtlang.contract.known import ContinueFrom, Known
-from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
 from rtlang.contract.principal import LOCAL, Principal
-from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
 from rtlang.protocol.event_codec import Offsets, error_to_wire, event_slices, next_offset
-from rtlang.protocol.field_checks import check_int, check_map, optional
-from rtlang.protocol.generation import generation_graph_from_plain
 from rtlang.protocol.messages import (
     VERSION,
     AttachStream,
@@ -41,44 +33,19 @@ from rtlang.protocol.messages import (
     GrantCredit,
     Hello,
     Open,
-    OpenKey,
     Ping,
     RejectCall,
     ResolveCall,
-    parse_client_message,
     stream_of,
 )
 from rtlang.protocol.serialization import DecodeLimits, Encoding
+from rtlang.serve.client_messages import KINDS, ReadMessage, Submit, read_message
 
 logger = logging.getLogger(__name__)
 
-KINDS = ("program", "generate", "chat")
-_COMMON_FIELDS = ("priority", "seed", "budget")
-PROGRAM_FIELDS = frozenset(("graph", "inputs", "open", *_COMMON_FIELDS))
-GENERATION_FIELDS = frozenset(("prompt", "messages", "params", "constraint", "name", *_COMMON_FIELDS))
 # Large enough to make the cost per event negligible, small enough for a browser to show the first event of a burst at once.
 _BATCH_BYTES = 256 << 10
 _SLICE_BYTES = 16 << 10  # of a large event; about 1 ms
-
-
-@dataclass(frozen=True, slots=True)
-class Submit:
-    """Submit `graph`, then call `opened` or `refused`."""
-
-    stream: int
-    graph: RequestGraph
-    inputs: Mapping[str, str]
-    is_open: bool
-    priority: int
-    deadline_s: float | None
-    resume_timeout_s: float | None = None
-    key: OpenKey | None = None
-    seed: int | None = None
-    budget: Budget | None = None
-    known: Known = field(default_factory=dict)
-    credit: int | None = None
-    reports_progress: bool = False
-    continue_from: ContinueFrom = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,21 +130,28 @@ class Connection:
 
     def receive(self, data: bytes, *, is_text: bool) -> list[Action]:
         """Process one whole message from the client. Never raises; an invalid message is answered with an error message."""
+        return [] if self.close_code is not None else self.take(self.read(data, is_text=is_text))
+
+    def read(self, data: bytes, *, is_text: bool) -> ReadMessage:
+        """Decode and check one whole message. Changes nothing, so that another thread may do it while no other message is taken."""
+        if is_text is not self.encoding.is_text:
+            expected = "text" if self.encoding.is_text else "binary"
+            error = ProtocolError(f"{self.encoding.value} uses {expected} frames", close_code=CloseCode.PROTOCOL)
+            return ReadMessage(None, error)
+        return read_message(data, self.encoding, self._server_info.decode_limits, reads_body=self.has_said_hello)
+
+    def take(self, read: ReadMessage) -> list[Action]:
+        """Process what `read` has given, as `receive`."""
         if self.close_code is not None:
             return []
-        message: Any = None
+        message = read.plain
         try:
-            if is_text is not self.encoding.is_text:
-                expected = "text" if self.encoding.is_text else "binary"
-                raise ProtocolError(f"{self.encoding.value} uses {expected} frames", close_code=CloseCode.PROTOCOL)
-            message = self.encoding.unpack(data, self._server_info.decode_limits)
-            if not isinstance(message, dict):
-                raise ProtocolError("a message must be a map", close_code=CloseCode.PROTOCOL)
-            parsed = parse_client_message(message)
+            if isinstance(read.parsed, RtlangError):
+                raise read.parsed
             if not self.has_said_hello:
-                self._greet(parsed)
+                self._greet(read.parsed)
                 return []
-            return self._act(parsed)
+            return self._act(read)
         except ProtocolError as error:
             if error.close_code is not None:
                 self._fail(error, error.close_code)
@@ -348,10 +322,16 @@ class Connection:
         if self._drain_retry_s is not None:
             self.drain(self._drain_retry_s)
 
-    def _act(self, message: ClientMessage) -> list[Action]:
+    def _act(self, read: ReadMessage) -> list[Action]:
+        message = read.parsed
         match message:
             case Open():
-                return [self._open(message)]
+                self._take_id(message.stream)
+                if isinstance(read.submit, RtlangError):
+                    raise read.submit
+                assert read.submit is not None
+                self._offsets[message.stream] = {}
+                return [read.submit]
             case AttachStream():
                 self._take_id(message.stream)
                 return [message]
@@ -374,7 +354,7 @@ class Connection:
                 self.has_said_bye = True
                 self.end(CloseCode.NORMAL, "bye")
                 return []
-            case Hello():
+            case _:
                 raise ProtocolError("hello was already received", param="t")
 
     def _check_known(self, stream: int) -> None:
@@ -395,43 +375,3 @@ class Connection:
             raise OverloadError("the server is shutting down", self._drain_retry_s)
         if len(self._offsets) >= self._server_info.max_streams:
             raise OverloadError(f"{self._server_info.max_streams} streams are open on this connection", 1.0)
-
-    def _open(self, message: Open) -> Submit:
-        self._take_id(message.stream)
-        body = message.body
-        if message.kind not in KINDS:
-            raise ProtocolError(f"kind = {message.kind[:40]!r}: expected one of {', '.join(KINDS)}", param="kind")
-        check_fields(
-            body, PROGRAM_FIELDS if message.kind == "program" else GENERATION_FIELDS, f"the body of a {message.kind}"
-        )
-        inputs: dict[str, str] = {}
-        if message.kind == "program":
-            graph = RequestGraph.from_plain(check_map(body, "graph"))
-            inputs = optional(check_map, body, "inputs") or {}
-            for name, text in inputs.items():
-                if not isinstance(text, str):
-                    raise GraphError(None, "inputs", f"{name[:80]!r} is {type(text).__name__}; expected a string")
-        else:
-            if message.kind == "chat" and "messages" not in body:
-                raise GraphError(None, "messages", "messages is missing: a chat needs a list of messages")
-            graph = generation_graph_from_plain(body)
-        priority = optional(check_int, body, "priority", -MAX_PRIORITY, MAX_PRIORITY) or 0
-        is_open = message.kind == "program" and body.get("open") is True
-        submit = Submit(
-            message.stream,
-            graph,
-            inputs,
-            is_open,
-            priority,
-            message.deadline_s,
-            message.resume_timeout_s,
-            message.key,
-            optional(check_int, body, "seed", 0, MAX_SEED),
-            None if body.get("budget") is None else Budget.from_plain(body["budget"]),
-            known_from_wire(message.continuation),
-            message.credit,
-            message.reports_progress,
-            continue_from_from_wire(message.continuation),
-        )
-        self._offsets[message.stream] = {}
-        return submit

@@ -35,7 +35,7 @@ class ExtendLog:
         """
         request = message.request
         assert request is not None
-        digest = digest_of([message.nodes, message.closes])
+        digest = message.digest or digest_of([message.nodes, message.closes])
         if request <= self.last_acknowledged:
             if request not in self._answers:
                 raise ProtocolError(

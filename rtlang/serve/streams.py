@@ -8,13 +8,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from rtlang.contract.errors import GraphError, ProtocolError, RtlangError, internal_error
-from rtlang.contract.graph import nodes_from_plain
 from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import GraphRun
-from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
 from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes, GrantCredit, RejectCall, ResolveCall
-from rtlang.serve.connection import Action, Cancel, Close, Connection, Submit
+from rtlang.serve.client_messages import Submit, extend_content
+from rtlang.serve.connection import Action, Cancel, Close, Connection
 from rtlang.serve.resumable import Replay, ResumableStream, StreamReader, cancel
 from rtlang.serve.service import StreamService
 
@@ -191,13 +190,12 @@ class Streams:
         connection.extended(stream, request)
 
     def _add(self, message: ExtendNodes) -> None:
-        nodes, run = tuple(nodes_from_plain(message.nodes)), self._runs.get(message.stream)
+        content, run = extend_content(message), self._runs.get(message.stream)
         if run is None:
             raise GraphError(None, "s", f"s = {message.stream}: the graph of this stream has ended")
-        continuation = message.continuation
-        given = {"known": known_from_wire(continuation), "continue_from": continue_from_from_wire(continuation)}
+        given = {"known": content.known, "continue_from": content.continue_from}
         options: dict[str, Any] = {name: value for name, value in given.items() if value}
-        run.extend(nodes, **options)
+        run.extend(content.nodes, **options)
         if message.closes:
             run.close()
 

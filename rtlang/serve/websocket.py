@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -30,6 +31,7 @@ from rtlang.protocol.limits import MAX_FRAGMENTS, PING_INTERVAL_S
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import Encoding
 from rtlang.serve.access import bearer_key, host_is_allowed, origin_is_allowed
+from rtlang.serve.client_messages import ReadMessage
 from rtlang.serve.connection import Connection
 from rtlang.serve.service import StreamService
 from rtlang.serve.streams import Streams
@@ -42,6 +44,8 @@ logger = logging.getLogger(__name__)
 
 PATH = "/v1/stream"
 CLOSE_TIMEOUT_S = 5.0  # from our close frame to the end of the socket
+_THREAD_BYTES = 16 << 10  # of a message; reading so much takes about 2 ms
+_TURN_MESSAGES, _TURN_S = 32, 0.002  # messages and time of one turn of the loop
 _MAX_REASON_BYTES = 120  # a close frame has 125, two of them the code
 
 
@@ -69,6 +73,8 @@ class StreamSocket(asyncio.Protocol):
         self._delivery: Iterator[None] | None = None  # packs `_delivering`
         self._fragments: list[bytes] = []
         self._fragments_are_text = False
+        self._messages: deque[tuple[bytes, bool]] = deque()  # whole messages, and whether each is text
+        self._is_taking = False  # a later turn of the loop, or a thread, goes on with `_messages`
         self._hello_timer: asyncio.TimerHandle | None = None
         self._ping_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
@@ -196,11 +202,12 @@ class StreamSocket(asyncio.Protocol):
         if self._when_lost is not None:
             self._when_lost()
             self._when_lost = None
-        self._end_streams()
+        if not self._is_taking:
+            self._end_streams()
         for timer in (self._hello_timer, self._ping_timer, self._stall_timer, self._close_timer):
             if timer is not None:
                 timer.cancel()
-        if self._connection is not None:
+        if self._connection is not None and not self._is_taking:
             self._connection.end(CloseCode.NORMAL, "connection lost")
         if self in self._service.sockets:
             self._service.sockets.discard(self)
@@ -235,11 +242,90 @@ class StreamSocket(asyncio.Protocol):
                 self._handshake(event)
             elif isinstance(event, Frame):
                 self._receive_frame(event)
-        if self._websocket.state is not State.OPEN and self._connection is not None:
-            self._connection.end(CloseCode.NORMAL, "closed by the client")
+        if self._is_taking:
+            self._flush()
+        else:
+            self._take_messages()
+
+    def _take_messages(self) -> None:
+        """Take messages in order for one turn of the loop. A thread reads a large one, while the rest waits and no more is received."""
+        started, num_taken = time.thread_time(), 0
+        while self._messages and (connection := self._connection) is not None and connection.close_code is None:
+            data, is_text = self._messages[0]
+            if len(data) > _THREAD_BYTES:
+                reading = self._service.loop.run_in_executor(None, partial(connection.read, data, is_text=is_text))
+                reading.add_done_callback(self._take_read)
+                self._wait_for_turn()
+                break
+            if num_taken == _TURN_MESSAGES or time.thread_time() - started > _TURN_S:
+                self._service.loop.call_soon(self._take_later)
+                self._wait_for_turn()
+                break
+            num_taken += 1
+            self._messages.popleft()
+            self._take(connection, connection.read(data, is_text=is_text))
+        else:
+            self._end_taking()
         if self._is_backlogged():
             self._close_slow()
         self._flush()
+
+    def _wait_for_turn(self) -> None:
+        self._is_taking = True
+        if self._transport is not None and not self._is_lost:
+            self._transport.pause_reading()
+
+    def _end_taking(self) -> None:
+        """All messages that have been received are taken, or the connection has ended."""
+        self._messages.clear()
+        was_taking, self._is_taking = self._is_taking, False
+        if self._connection is not None:
+            if self._is_lost:
+                self._end_streams()
+                self._connection.end(CloseCode.NORMAL, "connection lost")
+                self._service.check_idle()
+            elif self._websocket.state is not State.OPEN:
+                self._connection.end(CloseCode.NORMAL, "closed by the client")
+        if was_taking and self._transport is not None and not self._is_lost:
+            self._transport.resume_reading()
+
+    def _take_later(self) -> None:
+        try:
+            self._take_messages()
+        except Exception:
+            logger.exception("taking the messages of a connection failed")
+            self._give_up()
+
+    def _take_read(self, reading: asyncio.Future[ReadMessage]) -> None:
+        """Take the message that a thread has read, and go on with the next one."""
+        connection = self._connection
+        assert connection is not None
+        try:
+            self._messages.popleft()
+            self._take(connection, reading.result())
+            self._take_messages()
+        except Exception:
+            logger.exception("reading a message failed")
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._messages.clear()
+        self._is_taking = False
+        if self._is_lost:
+            self._end_streams()
+        self.abort()
+
+    def _take(self, connection: Connection, message: ReadMessage) -> None:
+        for action in connection.take(message):
+            self._streams.perform(connection, action)
+        if connection.num_output_bytes > self._service.config.send_buffer_bytes:
+            # Many short messages in one read may each cause a long answer.
+            self._flush()
+            if self._is_backlogged():
+                self._close_slow()
+        if connection.has_said_hello and self._hello_timer is not None:
+            self._hello_timer.cancel()
+            self._hello_timer = None
 
     def _handshake(self, request: Request) -> None:
         service, headers = self._service, request.headers
@@ -296,18 +382,8 @@ class StreamSocket(asyncio.Protocol):
         connection = self._connection
         assert connection is not None
         if frame.fin:
-            data = b"".join(self._fragments)
+            self._messages.append((b"".join(self._fragments), self._fragments_are_text))
             self._fragments = []
-            for action in connection.receive(data, is_text=self._fragments_are_text):
-                self._streams.perform(connection, action)
-            if connection.num_output_bytes > self._service.config.send_buffer_bytes:
-                # Many short messages in one read may each cause a long answer.
-                self._flush()
-                if self._is_backlogged():
-                    self._close_slow()
-            if connection.has_said_hello and self._hello_timer is not None:
-                self._hello_timer.cancel()
-                self._hello_timer = None
         elif len(self._fragments) > MAX_FRAGMENTS:
             connection.fail(CloseCode.PROTOCOL, f"a message may have at most {MAX_FRAGMENTS} fragments")
 
@@ -361,6 +437,8 @@ class StreamSocket(asyncio.Protocol):
         """Pass framed data to the transport."""
         transport = self._transport
         assert transport is not None
+        if self._is_lost:
+            return
         for data in self._websocket.data_to_send():
             if data:
                 transport.write(data)

@@ -15,7 +15,8 @@ from rtlang.protocol.event_codec import error_from_wire, error_to_wire, event_fr
 from rtlang.protocol.limits import wire_limits
 from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.connection import Connection, ServerInfo, Submit
+from rtlang.serve.client_messages import Submit
+from rtlang.serve.connection import Connection, ServerInfo
 from rtlang.serve.server import CAPS
 
 OF_A_SERVER = {"max_frame_bytes", "max_streams"}

@@ -18,7 +18,8 @@ from rtlang.contract.principal import Principal, PrincipalLimits
 from rtlang.protocol.generation import generation_graph
 from rtlang.protocol.messages import ExtendNodes, GrantCredit, ResolveCall
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.connection import Cancel, Close, Connection, ServerInfo, Submit
+from rtlang.serve.client_messages import Submit
+from rtlang.serve.connection import Cancel, Close, Connection, ServerInfo
 from rtlang.serve.key_table import KeyTable
 
 LIMITS = DecodeLimits()

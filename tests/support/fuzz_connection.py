@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rtlang.contract.errors import OverloadError
+from rtlang.protocol.messages import ExtendNodes
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.connection import Close, Connection, ExtendNodes, ServerInfo, Submit
+from rtlang.serve.client_messages import Submit
+from rtlang.serve.connection import Close, Connection, ServerInfo
 
 INFO = ServerInfo("epoch", max_streams=3)
 LIMITS = DecodeLimits()

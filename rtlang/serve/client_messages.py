@@ -1,0 +1,169 @@
+"""Reads the messages of a client: decodes and checks them, and builds the graphs in them.
+
+This is the part of receiving a message that takes time, up to a tenth of a second for the largest. It changes no state, so that it may run
+on a thread while the event loop goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rtlang.contract.budget import Budget
+from rtlang.contract.errors import GraphError, ProtocolError, RtlangError
+from rtlang.contract.field_names import check_fields
+from rtlang.contract.graph import RequestGraph, nodes_from_plain
+from rtlang.contract.known import ContinueFrom, Known
+from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
+from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
+from rtlang.protocol.field_checks import check_int, check_map, optional
+from rtlang.protocol.generation import generation_graph_from_plain
+from rtlang.protocol.messages import (
+    ClientMessage,
+    CloseCode,
+    ExtendContent,
+    ExtendNodes,
+    Open,
+    OpenKey,
+    digest_of,
+    parse_client_message,
+)
+from rtlang.protocol.serialization import DecodeLimits, Encoding
+
+KINDS = ("program", "generate", "chat")
+_COMMON_FIELDS = ("priority", "seed", "budget")
+PROGRAM_FIELDS = frozenset(("graph", "inputs", "open", *_COMMON_FIELDS))
+GENERATION_FIELDS = frozenset(("prompt", "messages", "params", "constraint", "name", *_COMMON_FIELDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Submit `graph`, then call `opened` or `refused`."""
+
+    stream: int
+    graph: RequestGraph
+    inputs: Mapping[str, str]
+    is_open: bool
+    priority: int
+    deadline_s: float | None
+    resume_timeout_s: float | None = None
+    key: OpenKey | None = None
+    seed: int | None = None
+    budget: Budget | None = None
+    known: Known = field(default_factory=dict)
+    credit: int | None = None
+    reports_progress: bool = False
+    continue_from: ContinueFrom = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessage:
+    """One message, or the error in it.
+
+    Attributes:
+        plain: the decoded message; None if it could not be decoded.
+        submit: what an `open` asks for, or the error in its body; None for other messages.
+    """
+
+    plain: Any
+    parsed: ClientMessage | RtlangError
+    submit: Submit | RtlangError | None = None
+
+
+def read_message(data: bytes, encoding: Encoding, limits: DecodeLimits, *, reads_body: bool) -> ReadMessage:
+    """Read one whole message. Raises no error of the message: it is returned.
+
+    Args:
+        reads_body: whether to build the graph of an `open`, and the nodes of an `extend`, as well.
+    """
+    plain: Any = None
+    try:
+        plain = encoding.unpack(data, limits)
+        if not isinstance(plain, dict):
+            raise ProtocolError("a message must be a map", close_code=CloseCode.PROTOCOL)
+        parsed = parse_client_message(plain)
+    except RtlangError as error:
+        return ReadMessage(plain, _without_traceback(error))
+    if reads_body and isinstance(parsed, Open):
+        try:
+            return ReadMessage(plain, parsed, submit_of(parsed))
+        except RtlangError as error:
+            return ReadMessage(plain, parsed, _without_traceback(error))
+    if reads_body and isinstance(parsed, ExtendNodes):
+        digest = b"" if parsed.request is None else digest_of([parsed.nodes, parsed.closes])
+        parsed = replace(parsed, digest=digest, content=_content_of(parsed))
+    return ReadMessage(plain, parsed)
+
+
+def extend_content(message: ExtendNodes) -> ExtendContent:
+    """The nodes that a message adds.
+
+    Raises:
+        RtlangError: they are invalid.
+    """
+    match message.content:
+        case RtlangError():
+            raise message.content
+        case None:
+            continuation = message.continuation
+            nodes = tuple(nodes_from_plain(message.nodes))
+            return ExtendContent(nodes, known_from_wire(continuation), continue_from_from_wire(continuation))
+        case found:
+            return found
+
+
+def _content_of(message: ExtendNodes) -> ExtendContent | RtlangError:
+    try:
+        return extend_content(message)
+    except RtlangError as error:
+        return _without_traceback(error)
+
+
+def _without_traceback(error: RtlangError) -> RtlangError:
+    """An error that keeps no decoded message alive."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
+
+
+def submit_of(message: Open) -> Submit:
+    """The graph that a message opens.
+
+    Raises:
+        RtlangError: the body is invalid.
+    """
+    body = message.body
+    if message.kind not in KINDS:
+        raise ProtocolError(f"kind = {message.kind[:40]!r}: expected one of {', '.join(KINDS)}", param="kind")
+    check_fields(
+        body, PROGRAM_FIELDS if message.kind == "program" else GENERATION_FIELDS, f"the body of a {message.kind}"
+    )
+    inputs: dict[str, str] = {}
+    if message.kind == "program":
+        graph = RequestGraph.from_plain(check_map(body, "graph"))
+        inputs = optional(check_map, body, "inputs") or {}
+        for name, text in inputs.items():
+            if not isinstance(text, str):
+                raise GraphError(None, "inputs", f"{name[:80]!r} is {type(text).__name__}; expected a string")
+    else:
+        if message.kind == "chat" and "messages" not in body:
+            raise GraphError(None, "messages", "messages is missing: a chat needs a list of messages")
+        graph = generation_graph_from_plain(body)
+    priority = optional(check_int, body, "priority", -MAX_PRIORITY, MAX_PRIORITY) or 0
+    is_open = message.kind == "program" and body.get("open") is True
+    return Submit(
+        message.stream,
+        graph,
+        inputs,
+        is_open,
+        priority,
+        message.deadline_s,
+        message.resume_timeout_s,
+        message.key,
+        optional(check_int, body, "seed", 0, MAX_SEED),
+        None if body.get("budget") is None else Budget.from_plain(body["budget"]),
+        known_from_wire(message.continuation),
+        message.credit,
+        message.reports_progress,
+        continue_from_from_wire(message.continuation),
+    )
