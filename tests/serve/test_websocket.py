@@ -321,5 +321,5 @@ def test_a_closed_target_ends_streams_that_are_open() -> None:
             "end",
             "error",
             "engine_dead",
-            "the engine died",
+            "the engine has stopped",
         )
