@@ -53,7 +53,7 @@ from rtlang.protocol.field_checks import (
 from rtlang.protocol.messages import MAX_ID
 from rtlang.protocol.plain_values import value_from_wire, value_to_wire
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.protocol.sliced_packing import LazyList, pack_slices
+from rtlang.protocol.sliced_packing import CHARS_A_SLICE, NUMBERS_A_SLICE, LazyList, pack_slices
 
 _STATUS_BY_CODE = {
     "aborted": 499,
@@ -97,9 +97,12 @@ def next_offset(offsets: Offsets, event: Event) -> int:
 
 
 def event_slices(encoding: Encoding, stream: int, event: Event, offset: int = 0) -> Iterator[bytes]:
-    """The parts of the packed message of an event: one, or many if it has many log-probabilities. Arguments as of `event_to_wire`."""
-    if isinstance(event, NodeFinished) and _num_logprobs(event) > _MAX_WHOLE:
-        yield from pack_slices(encoding, event_to_wire(stream, event, offset, _lazy_logprobs))
+    """The parts of the packed message of an event: one, or many if it is large. Arguments as of `event_to_wire`."""
+    if isinstance(event, NodeFinished):
+        lazy = _lazy_logprobs if _num_logprobs(event) > _MAX_WHOLE else None
+        yield from pack_slices(encoding, event_to_wire(stream, event, offset, lazy))
+    elif not isinstance(event, TextDelta) or len(event.text) > CHARS_A_SLICE or len(event.token_ids) > NUMBERS_A_SLICE:
+        yield from pack_slices(encoding, event_to_wire(stream, event, offset))
     else:
         yield encoding.pack(event_to_wire(stream, event, offset))
 

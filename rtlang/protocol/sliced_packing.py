@@ -1,7 +1,7 @@
 """Packs a large message in slices, between which its sender can do other work.
 
-The slices joined are the message that `Encoding.pack` gives. Only lists that are given as `LazyList` are divided: they are converted to
-plain data slice by slice as well.
+The slices joined are the message that `Encoding.pack` gives. Long lists are divided, and so are long texts in JSON, where each character is
+looked at. The items of a `LazyList` are converted to plain data slice by slice as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 
 from rtlang.protocol.serialization import Encoding, array_header, map_header
 
-ITEMS_A_SLICE = 64
+ITEMS_A_SLICE = 64  # of a LazyList
+NUMBERS_A_SLICE = 2_048  # items of a list of numbers
+CHARS_A_SLICE = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,35 +32,60 @@ class LazyList:
 
 def pack_slices(encoding: Encoding, value: Any) -> Iterator[bytes]:
     """The parts of a packed value, in order."""
-    if isinstance(value, LazyList):
-        yield from _list_slices(encoding, value)
-    elif isinstance(value, dict) and _is_divided(value):
-        yield from _map_slices(encoding, value)
-    elif isinstance(value, list) and _is_divided(value):
-        yield from _joined(encoding, len(value), (pack_slices(encoding, each) for each in value))
-    else:
-        yield encoding.pack(value)
+    divided: set[int] = set()
+    _find_divided(value, divided)
+    yield from _slices(encoding, value, divided)
 
 
-def _is_divided(value: Any) -> bool:
+def _find_divided(value: Any, divided: set[int]) -> bool:
+    """Whether a value is divided; adds the ids of all maps and lists in it that are. Looks at each value once."""
     if isinstance(value, LazyList):
         return True
-    if isinstance(value, dict):
-        return any(map(_is_divided, value.values()))
-    # A list holds items of one kind, and most lists are of numbers.
-    return isinstance(value, list) and isinstance((value or [0])[0], dict | LazyList) and any(map(_is_divided, value))
+    if isinstance(value, str):
+        return len(value) > CHARS_A_SLICE
+    if not isinstance(value, dict | list) or not value:
+        return False
+    if isinstance(value, list) and isinstance(value[0], int | float):
+        is_divided = len(value) > NUMBERS_A_SLICE
+    else:
+        is_divided = False
+        for item in value.values() if isinstance(value, dict) else value:
+            is_divided |= _find_divided(item, divided)
+    if is_divided:
+        divided.add(id(value))
+    return is_divided
 
 
-def _map_slices(encoding: Encoding, value: dict[str, Any]) -> Iterator[bytes]:
+def _slices(encoding: Encoding, value: Any, divided: set[int]) -> Iterator[bytes]:
+    if isinstance(value, LazyList):
+        yield from _list_slices(encoding, value)
+    elif isinstance(value, str) and encoding is Encoding.JSON and len(value) > CHARS_A_SLICE:
+        yield b'"'
+        for start in range(0, len(value), CHARS_A_SLICE):
+            yield encoding.pack(value[start : start + CHARS_A_SLICE])[1:-1]
+        yield b'"'
+    elif id(value) not in divided:
+        yield encoding.pack(value)
+    elif isinstance(value, dict):
+        yield from _map_slices(encoding, value, divided)
+    elif isinstance(value[0], int | float):
+        starts = range(0, len(value), NUMBERS_A_SLICE)
+        numbers = (_items(encoding, value[start : start + NUMBERS_A_SLICE]) for start in starts)
+        yield from _joined(encoding, len(value), ([part] for part in numbers))
+    else:
+        yield from _joined(encoding, len(value), (_slices(encoding, each, divided) for each in value))
+
+
+def _map_slices(encoding: Encoding, value: dict[str, Any], divided: set[int]) -> Iterator[bytes]:
     if encoding is Encoding.MSGPACK:
         yield map_header(len(value))
         for key, item in value.items():
             yield encoding.pack(key)
-            yield from pack_slices(encoding, item)
+            yield from _slices(encoding, item, divided)
         return
     for number, (key, item) in enumerate(value.items()):
         yield (b"," if number else b"{") + encoding.pack(key) + b":"
-        yield from pack_slices(encoding, item)
+        yield from _slices(encoding, item, divided)
     yield b"}"
 
 
