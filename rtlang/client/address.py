@@ -1,12 +1,15 @@
-"""Addresses, options and the greeting, shared by the clients."""
+"""Addresses, options, the greeting and failures of a connection attempt, shared by the clients."""
 
 from __future__ import annotations
 
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.typing import Subprotocol
+
 from rtlang.contract.errors import ConfigError, ConnectionLostError, ProtocolError
-from rtlang.protocol.event_codec import error_from_wire, read_messages
+from rtlang.protocol.event_codec import describe_close, error_from_wire, read_messages
 from rtlang.protocol.messages import MAX_DETACH_MS, VERSION
 from rtlang.protocol.serialization import Encoding
 
@@ -45,6 +48,33 @@ def server_address(url: str) -> str:
         raise ConfigError("url", url, allowed)
     path = parts.path.rstrip("/")
     return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path if path.endswith(PATH) else path + PATH, "", ""))
+
+
+def connect_options(api_key: str | None, timeout_s: float) -> dict[str, Any]:
+    """Arguments of `connect` of the `websockets` library, besides the address."""
+    return {
+        "subprotocols": [Subprotocol(Encoding.MSGPACK.value)],
+        "additional_headers": {"Authorization": f"Bearer {api_key}"} if api_key is not None else None,
+        "compression": None,
+        "proxy": None,
+        "open_timeout": timeout_s,
+        "close_timeout": CLOSE_TIMEOUT_S,
+        "max_size": MAX_MESSAGE_BYTES,
+    }
+
+
+def dial_error(url: str, error: BaseException, timeout_s: float) -> ConnectionLostError | None:
+    """The error to raise for a failed connection attempt; None if `error` is not a failure of the connection."""
+    match error:
+        case TimeoutError():
+            return ConnectionLostError(f"{url}: no answer within {timeout_s:g} s")
+        case InvalidStatus():
+            return ConnectionLostError(f"{url}: refused with HTTP status {error.response.status_code}")
+        case ConnectionClosed():
+            return ConnectionLostError(f"{url}: {describe_close(error)}")
+        case OSError() | WebSocketException() | ProtocolError() | ConnectionLostError():
+            return ConnectionLostError(f"{url}: {error}")
+    return None
 
 
 def hello() -> bytes:

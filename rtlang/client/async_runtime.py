@@ -20,10 +20,17 @@ from typing import Any, Self
 
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as connect_websocket
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
-from websockets.typing import Subprotocol
+from websockets.exceptions import ConnectionClosed
 
-from rtlang.client.address import CLOSE_TIMEOUT_S, MAX_MESSAGE_BYTES, greeting, hello, server_address, server_resume_s
+from rtlang.client.address import (
+    CLOSE_TIMEOUT_S,
+    connect_options,
+    dial_error,
+    greeting,
+    hello,
+    server_address,
+    server_resume_s,
+)
 from rtlang.client.client_protocol import ClientProtocol, Notices
 from rtlang.client.reconnect_backoff import ReconnectBackoff
 from rtlang.client.remote_run import Answer, RemoteGraphRun
@@ -42,7 +49,6 @@ from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import describe_close, read_messages
 from rtlang.protocol.generation import generation_graph
 from rtlang.protocol.messages import CloseCode
-from rtlang.protocol.serialization import Encoding
 
 logger = logging.getLogger(__name__)
 
@@ -293,35 +299,19 @@ class AsyncRemoteRuntime:
     async def _dial(self) -> tuple[ClientConnection, dict[str, Any]]:
         socket: ClientConnection | None = None
         try:
-            socket = await connect_websocket(
-                self._address,
-                subprotocols=[Subprotocol(Encoding.MSGPACK.value)],
-                additional_headers={"Authorization": f"Bearer {self._api_key}"} if self._api_key is not None else None,
-                compression=None,
-                proxy=None,
-                open_timeout=self._timeout_s,
-                close_timeout=CLOSE_TIMEOUT_S,
-                max_size=MAX_MESSAGE_BYTES,
-            )
+            socket = await connect_websocket(self._address, **connect_options(self._api_key, self._timeout_s))
             await socket.send(hello())
             return socket, greeting(await asyncio.wait_for(socket.recv(), self._timeout_s))
         except BaseException as error:
             if socket is not None:
                 await socket.close()
-            match error:
-                case TimeoutError():
-                    raise ConnectionLostError(f"{self.url}: no answer within {self._timeout_s:g} s") from None
-                case InvalidStatus():
-                    status = error.response.status_code
-                    raise ConnectionLostError(f"{self.url}: refused with HTTP status {status}") from error
-                case ConnectionClosed():
-                    raise ConnectionLostError(f"{self.url}: {describe_close(error)}") from error
-                case OSError() | WebSocketException() | ProtocolError() | ConnectionLostError():
-                    raise ConnectionLostError(f"{self.url}: {error}") from error
-            raise
+            lost = dial_error(self.url, error, self._timeout_s)
+            if lost is None:
+                raise
+            raise lost from error
 
     async def _write(self) -> None:
-        """Send what the protocol has queued, in order."""
+        """Send the queued messages of the protocol, in order."""
         assert self._protocol is not None
         while True:
             await self._has_output.wait()

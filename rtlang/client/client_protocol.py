@@ -178,7 +178,7 @@ class ClientProtocol:
     # What the connection does
 
     def reconnected(self, welcome: Mapping[str, Any]) -> None:
-        """Continue all graphs on a new connection; what was not sent on the old one is part of that."""
+        """Continue all graphs on a new connection; messages that the old one did not send are included."""
         self._output.clear()
         for _, run in sorted(self.runs.items()):
             self._output += run.reopen_messages(str(welcome.get("epoch", "")), self.limits.get("max_frame_bytes"))

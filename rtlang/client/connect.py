@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import contextlib
 
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import connect as connect_websocket
-from websockets.typing import Subprotocol
 
-from rtlang.client.address import CLOSE_TIMEOUT_S, MAX_MESSAGE_BYTES, greeting, hello, server_address, server_resume_s
+from rtlang.client.address import connect_options, dial_error, greeting, hello, server_address, server_resume_s
 from rtlang.client.remote_runtime import RemoteRuntime, ServerConnection
-from rtlang.contract.errors import ConnectionLostError, ProtocolError
-from rtlang.protocol.event_codec import describe_close
-from rtlang.protocol.serialization import Encoding
 
 
 def connect(
@@ -43,30 +38,13 @@ def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> Serv
     """Open a connection and exchange hello and welcome; raises ConnectionLostError as `connect` does."""
     exits = contextlib.ExitStack()
     try:
-        websocket = exits.enter_context(
-            connect_websocket(
-                address,
-                subprotocols=[Subprotocol(Encoding.MSGPACK.value)],
-                additional_headers={"Authorization": f"Bearer {api_key}"} if api_key is not None else None,
-                compression=None,
-                proxy=None,
-                open_timeout=timeout_s,
-                close_timeout=CLOSE_TIMEOUT_S,
-                max_size=MAX_MESSAGE_BYTES,
-            )
-        )
+        websocket = exits.enter_context(connect_websocket(address, **connect_options(api_key, timeout_s)))
         websocket.send(hello())
         welcome = greeting(websocket.recv(timeout_s))
-    except TimeoutError:
+    except BaseException as error:
         exits.close()
-        raise ConnectionLostError(f"{url}: no answer within {timeout_s:g} s") from None
-    except InvalidStatus as error:
-        exits.close()
-        raise ConnectionLostError(f"{url}: refused with HTTP status {error.response.status_code}") from error
-    except ConnectionClosed as error:
-        exits.close()
-        raise ConnectionLostError(f"{url}: {describe_close(error)}") from error
-    except (OSError, WebSocketException, ProtocolError, ConnectionLostError) as error:
-        exits.close()
-        raise ConnectionLostError(f"{url}: {error}") from error
+        lost = dial_error(url, error, timeout_s)
+        if lost is None:
+            raise
+        raise lost from error
     return ServerConnection(websocket, exits, welcome)

@@ -1,4 +1,4 @@
-"""How long a client waits between attempts to reconnect."""
+"""Pauses between attempts to reconnect."""
 
 from __future__ import annotations
 

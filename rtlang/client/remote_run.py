@@ -52,7 +52,7 @@ class PendingExtend:
 
 @dataclass(slots=True)
 class Reopening:
-    """What another server needs to go on with a graph: the `open` message, whose nodes are replaced, and the output so far."""
+    """The data with which another server continues a graph: the `open` message, whose nodes are replaced, and the output so far."""
 
     message: dict[str, Any]
     outputs: tuple[int, ...] | None

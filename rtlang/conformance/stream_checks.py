@@ -1,4 +1,4 @@
-"""Checks of sections 3 to 6: streams, events, graphs, and what is refused."""
+"""Checks of sections 3 to 6: streams, events, graphs, and refusals."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from websockets.typing import Subprotocol
 MSGPACK, JSON = "rtlang.v1.msgpack", "rtlang.v1.json"
 TIMEOUT_S = 30.0
 SILENCE_S = 0.3
-"""How long a check waits for something that must not come."""
+"""Seconds that a check waits for a message that must not come."""
 
 Message = dict[str, Any]
 
@@ -27,7 +27,7 @@ class CheckError(Exception):
 
 
 class SkipError(Exception):
-    """The server does not offer what the check needs."""
+    """The server does not offer an ability that the check needs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ _LOW_DISK = 1 << 30
 
 
 class Status(StrEnum):
-    """How a check ended."""
+    """The outcome of a check."""
 
     OK = "ok"
     WARN = "warn"
@@ -94,7 +94,7 @@ def doctor(
 
 
 def findings_of(check: Check) -> Iterator[Finding]:
-    """The findings of a check; what it raises is a finding too."""
+    """The findings of a check; an exception is a finding too."""
     try:
         yield from check()
     except Exception as error:
@@ -152,7 +152,7 @@ def torch_build() -> Iterator[Finding]:
 def threads(
     num_cores: int | None = None, environ: dict[str, str] | None = None, quota: float | None = None
 ) -> Iterator[Finding]:
-    """The cores, what limits them, and settings for threads.
+    """The cores, limits on them, and settings for threads.
 
     Args:
         quota: processor time that the control group allows, in cores; None reads it.

@@ -10,7 +10,7 @@ from rich.console import Console
 
 @contextmanager
 def told(progress: Console) -> Iterator[Callable[[str], None]]:
-    """A function that shows a line about what is going on."""
+    """A function that shows a line about the present work."""
     with progress.status("starting") if progress.is_terminal else nullcontext() as status:
 
         def tell(line: str) -> None:

@@ -25,7 +25,7 @@ def bench_serve(
     quick: Annotated[bool, typer.Option(help="Small sizes: shows that all of it runs.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
 ) -> None:
-    """Measure what a server promises: one line per figure with its name, value, bound, and whether the bound is met.
+    """Measure the promises of a server: one line per figure with its name, value, bound, and whether the bound is met.
 
     Starts servers on loopback, and attacks them. Takes less than ten minutes on two cores. Exits with code 1 if a bound is missed;
     not with --quick.

@@ -1,4 +1,4 @@
-"""What is known of a graph before it runs, from an earlier run of it: outcomes of nodes, and the tokens of unfinished generations.
+"""Results of an earlier run of a graph, given to the next one: outcomes of nodes, and the tokens of unfinished generations.
 
 A runtime that is given the outcome of a node sends its events and goes on with its token ids, and computes nothing for it. A generation
 that is given the tokens of its output so far computes them in one pass and goes on behind them; its text is the one that it would have had.

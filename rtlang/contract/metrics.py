@@ -28,9 +28,8 @@ class Metrics:
     """The counters, gauges and histograms of one runtime. Thread-safe.
 
     Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens looked up and found), prompt_tokens,
-    generation_tokens, num_preemptions, engine_steps, retention_refused, retention_revoked, ws_slow_closed,
-    sockets_refused, and
-    request_success(reason) for each finished request.
+    generation_tokens, num_preemptions, engine_steps, engine_restarts, retention_refused, retention_revoked, ws_slow_closed,
+    sockets_refused, and request_success(reason) for each finished request.
     Gauges (`.set(value)`, `.inc()`, `.dec()`): num_requests_running, num_requests_waiting, kv_cache_usage_perc (0 to 1),
     kv_pages_free, kv_pages_held, kv_pages_total, sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,

@@ -1,7 +1,7 @@
-"""The party that a request belongs to: its name, its weight among others, its share of the prefix cache and its limits.
+"""The party that a request belongs to: its name, weight, prefix-cache namespace and limits.
 
-A server derives the principal from the key of a request; a program in the process of its runtime is `LOCAL`. The principal travels with a
-graph from the edge to the engine as plain data.
+A server derives the principal from the key of a request; a program in the process of its runtime is `LOCAL`. The principal goes with a
+graph from the server to the engine as plain data.
 """
 
 from __future__ import annotations

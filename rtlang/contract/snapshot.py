@@ -171,7 +171,7 @@ class Watchable(Protocol):
 
 
 def seen_by(snapshot: EngineSnapshot, principal: Principal) -> EngineSnapshot:
-    """The snapshot as a principal may see it: with the prefixes of its namespace and what they continue, and its own requests only.
+    """The snapshot as a principal may see it: the prefixes of its namespace, the public ones that they continue, and its own requests.
 
     A principal without a namespace is an operator's: it sees the requests of all, but texts of its own only. Totals stay as they are.
     """

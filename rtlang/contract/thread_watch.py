@@ -1,8 +1,8 @@
-"""A debug timer for the two threads that serve everybody: the event loop of a server and the engine thread.
+"""A debug timer for the two threads that serve all clients: the event loop of a server and the engine thread.
 
-Nothing may hold one of them for long, since all streams wait for it. With RTLANG_WATCH_MS set, every callback and command there is timed.
-One that takes more milliseconds is logged with its name and the place where the thread was when the time was over. Only the time that the
-thread computes counts, so that a busy machine names nobody; the model's own computation is left out. Without the variable nothing is timed.
+No call may hold one of them for long, since all streams wait for it. With RTLANG_WATCH_MS set, every callback and command there is timed;
+one that takes more milliseconds is logged with its name and the place of the thread when the limit was reached. Only processor time of the
+thread counts, so a busy machine causes no reports; the model's computation is left out. Without the variable nothing is timed.
 """
 
 from __future__ import annotations

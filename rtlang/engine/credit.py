@@ -6,7 +6,7 @@ from __future__ import annotations
 class Credit:
     """A number of tokens. Used on the engine thread only.
 
-    It falls by the tokens of each delivered delta, below zero if one delta has more than are left, and rises by what the reader grants.
+    It falls by the tokens of each delivered delta, below zero if one delta has more than are left, and rises by the grants of the reader.
     """
 
     __slots__ = ("num_tokens",)

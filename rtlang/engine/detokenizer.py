@@ -54,7 +54,7 @@ class IncrementalDetokenizer:
 
     @property
     def shown(self) -> str:
-        """The part of `text` that no stop can take back: what was streamed."""
+        """The part of `text` that no stop can take back: the streamed part."""
         return self._text[: self._num_shown]
 
     @property

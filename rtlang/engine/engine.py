@@ -170,42 +170,16 @@ class Engine:
             OverloadError: the principal has used up its compile seconds.
         """
         tokenizer, model = self._runner.tokenizer, self._runner.model_config
-        if params.x_fault is not None and not self._injects_faults:
-            raise ParameterError(
-                "x_fault", params.x_fault, "expected None: the runtime was started without fault_injection"
-            )
-        if not token_ids:
-            raise RequestError("the prompt is empty, and the model has no start token")
-        for name, ids in (
-            ("stop_token_ids", params.stop_token_ids),
-            ("logit_bias", [pair[0] for pair in params.logit_bias]),
-        ):
-            for token_id in ids:
-                if token_id >= model.vocab_size:
-                    raise ParameterError(name, token_id, f"expected a token id below {model.vocab_size}")
-        is_compiled = constraint is not None or params.stop_regex
-        if is_compiled and principal.limits.compile_seconds_per_minute is not None:
-            self._compiler.quota.check(principal)
-        limit = principal.limits.max_prompt_tokens
-        if limit is not None and len(token_ids) > limit:
-            raise RequestError(
-                f"the prompt has {len(token_ids)} tokens; max_prompt_tokens = {limit} of {principal.name}"
-            )
-        for token_id in given_ids:
-            if not 0 <= token_id < model.vocab_size:
-                raise ParameterError("continue_from", token_id, f"expected a token id below {model.vocab_size}")
-        if tokenizer.vocab_size > model.vocab_size and max(token_ids) >= model.vocab_size:
-            raise RequestError(
-                f"the prompt contains token {max(token_ids)}; the model's vocabulary has {model.vocab_size} tokens"
-            )
-        if score_from is not None and not score_only and params.prompt_logprobs is not None:
-            num_logprobs = len(token_ids) * (params.prompt_logprobs + 1)
-            if num_logprobs > MAX_PROMPT_LOGPROBS:
-                allowed = f"expected at most {MAX_PROMPT_LOGPROBS} log-probabilities, not {num_logprobs} of {len(token_ids)} tokens"
-                raise ParameterError("prompt_logprobs", params.prompt_logprobs, allowed)
+        self._check_request(
+            token_ids,
+            params,
+            given_ids,
+            principal,
+            has_constraint=constraint is not None,
+            reports_prompt=score_from is not None and not score_only,
+            score_only=score_only,
+        )
         room = self._runner.max_model_len - len(token_ids)
-        if room < (0 if score_only else max(1, len(given_ids))):
-            raise ContextLengthError(len(token_ids), params.max_tokens, self._runner.max_model_len)
         if first_banned_ids:  # logits may be wider than the vocabulary
             first_banned_ids += tuple(range(tokenizer.vocab_size, model.vocab_size))
         request = Request(
@@ -251,6 +225,56 @@ class Engine:
         else:
             self._enter(request)
         return request
+
+    def _check_request(
+        self,
+        token_ids: Sequence[int],
+        params: SamplingParams,
+        given_ids: Sequence[int],
+        principal: Principal,
+        *,
+        has_constraint: bool,
+        reports_prompt: bool,
+        score_only: bool,
+    ) -> None:
+        """Refuse a request that can never run, or that the principal may not run now; see `add`."""
+        tokenizer, model = self._runner.tokenizer, self._runner.model_config
+        if params.x_fault is not None and not self._injects_faults:
+            raise ParameterError(
+                "x_fault", params.x_fault, "expected None: the runtime was started without fault_injection"
+            )
+        if not token_ids:
+            raise RequestError("the prompt is empty, and the model has no start token")
+        for name, ids in (
+            ("stop_token_ids", params.stop_token_ids),
+            ("logit_bias", [pair[0] for pair in params.logit_bias]),
+        ):
+            for token_id in ids:
+                if token_id >= model.vocab_size:
+                    raise ParameterError(name, token_id, f"expected a token id below {model.vocab_size}")
+        is_compiled = has_constraint or params.stop_regex
+        if is_compiled and principal.limits.compile_seconds_per_minute is not None:
+            self._compiler.quota.check(principal)
+        limit = principal.limits.max_prompt_tokens
+        if limit is not None and len(token_ids) > limit:
+            raise RequestError(
+                f"the prompt has {len(token_ids)} tokens; max_prompt_tokens = {limit} of {principal.name}"
+            )
+        for token_id in given_ids:
+            if not 0 <= token_id < model.vocab_size:
+                raise ParameterError("continue_from", token_id, f"expected a token id below {model.vocab_size}")
+        if tokenizer.vocab_size > model.vocab_size and max(token_ids) >= model.vocab_size:
+            raise RequestError(
+                f"the prompt contains token {max(token_ids)}; the model's vocabulary has {model.vocab_size} tokens"
+            )
+        if reports_prompt and params.prompt_logprobs is not None:
+            num_logprobs = len(token_ids) * (params.prompt_logprobs + 1)
+            if num_logprobs > MAX_PROMPT_LOGPROBS:
+                allowed = f"expected at most {MAX_PROMPT_LOGPROBS} log-probabilities, not {num_logprobs} of {len(token_ids)} tokens"
+                raise ParameterError("prompt_logprobs", params.prompt_logprobs, allowed)
+        room = self._runner.max_model_len - len(token_ids)
+        if room < (0 if score_only else max(1, len(given_ids))):
+            raise ContextLengthError(len(token_ids), params.max_tokens, self._runner.max_model_len)
 
     def _await(self, request: Request, future: Future[ConstraintSession] | Future[tuple[StopPattern, ...]]) -> None:
         """Queue a request once its constraint or its stop patterns are compiled."""

@@ -225,7 +225,7 @@ class Scheduler:
         return requests
 
     def put_back(self, requests: Iterable[Request]) -> None:
-        """Queue requests again whose results were lost, without what the lost step computed; its pages leave the cache."""
+        """Queue requests of a lost step again, as they were before it; the pages of the step leave the cache."""
         self.cache.discard_pending()
         for request in requests:
             request.num_pending_tokens = request.num_pending_scores = request.num_in_flight_tokens = 0

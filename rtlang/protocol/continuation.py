@@ -1,4 +1,4 @@
-"""What is known of a graph from an earlier run, in messages: outcomes of ended nodes, and the tokens of unfinished generations.
+"""Results of an earlier run of a graph, in messages: outcomes of ended nodes, and the tokens of unfinished generations.
 
 `known` is an array of `event` messages without `t` and `s`, each the end of a node. `continue_from` is an array of maps: `n`, a node, and
 `ids`, for each of its choices an array of token ids.

@@ -85,12 +85,12 @@ class Admission:
         return len(self._accounts)
 
     def open(self, principal: Principal) -> None:
-        """Begin to count a graph of a principal."""
+        """Start counting a graph of a principal."""
         with self._lock:
             self._accounts.setdefault(principal.name, _Account()).num_shares += 1
 
     def close(self, principal: Principal) -> None:
-        """End to count a graph of a principal."""
+        """Stop counting a graph of a principal."""
         with self._lock:
             account = self._accounts[principal.name]
             account.num_shares -= 1

@@ -113,7 +113,7 @@ class HttpConnection(H11Protocol):
             self._slow_timer = None
 
     def _settle(self) -> None:
-        """Choose the timer by what is expected next."""
+        """Start or stop the timer for the next part of the connection: a header, a body, or neither."""
         if self.transport.is_closing() or self.transport.get_protocol() is not self:
             self._enter(None)
         elif self._is_between_requests():

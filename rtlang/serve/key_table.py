@@ -77,7 +77,7 @@ class KeyTable:
         return len(self._by_name) > 1
 
     def principal_of(self, key: str | None, client: str = "") -> Principal | None:
-        """The principal of a key, as one client of it; None if there is no such key. Takes the same time for every wrong key."""
+        """The principal of a key, with `client` as its client; None for an unknown key. Takes the same time for every unknown key."""
         if self._is_open:
             return replace(LOCAL, client=client)
         given, found = digest_of(key or ""), None

@@ -25,8 +25,8 @@ def options_of(target: Target) -> frozenset[str]:
     return frozenset(inspect.signature(target.submit).parameters)
 
 
-class StreamSocket(Protocol):
-    """The service's view of a connection."""
+class ServiceClient(Protocol):
+    """A reader of graphs, as the service sees it: a WebSocket connection or the response to an HTTP request."""
 
     @property
     def num_running(self) -> int:
@@ -43,8 +43,8 @@ class StreamSocket(Protocol):
         """Close the connection with a close frame."""
 
 
-class ConnectionSocket(StreamSocket, Protocol):
-    """The service's view of a WebSocket connection."""
+class ServiceSocket(ServiceClient, Protocol):
+    """A WebSocket connection, as the service sees it."""
 
     def tell_engine(self, state: str) -> None:
         """Tell the client the new state of the engine."""
@@ -76,10 +76,10 @@ class StreamService:
             loop, server_info.epoch, config.resume_buffer_bytes, metrics, config.max_detached
         )
         self.keys = KeyTable(config)
-        self.sockets: set[ConnectionSocket] = set()
-        self.http_streams: set[StreamSocket] = set()  # graphs of HTTP requests
+        self.sockets: set[ServiceSocket] = set()
+        self.http_streams: set[ServiceClient] = set()  # graphs of HTTP requests
         self.chat_format: ChatFormat | None = (
-            None  # told by the target at the first chat, since it may have to load the model
+            None  # asked of the target at the first chat: it may have to load the model
         )
         self.numbers = count(1)
         self.is_draining = False

@@ -11,8 +11,8 @@ class SocketCounts:
     """Owned by the server's event loop.
 
     Args:
-        max_sockets: most sockets at a time.
-        max_per_address: most sockets of one client address; None for no such limit.
+        max_sockets: maximum number of open sockets.
+        max_per_address: the same for one client address; None for no such limit.
     """
 
     def __init__(self, max_sockets: int, max_per_address: int | None, metrics: Metrics) -> None:

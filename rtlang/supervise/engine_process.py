@@ -3,10 +3,10 @@
     with EngineProcess(RuntimeConfig(model=...)) as target:
         ...
 
-Nothing that the engine does, or that happens to it, stops the process that serves clients. A thread reads the events of the engine. When
-the other process ends, by itself or because its engine's thread has done nothing for `stall_timeout_s`, a new one is started after a pause
-that doubles, and every graph goes on behind the output that it has given (run_ledger.py). Listeners see no more of it than the pause;
-`watch` tells of it at once.
+A crash of the engine does not stop the process that serves clients. A thread reads the events of the engine. When the engine's process
+ends, by itself or because its engine thread has not answered for `stall_timeout_s`, another one is started after a pause that doubles,
+and every graph continues behind the output that it has given (run_ledger.py). Listeners notice only the pause; `watch` reports each new
+state at once.
 
 If processes end again and again, one graph may be the reason: from the second death in a row on, graphs are opened one after the other, and
 one whose opening ends the process fails with InternalError.
@@ -59,11 +59,12 @@ from rtlang.supervise.text_calls import RemoteTextService
 logger = logging.getLogger(__name__)
 
 MAX_FAILED_STARTS = 5
-"""Starts in a row that end before the model is loaded, after which the target is dead."""
+"""Failed starts in a row, before the model is loaded, after which the target is dead."""
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.1, 30.0
 STABLE_S = 60.0
-"""A process that has run for so long begins a new series of deaths when it ends."""
+"""Seconds that a process must run for the count of deaths in a row to begin again."""
 BEAT_S = 1.0
+"""Seconds between two pings to the engine."""
 PROBE_S = 5.0
 """Seconds after which a graph that was opened alone counts as harmless, if the process still runs."""
 CALL_TIMEOUT_S = 30.0
@@ -97,7 +98,7 @@ class EngineProcess:
 
     Args:
         config: settings of the runtime in that process.
-        stall_timeout_s: seconds without a sign of life of the engine's thread after which its process is replaced.
+        stall_timeout_s: seconds without an answer of the engine thread after which its process is replaced.
 
     Attributes:
         metrics: those of the engine, and of the server that shares them.
@@ -195,7 +196,7 @@ class EngineProcess:
         credit: int | None = None,
         reports_progress: bool = False,
     ) -> EngineRun:
-        """See `Runtime.submit`. Returns before the engine has the graph: what it refuses later ends the graph with GraphFailed."""
+        """See `Runtime.submit`. Returns before the engine has the graph; if the engine refuses it, it ends with GraphFailed."""
         checks = graph.validate()
         given = dict(inputs or {})
         if given.keys() != set(graph.inputs) or not all(isinstance(each, str) for each in given.values()):
@@ -385,7 +386,7 @@ class EngineProcess:
             self._notify(run, event)
 
     def _bury(self, link: _Link) -> int:
-        """Account for the end of a process; returns its exit code."""
+        """Handle the end of a process; returns its exit code."""
         with self._lock:
             self._link = None
             is_stable = time.monotonic() - link.started > STABLE_S
@@ -431,7 +432,7 @@ class EngineProcess:
                     self._open(run)
 
     def _finish(self, run: EngineRun, error: RtlangError) -> None:
-        """End a run that the engine does not have."""
+        """End a run that the engine process does not know."""
         with self._lock:
             if run.has_ended:
                 return
@@ -485,7 +486,7 @@ class EngineProcess:
             call.set_result(message["value"])
 
     def _watch_engine(self) -> None:
-        """Ask for a sign of life, replace a process that gives none, and go on with graphs that are opened one after the other."""
+        """Ping the engine, kill a process that does not answer, and open the next graph of those that are opened one after the other."""
         while not self._is_closing.wait(BEAT_S) and self._state is not EngineState.DEAD:
             with self._lock:
                 link, now = self._link, time.monotonic()

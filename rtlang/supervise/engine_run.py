@@ -1,4 +1,4 @@
-"""A graph that runs in the engine's process: what has to be sent to open it there, and to open it again after that process has died."""
+"""A graph that runs in the engine's process: the messages that open it there, and open it again after that process has died."""
 
 from __future__ import annotations
 

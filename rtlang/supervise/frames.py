@@ -1,7 +1,7 @@
 """Messages between the server's process and that of the engine: length-prefixed arrays of maps in MessagePack, over a socket pair.
 
-Both ends are of one installation and trust each other; what clients sent was checked before. Writing never blocks the caller: a thread
-sends what has gathered since its last write in one frame.
+Both ends are of one installation and trust each other; messages of clients were checked before. Writing never blocks the caller: a thread
+sends all messages since its last write in one frame.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BULK_ITEMS = 2  # of one frame
 
 
 class FrameWriter:
-    """Sends messages on a thread of its own. Thread-safe. What is written after the socket has failed is dropped.
+    """Sends messages on a thread of its own. Thread-safe. Messages after a failure of the socket are dropped.
 
     Items that are put as bulk follow one after the other, but let other items pass; see `put_bulk`.
 
@@ -57,7 +57,7 @@ class FrameWriter:
             self._condition.notify()
 
     def close(self) -> None:
-        """Stop after what was put so far. Does not wait."""
+        """Stop after the items so far. Does not wait."""
         with self._condition:
             self._is_closed = True
             self._condition.notify()

@@ -39,7 +39,7 @@ class LogprobsPart:
 
 
 def divide(event: Event) -> Iterator[LogprobsPart | Event]:
-    """The parts of an event and what remains of it, in order; the event alone if it is not large."""
+    """The parts of an event, then the event without them; the event alone if it is not large."""
     lists = _lists_of(event) if isinstance(event, NodeFinished) else []
     if not isinstance(event, NodeFinished) or sum(map(_num_numbers, lists)) <= MAX_WHOLE:
         yield event

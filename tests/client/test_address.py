@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.client.address import greeting, server_address, server_resume_s
+from rtlang.client.address import dial_error, greeting, server_address, server_resume_s
 from rtlang.contract.errors import ConfigError, ConnectionLostError, ProtocolError
 from rtlang.protocol.serialization import Encoding
 
@@ -40,3 +40,11 @@ def test_a_greeting_is_welcome_or_an_error() -> None:
         greeting(Encoding.MSGPACK.pack({"t": "error", "code": "protocol", "message": "wrong"}))
     with pytest.raises(ProtocolError, match="welcome"):
         greeting(Encoding.MSGPACK.pack({"t": "pong"}))
+
+
+def test_failures_of_a_connection_become_one_error_and_others_pass() -> None:
+    for error, text in ((TimeoutError(), "no answer within 3 s"), (OSError("refused"), "refused")):
+        lost = dial_error("ws://host", error, 3)
+        assert isinstance(lost, ConnectionLostError)
+        assert lost.message == f"ws://host: {text}"
+    assert dial_error("ws://host", KeyError(), 3) is None

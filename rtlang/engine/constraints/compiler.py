@@ -24,7 +24,7 @@ from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, Ov
 from rtlang.contract.metrics import Metrics
 from rtlang.engine.constraints.cache import CacheEntry, PendingCompile
 from rtlang.engine.constraints.compile_quota import CompileQuota
-from rtlang.engine.constraints.lanes import CompileLanes, Turn
+from rtlang.engine.constraints.lanes import CancelFlag, CompileLanes
 from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
 from rtlang.engine.stop_search import StopPattern, compile_stop_patterns
@@ -347,7 +347,7 @@ class ConstraintCompiler:
     ) -> tuple[Constraint, CacheEntry | None, bool]:
         """The canonical form of a constraint, its cache entry, and whether the entry is new. No entry: its slice is over."""
         source_bytes, form = len(constraint.source), constraint
-        turn: Turn | None = None
+        flag: CancelFlag | None = None
         try:
             form = canonical(constraint)
             with self._lock:
@@ -355,12 +355,12 @@ class ConstraintCompiler:
             if known is not None and not known.is_invalid:
                 return form, known, False
             backend, search = self._make_backend()
-            turn = self._lanes.turn(is_unwanted, is_slow=is_slow)
-            grammar = backend.compile(constraint, turn)
+            flag = self._lanes.cancel_flag(is_unwanted, is_slow=is_slow)
+            grammar = backend.compile(constraint, flag)
             matcher = grammar.matcher()
             path = search.find(matcher, _SEARCH_LIMIT)
         except BaseException as error:  # see ConstraintSession.fill
-            if turn is not None and turn.is_over and not is_unwanted.is_set():
+            if flag is not None and flag.is_over and not is_unwanted.is_set():
                 return form, None, True
             return form, CacheEntry(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
         return form, CacheEntry(grammar.size_bytes + source_bytes, source_bytes, grammar, path), True

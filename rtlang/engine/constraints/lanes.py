@@ -24,13 +24,13 @@ NUM_SLOW = 2
 _REST_S = 0.0005  # about the time between two checks of a compilation: it halves the speed
 
 
-class Turn(threading.Event):
+class CancelFlag(threading.Event):
     """The cancel flag of one compilation, which its budget asks about every half millisecond.
 
     Args:
         is_unwanted: set when nobody waits for the result any more.
         fast: the pool of the fast lane.
-        is_slow: whether this turn is in the slow lane.
+        is_slow: whether the compilation is in the slow lane.
     """
 
     def __init__(self, is_unwanted: threading.Event, fast: DaemonPool | None, *, is_slow: bool) -> None:
@@ -81,9 +81,9 @@ class CompileLanes:
         assert pool is not None
         return pool.submit_for(owner, size, job)
 
-    def turn(self, is_unwanted: threading.Event, *, is_slow: bool) -> Turn:
+    def cancel_flag(self, is_unwanted: threading.Event, *, is_slow: bool) -> CancelFlag:
         """The cancel flag of a compilation that begins now on the calling thread."""
-        return Turn(is_unwanted, self._fast, is_slow=is_slow)
+        return CancelFlag(is_unwanted, self._fast, is_slow=is_slow)
 
     def resize(self, num_threads: int, num_late: int) -> None:
         """Change the number of threads: `num_late` of them, in either lane, are busy with work that nobody waits for."""

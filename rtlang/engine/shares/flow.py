@@ -1,4 +1,4 @@
-"""The requests of one client of one principal, which share what the engine computes with other flows; see `fair_shares.py`."""
+"""The requests of one client of one principal, between which and other flows the engine divides its time; see `fair_shares.py`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ PERIOD_S = 60.0
 
 
 class TokenBucket:
-    """A bucket that holds what one minute refills. It may be overdrawn, because what work costs is known when it is done.
+    """A bucket that holds the amount of one minute. It may be overdrawn, because the cost of work is known when it is done.
 
     Args:
         now: seconds of a clock that never goes back; also for the methods.

@@ -3,18 +3,19 @@
 `/health` and `/ready` need no key, so that probes can use them, nor do the page at `/`, which asks for the key, and the JavaScript client
 at `/rtlang.js`. All other paths need the API key if one is configured, unknown paths included. A server on loopback answers only loopback
 host names, and a browser only if its page is the server's own or its origin is allowed: otherwise any web page could make the browser post
-requests to a server on loopback. Pages of an allowed origin may read the answers (CORS). Handlers find the principal of the key in
-`request.state.principal`.
+requests to a server on loopback. Pages of an allowed origin may read the answers (CORS). Handlers get the principal of the key by
+`principal_of`.
 """
 
 from __future__ import annotations
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rtlang.contract.config import ServeConfig
+from rtlang.contract.principal import Principal
 from rtlang.serve.access import bearer_key, host_is_allowed, origin_is_allowed
 from rtlang.serve.http.errors import error_response
 from rtlang.serve.key_table import KeyTable
@@ -25,6 +26,12 @@ _PREFLIGHT = {
     "access-control-allow-headers": "authorization, content-type, last-event-id, *",
     "access-control-max-age": "600",
 }
+
+
+def principal_of(request: Request) -> Principal:
+    """The principal of the key of a request, on a path that needs a key."""
+    principal: Principal = request.state.principal
+    return principal
 
 
 class AccessMiddleware:
@@ -40,7 +47,7 @@ class AccessMiddleware:
             principal = self.keys.principal_of(bearer_key(headers.get("authorization")), client=f"http {address}"[:64])
             scope.setdefault("state", {})["principal"] = principal
             if not host_is_allowed(self.config, ", ".join(headers.getlist("host"))):
-                app = PlainTextResponse("This Host header is not allowed.\n", status_code=403)
+                app = error_response(403, "this Host header is not allowed", code="host")
             elif not (is_own_page(headers) or origin_is_allowed(self.config, headers.get("origin"))):
                 app = error_response(403, "pages of this origin may not use the server", code="origin")
             elif scope["method"] == "OPTIONS" and "access-control-request-method" in headers:

@@ -7,7 +7,7 @@ output, and when the reader of the events stops early.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 from rtlang.contract.errors import AbortedError, OverloadError, RtlangError, SlowConsumerError
@@ -19,36 +19,20 @@ from rtlang.serve.service import StreamService
 _EVENT_BYTES = 200  # of an event without its text, approximately
 
 
-class GraphStream:
-    """The events of one graph. Owned by the server's event loop. Use as a context manager, which cancels a graph that has not ended.
+class EventBuffer:
+    """The events of one graph between the event bridge and the response that reads them. Owned by the server's event loop.
 
-    Args:
-        options: arguments of `Target.submit`, such as inputs, priority, deadline_s and seed.
-    Raises:
-        OverloadError: the server is shutting down, or the queue is full.
-        RtlangError: the target refuses the graph.
+    Attributes:
+        error: the reason why the server ended the response before the graph ended.
     """
 
-    def __init__(self, service: StreamService, graph: RequestGraph, **options: Any) -> None:
-        if service.is_draining:
-            raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
+    def __init__(self, service: StreamService) -> None:
         self._service = service
         self._events: list[Event] = []
         self._arrived = asyncio.Event()
         self._num_bytes = self._largest = 0
         self._has_ended = False
         self.error: RtlangError | None = None
-        """The reason why the server ended the stream before its graph ended."""
-        options = {name: value for name, value in options.items() if value is not None}
-        self.principal: Principal | None = options.get("principal")
-        self._run = service.target.submit(graph, service.event_bridge.listener(self, 0), **options)
-        service.http_streams.add(self)
-
-    def __enter__(self) -> GraphStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close()
 
     @property
     def num_running(self) -> int:
@@ -66,10 +50,6 @@ class GraphStream:
         """Cancel the graph, because events were lost."""
         self._stop(RtlangError("events of the graph were lost"))
 
-    def cancel(self) -> None:
-        """Cancel the graph, because its client has left."""
-        self._stop(AbortedError("the client has left"))
-
     def deliver(self, events: list[tuple[int, Event]]) -> None:
         """Buffer events for the reader."""
         if self.error is not None:
@@ -83,13 +63,13 @@ class GraphStream:
                 self._has_ended = True
         self._arrived.set()
         if self._num_bytes - self._largest > self._service.config.send_buffer_bytes:
-            self._stop(SlowConsumerError("the client did not take its output in time"))
+            self._overflow(SlowConsumerError("the client did not take its output in time"))
 
-    async def batches(self) -> AsyncIterator[list[Event]]:
+    async def batches(self) -> AsyncGenerator[list[Event], None]:
         """The events in groups of those that have arrived together. Ends behind the final event of the graph.
 
         Raises:
-            RtlangError: the server ended the stream.
+            RtlangError: the server ended the response.
         """
         while True:
             await self._arrived.wait()
@@ -102,6 +82,40 @@ class GraphStream:
                 yield events
             if events and isinstance(events[-1], (GraphFinished, GraphFailed)):
                 return
+
+    def _overflow(self, error: SlowConsumerError) -> None:
+        """Handle more unread output than the server holds for one client."""
+        self._stop(error)
+
+    def _stop(self, error: RtlangError) -> None:
+        """Cancel the graph; the reader gets the error."""
+        raise NotImplementedError
+
+
+class GraphStream(EventBuffer):
+    """Runs one graph. Use as a context manager, which cancels a graph that has not ended.
+
+    Args:
+        options: arguments of `Target.submit`, such as inputs, priority, deadline_s and seed.
+    Raises:
+        OverloadError: the server is shutting down, or the queue is full.
+        RtlangError: the target refuses the graph.
+    """
+
+    def __init__(self, service: StreamService, graph: RequestGraph, **options: Any) -> None:
+        super().__init__(service)
+        if service.is_draining:
+            raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
+        options = {name: value for name, value in options.items() if value is not None}
+        self.principal: Principal | None = options.get("principal")
+        self._run = service.target.submit(graph, service.event_bridge.listener(self, 0), **options)
+        service.http_streams.add(self)
+
+    def __enter__(self) -> GraphStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
 
     def _stop(self, error: RtlangError) -> None:
         if self.error is None and not self._has_ended:

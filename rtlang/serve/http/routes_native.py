@@ -19,17 +19,17 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.http.routes_tokens import text_service
-from rtlang.serve.http.sse import DONE, SseResponse, json_text, sse_event, unless_disconnected
+from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, json_text, sse_event, unless_disconnected
 from rtlang.serve.service import StreamService
 from rtlang.serve.sglang.generate_replies import GenerateReply
 from rtlang.serve.sglang.generate_requests import GenerateRequest, generate_graph, read_generate
 
 _HEALTH_DEADLINE_S = 20.0
-_CLIENT_LEFT = 499
 _INLINE_ITEMS = 8  # events of more prompts are encoded on a thread
 
 
@@ -56,14 +56,14 @@ def routes(service: StreamService) -> list[Route]:
             return [each.decode(errors="replace") for each in texts.token_bytes(token_ids)]
 
         reply = GenerateReply(asked, ids, token_texts, secrets.token_hex(16))
-        options = {"priority": asked.priority, **submit_options(request)}
+        options = {"priority": asked.priority, "principal": principal_of(request)}
         graph = await asyncio.to_thread(generate_graph, asked, ids)
         if asked.is_stream:
             groups = _chunks(service, graph, reply, asked, options)
             return SseResponse(groups)
         events = await unless_disconnected(request, _all_events(service, graph, options))
         if events is None:
-            return Response(status_code=_CLIENT_LEFT)
+            return Response(status_code=CLIENT_CLOSED)
 
         def respond() -> str:
             for event in events:
@@ -106,7 +106,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def health_generate(request: Request) -> Response:
         nodes = (Text(0, None, ("0",)), Generate(1, 0, None, SamplingParams(max_tokens=1, ignore_eos=True)))
-        options = {"deadline_s": _HEALTH_DEADLINE_S, **submit_options(request)}
+        options = {"deadline_s": _HEALTH_DEADLINE_S, "principal": principal_of(request)}
         for event in await _all_events(service, RequestGraph(nodes), options):
             error = getattr(event, "error", None)
             if isinstance(error, RtlangError):
@@ -124,11 +124,6 @@ def routes(service: StreamService) -> list[Route]:
         Route("/flush_cache", flush_cache, methods=["GET", "POST"]),
         Route("/health_generate", health_generate),
     ]
-
-
-def submit_options(request: Request) -> dict[str, Any]:
-    """Arguments of `Target.submit` that follow from the request, whatever its route."""
-    return {"principal": request.state.principal}
 
 
 async def _all_events(service: StreamService, graph: RequestGraph, options: Mapping[str, Any]) -> list[Event]:

@@ -19,11 +19,11 @@ from starlette.routing import Route
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, NodeFailed, TextDelta
 from rtlang.contract.graph import RequestGraph
-from rtlang.contract.principal import Principal
+from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
-from rtlang.serve.http.sse import DONE, SseResponse, json_text, sse_event, unless_disconnected
+from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, json_text, sse_event, unless_disconnected
 from rtlang.serve.http.text_models import (
     TokenTexts,
     model_names,
@@ -35,8 +35,6 @@ from rtlang.serve.openai.chat import ChatWriter
 from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Heading
 from rtlang.serve.service import StreamService
-
-CLIENT_CLOSED = 499
 
 
 class Writer(Protocol):
@@ -131,12 +129,6 @@ def routes(service: StreamService) -> list[Route]:
         Route("/v1/models/{model:path}", model),
         Route("/v1/completions", completions, methods=["POST"]),
     ]
-
-
-def principal_of(request: Request) -> Principal | None:
-    """The principal of the request's key, as the access middleware found it."""
-    found: Principal | None = getattr(request.state, "principal", None)
-    return found
 
 
 async def respond(

@@ -23,8 +23,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import EngineDeadError
-from rtlang.contract.principal import Principal
 from rtlang.contract.snapshot import Watchable
+from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.snapshot_feed import Sample, SnapshotFeed
 from rtlang.serve.http.sse import SseResponse
@@ -73,7 +73,7 @@ def routes(service: StreamService) -> list[Route]:
     watchers: Counter[str] = Counter()  # by the name of the principal
 
     def feed_of(request: Request) -> SnapshotFeed:
-        principal: Principal = replace(request.state.principal, client="")
+        principal = replace(principal_of(request), client="")
         feed = feeds.get(principal.name)
         if feed is None or feed.principal != principal:  # its settings may have changed
             feed = feeds[principal.name] = SnapshotFeed(service.target, principal)

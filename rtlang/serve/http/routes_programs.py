@@ -18,18 +18,19 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.budget import Budget
-from rtlang.contract.errors import AbortedError, GraphError, OverloadError, RtlangError, SlowConsumerError
-from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.errors import GraphError, OverloadError, RtlangError, SlowConsumerError
+from rtlang.contract.events import GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph, nodes_from_plain
 from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import GraphRun
 from rtlang.protocol.event_codec import Offsets, event_to_wire, next_offset
 from rtlang.protocol.messages import MAX_DETACH_MS, MAX_ID, RejectCall, ResolveCall, parse_client_message
+from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.routes_native import submit_options
-from rtlang.serve.http.sse import SseResponse, json_text, sse_event, unless_disconnected
+from rtlang.serve.http.graph_stream import EventBuffer
+from rtlang.serve.http.sse import CLIENT_CLOSED, SseResponse, json_text, sse_event, unless_disconnected
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int, read_list
 from rtlang.serve.resumable import ResumableStream, cancel
 from rtlang.serve.service import StreamService
@@ -41,80 +42,33 @@ _FIELDS = FieldTable(
 )
 _EXTEND = FieldTable(accepted=frozenset(("nodes", "close")))
 _LEAST_KEPT_S = 1.0  # of streams that cannot be resumed; they are forgotten at the end of their response
-_EVENT_BYTES = 200
 _ACTIONS = ("cancel", "close", "extend", "resolve", "reject")
 
 
-class ProgramStream:
-    """One response that reads a graph. Owned by the server's event loop.
+class ProgramStream(EventBuffer):
+    """One response that reads a graph, which may go on without it.
 
     Attributes:
         number: see `StreamReader`.
         principal: the party whose request it is.
+        run: the graph; None until it is submitted, and if it had ended before the response began.
     """
 
     def __init__(self, service: StreamService, principal: Principal) -> None:
+        super().__init__(service)
         self.number, self.principal = next(service.numbers), principal
-        self._service = service
-        self._events: list[Event] = []
-        self._num_bytes = 0
-        self._arrived = asyncio.Event()
-        self._error: RtlangError | None = None
-        self._has_ended = False
         self.run: GraphRun | None = None
-
-    @property
-    def num_running(self) -> int:
-        """1 until the graph has ended."""
-        return 0 if self._has_ended else 1
-
-    def drain(self, deadline_s: float) -> None:
-        """Nothing to tell: the response goes on."""
-
-    def end(self, code: int, reason: str) -> None:
-        """Cancel the graph, because the server stops."""
-        self._stop(AbortedError(reason))
-
-    def abort(self) -> None:
-        """Cancel the graph, because events were lost."""
-        self._stop(RtlangError("events of the graph were lost"))
 
     def lose_stream(self, stream: int, error: RtlangError) -> None:
         """End the response: another one reads the graph now."""
-        self._error, self._has_ended = error, True
+        self.error, self._has_ended = error, True
         self._arrived.set()
 
-    def deliver(self, events: list[tuple[int, Event]]) -> None:
-        """Buffer events for the response."""
-        if self._error is not None:
-            return
-        for _, event in events:
-            self._events.append(event)
-            self._num_bytes += _EVENT_BYTES + 4 * len(getattr(event, "text", ""))
-            self._has_ended = self._has_ended or isinstance(event, (GraphFinished, GraphFailed))
-        self._arrived.set()
-        if self._num_bytes > self._service.config.send_buffer_bytes:
-            self._error = SlowConsumerError("the client did not take its output in time")
-
-    async def batches(self) -> AsyncGenerator[list[Event], None]:
-        """The events in groups of those that have arrived together, up to the final event of the graph.
-
-        Raises:
-            RtlangError: the server ended the response.
-        """
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            if self._error is not None:
-                raise self._error
-            events, self._events, self._num_bytes = self._events, [], 0
-            if events:
-                yield events
-            if events and isinstance(events[-1], (GraphFinished, GraphFailed)):
-                return
+    def _overflow(self, error: SlowConsumerError) -> None:
+        self.error = error  # the graph goes on if it can be resumed
 
     def _stop(self, error: RtlangError) -> None:
-        self._error = self._error or error
+        self.error = self.error or error
         if self.run is not None and not self._has_ended:
             cancel(self.run)
         self._has_ended = True
@@ -133,13 +87,16 @@ def routes(service: StreamService) -> list[Route]:
         is_stream = read_bool(given, "stream", True)
         if service.is_draining:
             raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
-        options = await asyncio.to_thread(_submit_arguments, given) | submit_options(request)
-        reader = ProgramStream(service, request.state.principal)
+        principal = principal_of(request)
+        arguments = await asyncio.to_thread(_submit_arguments, given)
+        reader = ProgramStream(service, principal)
         registry = service.resumable_streams
         kept_s = _LEAST_KEPT_S if detach_ms is None else detach_ms / 1000
-        stream = registry.begin(reader, 1, kept_s, None, request.state.principal)
+        stream = registry.begin(reader, 1, kept_s, None, principal)
         try:
-            run = service.target.submit(listener=service.event_bridge.routed(stream.take), **options)
+            run = service.target.submit(
+                listener=service.event_bridge.routed(stream.take), principal=principal, **arguments
+            )
         except BaseException:
             stream.end()
             raise
@@ -148,14 +105,16 @@ def routes(service: StreamService) -> list[Route]:
         if is_stream:
             return SseResponse(groups)
         found = await unless_disconnected(request, _outcome(groups))
-        return Response(status_code=499) if found is None else Response(json_text(found), media_type="application/json")
+        if found is None:
+            return Response(status_code=CLIENT_CLOSED)
+        return Response(json_text(found), media_type="application/json")
 
     def resume(request: Request, last: str) -> Response:
         rid, _, count = last.rpartition(":")
         if not count.isascii() or not count.isdecimal() or len(count) > 15:
             raise HttpError(400, "Last-Event-ID: expected rid:number", code="invalid_value", param="Last-Event-ID")
         stream = _find(request, rid)
-        reader = ProgramStream(service, request.state.principal)
+        reader = ProgramStream(service, principal_of(request))
         replay = stream.attach(reader, 1, int(count))
         reader.run = stream.run
         reader.deliver([(1, event) for event in replay.events])
@@ -178,7 +137,7 @@ def routes(service: StreamService) -> list[Route]:
         return JSONResponse({"ok": True})
 
     def _find(request: Request, rid: str) -> ResumableStream:
-        return service.resumable_streams.find(rid, service.server_info.epoch, request.state.principal)
+        return service.resumable_streams.find(rid, service.server_info.epoch, principal_of(request))
 
     return [
         Route("/v1/programs", start, methods=["POST"]),

@@ -17,9 +17,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import ParameterError
+from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError, described_error
-from rtlang.serve.http.routes_openai import principal_of, respond
+from rtlang.serve.http.routes_openai import respond
 from rtlang.serve.http.sse import json_text, sse_event
 from rtlang.serve.http.text_models import TokenTexts, needed_text_service, read_served_chat, served_model
 from rtlang.serve.openai.chat import ChatRequest
@@ -38,7 +39,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def create(request: Request) -> Response:
         body = await read_map(request, service)
-        owner, is_stored = request.state.principal.name, read_bool(_present(body), "store", True)
+        owner, is_stored = principal_of(request).name, read_bool(_present(body), "store", True)
         previous = body.get("previous_response_id")
         earlier: tuple[Message, ...] = ()
         if previous is not None:
@@ -80,13 +81,13 @@ def routes(service: StreamService) -> list[Route]:
         )
 
     async def read(request: Request) -> Response:
-        found = _stored(store, request.state.principal.name, request.path_params["id"], 404)
+        found = _stored(store, principal_of(request).name, request.path_params["id"], 404)
         return JSONResponse(found.response)
 
     async def delete(request: Request) -> Response:
         response_id = request.path_params["id"]
-        _stored(store, request.state.principal.name, response_id, 404)
-        store.remove(request.state.principal.name, response_id)
+        _stored(store, principal_of(request).name, response_id, 404)
+        store.remove(principal_of(request).name, response_id)
         return JSONResponse({"id": response_id, "object": "response", "deleted": True})
 
     return [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.text_service import TextService, text_service_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.text_models import mark_ids
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_list
 from rtlang.serve.openai.messages import read_messages
 from rtlang.serve.openai.tools import read_tool_request
@@ -139,11 +141,7 @@ def _chat_ids(given: Mapping[str, Any], texts: TextService, tool_format: str | N
     if asks and continues:
         raise ParameterError("add_generation_prompt", asks, "not together with continue_final_message")
     tools = read_tool_request({"tools": given["tools"]} if "tools" in given else {}).text
-
-    def mark_ids(mark: str) -> list[int]:
-        return texts.encode(mark, adds_start=False, allow_special=True)
-
-    parts = read_messages(given, tools, tool_format, mark_ids, continues=continues)
+    parts = read_messages(given, tools, tool_format, partial(mark_ids, texts), continues=continues)
     return texts.encode_parts(parts if asks or continues else parts[:-1])
 
 

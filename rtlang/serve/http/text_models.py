@@ -19,7 +19,7 @@ from rtlang.serve.service import StreamService
 from rtlang_grammars.formats.catalogue import FORMATS
 
 ANY_MODEL = "default"
-"""A name that clients may send for whatever model is served."""
+"""A name that clients may send for any served model."""
 
 
 def model_names(service: StreamService) -> list[str]:
@@ -65,13 +65,14 @@ def read_served_chat(
     if service.chat_format is None:
         name = service.target.tool_format
         service.chat_format = ChatFormat(name, _begins_reasoning(text_service, name))
-    marks = None if text_service is None else functools.partial(_mark_ids, text_service)
+    marks = None if text_service is None else functools.partial(mark_ids, text_service)
     limit = None if principal is None else principal.limits.max_output_tokens
     name, is_reasoning = service.chat_format
     return read_chat(body, name, longest_output(service), marks, is_reasoning=is_reasoning, all_tokens=limit)
 
 
-def _mark_ids(text_service: TextService, mark: str) -> list[int]:
+def mark_ids(text_service: TextService, mark: str) -> list[int]:
+    """The tokens of a mark of a tool format, with the names of special tokens as these tokens."""
     return text_service.encode(mark, adds_start=False, allow_special=True)
 
 

@@ -56,7 +56,7 @@ _FIELDS = FieldTable(
 
 
 class ChatFormat(NamedTuple):
-    """How the served model writes replies: the name of its format, or None, and whether its generation prompt begins the reasoning."""
+    """The format of the served model's replies: its name, or None, and whether the generation prompt begins the reasoning."""
 
     name: str | None
     is_reasoning: bool = False
@@ -64,7 +64,7 @@ class ChatFormat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request as a graph, and what the response needs to know of it.
+    """A request as a graph, and the settings of its response.
 
     Attributes:
         model: as the client named it; None if it did not.

@@ -34,7 +34,7 @@ Prompt = str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A request as a graph, and what the response needs to know of it.
+    """A request as a graph, and the settings of its response.
 
     Attributes:
         model: as the client named it; None if it did not.
@@ -212,7 +212,7 @@ class CompletionWriter:
         return node_id // 2 * self._request.n + choice
 
     def _choices(self, event: NodeFinished) -> Iterator[dict[str, Any]]:
-        """For each choice of a prompt, what was not shown before."""
+        """The choices of a prompt, with the text and log-probabilities that were not shown before."""
         for choice, completion in enumerate(event.completions):
             index = self._index(event.node_id, choice)
             prompt = event.node_id // 2

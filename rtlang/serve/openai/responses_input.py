@@ -1,7 +1,7 @@
 """Bodies of `/v1/responses` as bodies of `/v1/chat/completions`.
 
-Input items become messages, tools and formats get the shape of the chat route, whose translation then does the rest. What has no
-counterpart there is refused by name.
+Input items become messages, tools and formats get the shape of the chat route, whose translation then does the rest. Fields without a
+counterpart there are refused by name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rtlang.serve.openai.messages import content_text
 
 Message = dict[str, Any]
 INCLUDED = ("message.output_text.logprobs", "reasoning.encrypted_content")
-"""What `include` may name. There is no encrypted reasoning: reasoning is text."""
+"""Allowed entries of `include`. Encrypted reasoning is accepted and never sent: reasoning is text."""
 SAME_NAME = (
     "model",
     "temperature",

@@ -24,7 +24,7 @@ SAME_NAME = (
     "ignore_eos",
 )
 FIELDS = frozenset((*SAME_NAME, "seed", "logit_bias", "max_tokens", "priority"))
-"""The fields that `read_sampling` reads."""
+"""The fields that `read_sampling`, `read_max_tokens` and `read_priority` read."""
 FIXED: dict[str, tuple[Any, ...]] = {
     "skip_special_tokens": (True,),
     "spaces_between_special_tokens": (True,),

@@ -53,7 +53,7 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplyPlan:
-    """What a reply may be and how it is read.
+    """The constraint of a reply and the way to read it.
 
     Attributes:
         field: the field that an error of the constraint is about.
@@ -201,7 +201,7 @@ def _unlike_calls(found: ToolFormat, structured: Structured) -> Constraint:
 
 
 class ReplyReader:
-    """Reads one reply as it arrives and yields what it adds to the message.
+    """Reads one reply as it arrives; each piece gives deltas of the message.
 
     Args:
         new_id: makes the id of a call.

@@ -15,11 +15,11 @@ from typing import Any
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.contract.params import MAX_LOGPROBS, MAX_MAX_TOKENS, MAX_N, MAX_PRIORITY, Constraint, SamplingParams
+from rtlang.serve.openai.completions import MAX_PROMPTS, Prompt
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
 from rtlang.serve.openai.sampling import read_biases
 from rtlang.serve.openai.structured import read_structured
 
-MAX_PROMPTS = 2048
 MAX_ID_CHARS = 128
 IGNORED = frozenset(
     (
@@ -95,8 +95,6 @@ _SAMPLING = FieldTable(
 )
 _ALL_TOKENS = 1 << 30  # SGLang writes "all" as -1 or as this
 _ANY_JSON = "$$ANY$$"
-
-Prompt = str | tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,25 +27,25 @@ def endless(flag: threading.Event) -> None:
         pass
 
 
-def test_a_turn_in_the_fast_lane_ends_after_its_slice() -> None:
+def test_a_compilation_in_the_fast_lane_ends_after_its_slice() -> None:
     lanes = CompileLanes(1)
-    turn = lanes.turn(threading.Event(), is_slow=False)
+    flag = lanes.cancel_flag(threading.Event(), is_slow=False)
     started = time.thread_time()
-    endless(turn)
-    assert turn.is_over
+    endless(flag)
+    assert flag.is_over
     assert time.thread_time() - started >= SLICE_S * 0.9
     lanes.close()
 
 
-def test_a_turn_that_nobody_wants_ends_in_either_lane() -> None:
+def test_a_compilation_that_nobody_wants_ends_in_either_lane() -> None:
     lanes = CompileLanes(1)
     for is_slow in (False, True):
         unwanted = threading.Event()
-        turn = lanes.turn(unwanted, is_slow=is_slow)
-        assert not turn.is_set()
+        flag = lanes.cancel_flag(unwanted, is_slow=is_slow)
+        assert not flag.is_set()
         unwanted.set()
-        assert turn.is_set()
-        assert not turn.is_over
+        assert flag.is_set()
+        assert not flag.is_over
     lanes.close()
 
 
