@@ -20,7 +20,7 @@ from starlette.routing import Route
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, OverloadError, RtlangError, SlowConsumerError
 from rtlang.contract.events import GraphFailed, GraphFinished
-from rtlang.contract.graph import RequestGraph, nodes_from_plain
+from rtlang.contract.graph import Node, RequestGraph, nodes_from_plain
 from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import GraphRun
@@ -131,9 +131,11 @@ def routes(service: StreamService) -> list[Route]:
             raise HttpError(404, f"no action {action!r:.80}: expected one of {', '.join(_ACTIONS)}", code="not_found")
         stream = _find(request, request.path_params["rid"])
         body = {} if action in ("cancel", "close") else await read_map(request, service)
-        if stream.run is None:
+        run = stream.run
+        if run is None:
             raise GraphError(None, "rid", "the graph has ended")
-        _perform(stream.run, action, body)
+        nodes = await asyncio.to_thread(_nodes_of, body) if action == "extend" else ()
+        _perform(run, action, body, nodes)
         return JSONResponse({"ok": True})
 
     def _find(request: Request, rid: str) -> ResumableStream:
@@ -216,16 +218,19 @@ async def _outcome(groups: AsyncGenerator[Sequence[bytes], None]) -> dict[str, A
     raise RtlangError("the graph has no end")
 
 
-def _perform(run: GraphRun, action: str, body: Mapping[str, Any]) -> None:
+def _nodes_of(body: Mapping[str, Any]) -> tuple[Node, ...]:
+    return tuple(nodes_from_plain(read_list(_EXTEND.given(body), "nodes")))
+
+
+def _perform(run: GraphRun, action: str, body: Mapping[str, Any], nodes: tuple[Node, ...]) -> None:
     match action:
         case "cancel":
             run.cancel()
         case "close":
             run.close()
         case "extend":
-            given = _EXTEND.given(body)
-            run.extend(tuple(nodes_from_plain(read_list(given, "nodes"))))
-            if read_bool(given, "close"):
+            run.extend(nodes)
+            if read_bool(_EXTEND.given(body), "close"):
                 run.close()
         case _:
             message = parse_client_message({**body, "t": action, "s": 1})

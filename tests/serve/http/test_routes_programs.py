@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from rtlang.contract.graph import nodes_from_plain
+from rtlang.serve.http import routes_programs
 from tests.support.http_client import HttpClient
-from tests.support.scripted_target import ScriptedTarget
+from tests.support.scripted_target import ScriptedRun, ScriptedTarget
 from tests.support.serving import serving
 
 NODES = [
@@ -118,6 +120,31 @@ def test_a_program_can_be_waited_for(client: HttpClient, target: ScriptedTarget)
     thread.join()
     assert (found["values"], found["reason"]) == ({"b": "xxx"}, "stop")
     assert found["nodes"][0]["completions"][0]["text"] == "xxx"
+
+
+def test_nodes_of_an_extension_are_read_beside_the_event_loop(
+    client: HttpClient, target: ScriptedTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers, adders = [], []
+    extend = ScriptedRun.extend
+
+    def note_read(nodes: Any) -> Any:
+        readers.append(threading.current_thread())
+        return nodes_from_plain(nodes)
+
+    def note_extend(self: ScriptedRun, *args: Any, **options: Any) -> None:
+        adders.append(threading.current_thread())
+        extend(self, *args, **options)
+
+    monkeypatch.setattr(routes_programs, "nodes_from_plain", note_read)
+    monkeypatch.setattr(ScriptedRun, "extend", note_extend)
+    opened = Opened(client, {"graph": GRAPH, "open": True})
+    rid = opened.next()[1]["rid"]
+    more = {"id": 5, "kind": "text", "parent": 1, "parts": ["c"]}
+    assert client.post(f"/v1/programs/{rid}/extend", {"nodes": [more]}).json == {"ok": True}
+    assert (len(readers), len(adders)) == (1, 1)
+    assert readers[0] is not adders[0]
+    opened.leave()
 
 
 def test_a_running_graph_is_extended_closed_and_cancelled(client: HttpClient, target: ScriptedTarget) -> None:
