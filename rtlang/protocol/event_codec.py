@@ -99,7 +99,7 @@ def next_offset(offsets: Offsets, event: Event) -> int:
 def event_slices(encoding: Encoding, stream: int, event: Event, offset: int = 0) -> Iterator[bytes]:
     """The parts of the packed message of an event: one, or many if it is large. Arguments as of `event_to_wire`."""
     if isinstance(event, NodeFinished):
-        lazy = _lazy_logprobs if _num_logprobs(event) > _MAX_WHOLE else None
+        lazy = lazy_logprobs if _num_logprobs(event) > _MAX_WHOLE else None
         yield from pack_slices(encoding, event_to_wire(stream, event, offset, lazy))
     elif not isinstance(event, TextDelta) or len(event.text) > CHARS_A_SLICE or len(event.token_ids) > NUMBERS_A_SLICE:
         yield from pack_slices(encoding, event_to_wire(stream, event, offset))
@@ -415,7 +415,7 @@ def _logprob_from_wire(item: object, name: str) -> TokenLogprob:
     raise ProtocolError(f"{name} contains {item!r}: expected [id, logprob, top]", param=name)
 
 
-def _lazy_logprobs(logprobs: Sequence[TokenLogprob]) -> LazyList:
+def lazy_logprobs(logprobs: Sequence[TokenLogprob]) -> LazyList:
     return LazyList(logprobs, logprobs_to_wire)
 
 

@@ -56,7 +56,8 @@ class TokenizerTextService:
     def token_names(self, token_ids: Sequence[int]) -> list[str]:
         """See `TextService.token_names`."""
         self._check(token_ids)
-        return [self._tokenizer.token_name(token_id) for token_id in token_ids]
+        names = {token_id: self._tokenizer.token_name(token_id) for token_id in set(token_ids)}
+        return [names[token_id] for token_id in token_ids]
 
     def token_bytes(self, token_ids: Sequence[int]) -> list[bytes]:
         """See `TextService.token_bytes`."""

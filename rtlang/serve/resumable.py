@@ -179,6 +179,11 @@ class ResumableStream:
             cancel(self.run)
 
     @property
+    def num_logged(self) -> int:
+        """Number of events in the log."""
+        return len(self._log)
+
+    @property
     def is_detached(self) -> bool:
         """Whether no connection reads the stream."""
         return self._place is None

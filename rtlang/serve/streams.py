@@ -7,7 +7,7 @@ import secrets
 from typing import Any
 from weakref import WeakValueDictionary
 
-from rtlang.contract.errors import GraphError, ProtocolError, RtlangError, internal_error
+from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, internal_error
 from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import GraphRun
@@ -18,6 +18,9 @@ from rtlang.serve.resumable import Replay, ResumableStream, StreamReader, cancel
 from rtlang.serve.service import StreamService
 
 logger = logging.getLogger(__name__)
+
+_MAX_REPLAYED = 400_000  # events; the logs of a server hold fewer by default
+_REPLAYED_A_SECOND = 100_000
 
 
 class Streams:
@@ -32,6 +35,7 @@ class Streams:
         self._runs: dict[int, GraphRun] = {}
         # Resumable streams, including ended ones, for as long as the registry knows them.
         self._resumable: WeakValueDictionary[int, ResumableStream] = WeakValueDictionary()
+        self._num_replayed = self._replayed_at = 0.0
 
     @property
     def num_running(self) -> int:
@@ -99,7 +103,7 @@ class Streams:
         if known is not None:
             replay = self._take_over(stream, known, 0)
             connection.opened(stream, known.rid, known.num_granted)
-            connection.deliver([(stream, event) for event in replay.events])
+            self._reader.deliver([(stream, event) for event in replay.events])
             return
         resumable = None
         if action.resume_timeout_s is not None:
@@ -171,14 +175,29 @@ class Streams:
         missed = resumable.extends.refused_after(action.request)
         replay = self._take_over(stream, resumable, action.position)
         connection.attached(action, replay.offsets, resumable.extends.last_acknowledged, missed, resumable.num_granted)
-        connection.deliver([(stream, event) for event in replay.events])
+        self._reader.deliver([(stream, event) for event in replay.events])
 
     def _take_over(self, stream: int, resumable: ResumableStream, position: int) -> Replay:
+        self._count_replay(resumable.num_logged)
         replay = resumable.attach(self._reader, stream, position)
         self._resumable[stream] = resumable
         if resumable.run is not None:
             self._runs[stream] = resumable.run
         return replay
+
+    def _count_replay(self, num_events: int) -> None:
+        """Refuse to read one log again and again: a short message makes the server go through thousands of events.
+
+        Raises:
+            OverloadError: the connection has gone through more events than all logs hold.
+        """
+        now = self._service.loop.time()
+        left = max(0.0, self._num_replayed - (now - self._replayed_at) * _REPLAYED_A_SECOND)
+        self._num_replayed, self._replayed_at = left, now
+        if left > _MAX_REPLAYED:
+            wait_s = (left - _MAX_REPLAYED) / _REPLAYED_A_SECOND
+            raise OverloadError("this connection attaches to its streams too often", wait_s)
+        self._num_replayed += num_events
 
     def _extend(self, connection: Connection, message: ExtendNodes) -> None:
         stream, request, resumable = message.stream, message.request, self._resumable.get(message.stream)

@@ -374,3 +374,24 @@ def test_a_refused_graph_leaves_no_name_behind() -> None:
         assert client.receive()["t"] == "error"
         server.target.refusal = None
         open_lasting(client, 2)
+
+
+def test_a_connection_that_reads_its_logs_again_and_again_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtlang.serve.streams._MAX_REPLAYED", 5)
+    monkeypatch.setattr("rtlang.serve.streams._REPLAYED_A_SECOND", 0.001)
+    with serving() as server, WireClient(server.url, JSON) as client:
+        client.greet()
+        ack = open_lasting(client)
+        for text in "abc":
+            server.target.step(text)
+            assert client.receive()["d"] == text
+        place = {"rid": ack["rid"], "epoch": ack["epoch"]}
+        for stream in (2, 3):
+            client.send(t="attach", s=stream, **place, **{"from": 0})
+            assert (client.receive()["t"], client.receive()["t"]) == ("error", "ack")  # the stream before is lost
+            assert [client.receive()["d"] for _ in range(3)] == ["a", "b", "c"]
+        client.send(t="attach", s=4, **place, **{"from": 0})
+        refused = client.receive()
+        assert (refused["t"], refused["s"], refused["code"]) == ("error", 4, "overload")
+        server.target.step("d")
+        assert client.receive()["d"] == "d"  # the stream goes on where it was

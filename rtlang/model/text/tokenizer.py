@@ -30,6 +30,7 @@ from rtlang_grammars.spec.token_bytes import token_bytes_of, without_dummy_space
 
 _PROBES = ("word", " a", "(", *string.ascii_letters, *string.digits)
 """Strings that must survive encoding and decoding as a continuation; checked at load time."""
+_LONG_TEXT = 4000  # characters, about 4 ms
 _OLDER_FORMATS = ("tokenizer.model", "spiece.model", "vocab.json", "merges.txt")
 
 
@@ -138,14 +139,14 @@ class Tokenizer:
         if not text:
             return []
         text = text.encode("utf-8", "replace").decode() if not text.isascii() else text  # lone surrogates
-        ids: list[int] = self._encoder(is_start, allow_special).encode(text, add_special_tokens=False).ids
+        ids = _encoded(self._encoder(is_start, allow_special), text)
         if allow_special or self._control_ids.isdisjoint(ids):
             return ids
         # Some models (unigram) also contain special tokens as ordinary tokens. Tokens never cross a split, so every name is split.
         parts = self._cut_names(text)
         if len(parts) == 1:  # the unknown token replaces a character that the model lacks
             return ids
-        ids = self._encoder(is_start, False).encode(parts[0], add_special_tokens=False).ids
+        ids = _encoded(self._encoder(is_start, False), parts[0])
         for encoding in self._encoder(False, False).encode_batch(parts[1:], add_special_tokens=False):
             ids += encoding.ids
         return ids
@@ -288,6 +289,15 @@ class _Padded(Sequence[bytes]):
 
     def __getitem__(self, token_id: Any) -> Any:
         return self._token_bytes[token_id] if 0 <= token_id < len(self._token_bytes) else b""
+
+
+def _encoded(encoder: Any, text: str) -> list[int]:
+    """The tokens of a text. A long one is encoded as a batch, which lets other threads run; the call for one text does not."""
+    if len(text) <= _LONG_TEXT:
+        ids: list[int] = encoder.encode(text, add_special_tokens=False).ids
+    else:
+        ids = encoder.encode_batch_fast([text], add_special_tokens=False)[0].ids
+    return ids
 
 
 def _read_json(directory: Path, name: str) -> dict[str, Any] | None:

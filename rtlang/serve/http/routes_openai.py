@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
-from rtlang.contract.events import Event, GraphFailed, NodeFailed, TextDelta
+from rtlang.contract.events import Event, GraphFailed, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import RequestGraph
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
@@ -35,6 +35,8 @@ from rtlang.serve.openai.chat import ChatWriter
 from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Heading
 from rtlang.serve.service import StreamService
+
+_INLINE_EVENTS = 32  # more are encoded on a thread
 
 
 class Writer(Protocol):
@@ -205,7 +207,12 @@ async def _chunk_groups(
     async with contextlib.aclosing(batches):
         async for events in batches:
             await tokens.load(events)
-            if group := [_encoded(chunk) for event in events for chunk in writer.chunks(event)]:
+
+            def encode(events: list[Event] = events) -> list[bytes]:
+                return [_encoded(chunk) for event in events for chunk in writer.chunks(event)]
+
+            is_large = len(events) > _INLINE_EVENTS or any(isinstance(each, NodeFinished) for each in events)
+            if group := await asyncio.to_thread(encode) if is_large else encode():
                 yield group
     yield [*map(_encoded, writer.last_chunks()), DONE]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -19,13 +20,15 @@ from starlette.routing import Route
 
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, OverloadError, RtlangError, SlowConsumerError
-from rtlang.contract.events import GraphFailed, GraphFinished
+from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
 from rtlang.contract.graph import Node, RequestGraph, nodes_from_plain
 from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import GraphRun
-from rtlang.protocol.event_codec import Offsets, event_to_wire, next_offset
+from rtlang.protocol.event_codec import Offsets, event_to_wire, lazy_logprobs, next_offset
 from rtlang.protocol.messages import MAX_DETACH_MS, MAX_ID, RejectCall, ResolveCall, parse_client_message
+from rtlang.protocol.serialization import Encoding
+from rtlang.protocol.sliced_packing import pack_slices
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
@@ -42,6 +45,7 @@ _FIELDS = FieldTable(
 )
 _EXTEND = FieldTable(accepted=frozenset(("nodes", "close")))
 _LEAST_KEPT_S = 1.0  # of streams that cannot be resumed; they are forgotten at the end of their response
+_INLINE_EVENTS = 32  # more are encoded on a thread
 _ACTIONS = ("cancel", "close", "extend", "resolve", "reject")
 
 
@@ -185,12 +189,9 @@ async def _messages(
         ack = {"t": "ack", "rid": stream.rid, "epoch": service.server_info.epoch, "from": position}
         yield [sse_event(ack, event="ack", event_id=f"{stream.rid}:{position}")]
         async for events in reader.batches():
-            encoded = []
-            for event in events:
-                position += 1
-                message = event_to_wire(1, event, next_offset(offsets, event))
-                del message["s"]
-                encoded.append(sse_event(message, event=message["t"], event_id=f"{stream.rid}:{position}"))
+            encode = partial(_encoded, stream.rid, position, offsets, events)
+            position += len(events)
+            encoded = await asyncio.to_thread(encode) if _is_large(events) else encode()
             has_ended = isinstance(events[-1], (GraphFinished, GraphFailed))
             yield encoded
     finally:
@@ -201,6 +202,22 @@ async def _messages(
             stream.leave(reader)
         if service.is_draining:
             service.check_idle()
+
+
+def _is_large(events: Sequence[Event]) -> bool:
+    """Whether events are encoded on a thread: a reader that resumes gets a whole log at once."""
+    return len(events) > _INLINE_EVENTS or any(isinstance(each, (NodeFinished, GraphFinished)) for each in events)
+
+
+def _encoded(rid: str, position: int, offsets: Offsets, events: Sequence[Event]) -> list[bytes]:
+    """The events behind a position as server-sent events; notes their chunks in `offsets`."""
+    encoded = []
+    for number, event in enumerate(events, position + 1):
+        message = event_to_wire(1, event, next_offset(offsets, event), lazy_logprobs)
+        del message["s"]
+        data = b"".join(pack_slices(Encoding.JSON, message))
+        encoded.append(f"id: {rid}:{number}\nevent: {message['t']}\ndata: ".encode() + data + b"\n\n")
+    return encoded
 
 
 async def _outcome(groups: AsyncGenerator[Sequence[bytes], None]) -> dict[str, Any]:

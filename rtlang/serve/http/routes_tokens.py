@@ -18,6 +18,8 @@ from starlette.routing import Route
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.text_service import TextService, text_service_of
+from rtlang.protocol.serialization import Encoding
+from rtlang.protocol.sliced_packing import LazyList, pack_slices
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.text_models import mark_ids
@@ -64,17 +66,20 @@ def routes(service: StreamService) -> list[Route]:
                 found = _prompt_ids(given, texts)
             return found, [texts.token_names(ids) for ids in found] if has_names else None
 
-        found, names = await asyncio.to_thread(encode)
-        counts = [len(ids) for ids in found]
-        is_many = isinstance(prompt, list)
-        return JSONResponse(
-            {
-                "tokens": found if is_many else found[0],
+        def respond() -> bytes:
+            found, names = encode()
+            tokens, counts = [LazyList(ids, list) for ids in found], [len(ids) for ids in found]
+            shown = None if names is None else [LazyList(each, list) for each in names]
+            is_many = isinstance(prompt, list)
+            response = {
+                "tokens": tokens if is_many else tokens[0],
                 "count": counts if is_many else counts[0],
                 "max_model_len": texts.info.max_model_len,
-                "token_strs": names if names is None or is_many else names[0],
+                "token_strs": shown if shown is None or is_many else shown[0],
             }
-        )
+            return b"".join(pack_slices(Encoding.JSON, response))
+
+        return Response(await asyncio.to_thread(respond), media_type="application/json")
 
     async def detokenize(request: Request) -> Response:
         given = _DETOKENIZE.given(await read_map(request, service))

@@ -383,3 +383,27 @@ def test_a_tokenizer_that_leaves_out_letters_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(ModelLoadError, match=r"tokenizer.json: the tokenizer silently drops 'x'"):
         Tokenizer.from_pretrained(tmp_path)
+
+
+def test_a_long_text_has_the_tokens_that_its_encoder_gives(tokenizer: Tokenizer) -> None:
+    text = "naïve café, 日本語 and words. " * 300
+    for is_start in (True, False):
+        encoder = tokenizer._encoder(is_start, False)
+        assert tokenizer.encode(text, is_start=is_start) == encoder.encode(text, add_special_tokens=False).ids
+
+
+def test_other_threads_run_while_a_long_text_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    class Encoder:
+        def encode(self, text: str, **_: object) -> None:
+            calls.append("one")  # holds the interpreter lock for as long as it takes
+
+        def encode_batch_fast(self, texts: list[str], **options: object) -> list[object]:
+            calls.append("batch")
+            return list(real.encode_batch_fast(texts, **options))
+
+    real = BYTE_LEVEL._encoder(True, False)
+    monkeypatch.setattr(BYTE_LEVEL, "_encoder", lambda *_: Encoder())
+    assert BYTE_LEVEL.decode(BYTE_LEVEL.encode("word " * 1000, is_start=True)) == "word " * 1000
+    assert calls == ["batch"]
