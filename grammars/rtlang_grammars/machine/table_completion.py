@@ -119,12 +119,7 @@ class TableCompletion:
     def _with_other_names(self, configuration: Configuration, repeating: bytes) -> bytes | None:
         """Another completion than `repeating`, which has a name twice: the name goes on where it would end."""
         self._avoid = kept_names(configuration[configuration[LENGTH] :])
-        begin, before = b"", configuration
-        for byte in repeating:
-            reached = self._reached(before, bytes((byte,)))
-            if reached is None:
-                break
-            begin, before = begin + bytes((byte,)), reached
+        begin, before = self._until_repeated(b"", configuration, repeating)
         rng = random.Random(0)
         try:
             for attempt in range(_MAX_ATTEMPTS):
@@ -134,11 +129,25 @@ class TableCompletion:
                     if reached is not None:
                         text, at = text + bytes((byte,)), reached
                 found = self._settled(self._heads(at), at)
-                if found is not None and not self._grammar.repeats_name(configuration, text + found):
+                if found is None:
+                    continue
+                if not self._grammar.repeats_name(configuration, text + found):
                     return text + found
+                further = self._until_repeated(text, at, found)
+                if len(further[0]) > len(begin):  # the next name repeats one: change that one too
+                    begin, before = further
         finally:
             self._avoid = frozenset()
         return None
+
+    def _until_repeated(self, text: bytes, at: Configuration, repeating: bytes) -> tuple[bytes, Configuration]:
+        """`text` and what follows of `repeating` up to the end of the first name that repeats another, with the place reached there."""
+        for byte in repeating:
+            reached = self._reached(at, bytes((byte,)))
+            if reached is None:
+                break
+            text, at = text + bytes((byte,)), reached
+        return text, at
 
     def _heads(self, configuration: Configuration) -> list[Place]:
         heads = []

@@ -17,13 +17,15 @@ from rtlang_grammars.regular.language import compile_regex
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
-BACKEND = RtlangBackend(
-    VocabularyIndex(Vocabulary(tuple(bytes((byte,)) for byte in range(256)), frozenset((256,)), frozenset((256,)), 257))
+INDEX = VocabularyIndex(
+    Vocabulary(tuple(bytes((byte,)) for byte in range(256)), frozenset((256,)), frozenset((256,)), 257)
 )
+BACKEND = RtlangBackend(INDEX)
+CHECKED_BACKEND = RtlangBackend(INDEX, allow_checked=True)
 
 
-def behind(schema: object, text: str) -> MachineMatcher:
-    matcher = BACKEND.compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema))).matcher()
+def behind(schema: object, text: str, backend: RtlangBackend = BACKEND) -> MachineMatcher:
+    matcher = backend.compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema))).matcher()
     assert all(matcher.accept_token(byte) for byte in text.encode())
     return matcher
 
@@ -74,6 +76,14 @@ def test_names_with_patterns_are_ended(schema: object, text: str) -> None:
     assert closing is not None
     assert Draft202012Validator(schema).is_valid(json.loads(text + closing.decode()))  # type: ignore[arg-type]
     assert len(closing) < 70
+
+
+@pytest.mark.parametrize(("count", "text"), [(3, '{"'), (12, '{"ab')])
+def test_several_names_that_a_pattern_restricts_differ(count: int, text: str) -> None:
+    schema = {"propertyNames": {"pattern": "^a"}, "minProperties": count, "type": "object"}
+    closing = behind(schema, text, CHECKED_BACKEND).closing_bytes()
+    assert closing is not None
+    assert Draft202012Validator(schema).is_valid(json.loads(text + closing.decode()))
 
 
 def test_values_that_call_each_other_are_ended_by_the_way_out() -> None:
