@@ -90,7 +90,7 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> list[SlowRunner]:
         return made[-1]
 
     class NoConstraints:
-        def __init__(self, *args: Any) -> None:
+        def __init__(self, *args: Any, **options: Any) -> None:
             pass
 
         def close(self) -> None:

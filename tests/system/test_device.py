@@ -93,7 +93,7 @@ def texts(program: Any, cases: list[dict[str, Any]], name: str) -> Work:
                 is_complete.set()
             return run
 
-        runtime.start()._post(lambda: is_complete.wait(LIMIT_S))
+        runtime.start().post(lambda: is_complete.wait(LIMIT_S))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(runtime, "submit", counted)
             results = program.run_batch(cases, runtime=runtime)

@@ -29,6 +29,7 @@ ONLY = {
     if IS_LONG
     else [
         WIDE,
+        "rect_attn bf16 D128 G4 16: 16x64",
         "rect_attn bf16 D256 G4 64",
         "rect_attn bf16 kv8 D128 G4 64",
         "rect_attn bf16 D192/128 G1 16",
