@@ -139,8 +139,9 @@ class Scheduler:
         elif request.status is RequestStatus.RUNNING:
             self._leave(request)
         elif request.status is RequestStatus.PARKED:
+            assert request.credit is not None
             self._give_up_pages(request)
-            del self.parked[request]
+            del self.parked[request], request.credit.parked[request]
         self._end(request)
 
     def _end(self, request: Request) -> None:
@@ -151,8 +152,8 @@ class Scheduler:
 
     def resume(self, credit: Credit) -> None:
         """Continue the parked requests of a graph that got credit: at once if a row is free, else as preempted ones."""
-        for request in [each for each in self.parked if each.credit is credit]:
-            del self.parked[request]
+        for request in tuple(credit.parked):
+            del self.parked[request], credit.parked[request]
             if request.node is not None and len(self.running) < self._max_running:
                 del self._parked_with_pages[request]
                 self._run(request)
@@ -342,7 +343,7 @@ class Scheduler:
         """Take a request without credit out of the steps; it keeps its pages."""
         if request.credit is not None and request.credit.is_spent:
             self._stop(request)
-            self.parked[request] = self._parked_with_pages[request] = None
+            self.parked[request] = self._parked_with_pages[request] = request.credit.parked[request] = None
             request.status = RequestStatus.PARKED
 
     def _give_up_pages(self, request: Request | None) -> bool:

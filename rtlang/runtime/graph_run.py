@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -282,6 +283,7 @@ class LocalGraphRun:
         self._graph_id, self._share, self._act = graph_id, share, act
         self._checks, self._max_model_len = checks, max_model_len
         self._is_closed = False
+        self._granted, self._grant_lock = 0, threading.Lock()  # credit on its way to the engine thread
 
     @property
     def graph_id(self) -> int:
@@ -312,7 +314,18 @@ class LocalGraphRun:
 
     def grant(self, num_tokens: int) -> None:
         check_credit(num_tokens)
-        self._try(lambda run: run.grant(num_tokens))
+        if num_tokens == 0:
+            return
+        with self._grant_lock:
+            is_first = self._granted == 0
+            self._granted += num_tokens
+        if is_first:  # else the command that is on its way takes this one too: many small grants must not fill the queue of commands
+            self._try(self._take_grants)
+
+    def _take_grants(self, run: GraphRun) -> None:
+        with self._grant_lock:
+            num_tokens, self._granted = self._granted, 0
+        run.grant(num_tokens)
 
     def close(self) -> None:
         self._is_closed = True

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from rtlang.contract.errors import AbortedError, GraphError, InternalError
 from rtlang.contract.events import Event, GraphFailed
 from rtlang.runtime.admission import Admission, Share
-from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
+from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
 
 
 class FakeLoop:
@@ -104,3 +105,17 @@ def test_a_deadline_is_cancelled_with_the_graph() -> None:
     (event,) = received
     assert isinstance(event, GraphFailed)
     assert isinstance(event.error, AbortedError)
+
+
+def test_many_small_grants_are_one_command() -> None:
+    commands: list[Callable[[Any], None]] = []
+    granted: list[int] = []
+    run = LocalGraphRun(1, cast(Any, None), cast(Any, None), lambda _, act: commands.append(act))
+    for _ in range(1000):
+        run.grant(1)
+    (command,) = commands
+    command(SimpleNamespace(grant=granted.append))
+    run.grant(0)
+    run.grant(7)
+    commands[-1](SimpleNamespace(grant=granted.append))
+    assert (granted, len(commands)) == ([1000, 7], 2)
