@@ -30,6 +30,11 @@ def origin_is_allowed(config: ServeConfig, origin: str | None) -> bool:
     return origin is None or origin in config.allowed_origins or _hostname(origin) in LOOPBACK_NAMES
 
 
+def is_own_page(origin: str | None, host: str | None) -> bool:
+    """Whether a request comes from a page of this server: its origin is the host that it was sent to."""
+    return origin is not None and origin.partition("://")[2] == host
+
+
 def bearer_key(authorization: str | None) -> str | None:
     """The key in an Authorization header; None without the header, empty if it is not a bearer token."""
     if authorization is None:

@@ -129,6 +129,7 @@ class Server:
                 lifespan="off",
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,  # anyone on this machine could name another address as theirs
                 server_header=False,
                 date_header=False,
                 timeout_graceful_shutdown=_HTTP_TIMEOUT_S,

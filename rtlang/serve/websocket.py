@@ -30,7 +30,7 @@ from rtlang.contract.principal import LOCAL, Principal
 from rtlang.protocol.limits import MAX_FRAGMENTS, PING_INTERVAL_S
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import Encoding
-from rtlang.serve.access import bearer_key, host_is_allowed, origin_is_allowed
+from rtlang.serve.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
 from rtlang.serve.client_messages import ReadMessage
 from rtlang.serve.connection import Connection
 from rtlang.serve.service import StreamService
@@ -358,7 +358,8 @@ class StreamSocket(asyncio.Protocol):
             authenticate if key is None else None,
         )
         self._connection = connection
-        if not origin_is_allowed(service.config, ", ".join(headers.get_all("Origin")) or None):
+        origin, host = (", ".join(headers.get_all(name)) or None for name in ("Origin", "Host"))
+        if not (is_own_page(origin, host) or origin_is_allowed(service.config, origin)):
             connection.fail(CloseCode.ORIGIN, "this origin is not allowed")
         elif encoding is None:
             names = " or ".join(encoding.value for encoding in Encoding)

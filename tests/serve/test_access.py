@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtlang.contract.config import ServeConfig
-from rtlang.serve.access import bearer_key, host_is_allowed, origin_is_allowed
+from rtlang.serve.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
 
 LOOPBACK = ServeConfig()
 PUBLIC = ServeConfig(host="0.0.0.0", api_key="secret", allowed_origins=("https://app.example",))
@@ -53,3 +53,21 @@ def test_the_key_is_read_from_a_bearer_header() -> None:
 )  # fmt: skip
 def test_a_host_header_is_a_name_and_a_port_and_nothing_else(host: str) -> None:
     assert not host_is_allowed(LOOPBACK, host)
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "expected"),
+    [
+        ("https://models.example", "models.example", True),
+        ("http://10.0.0.7:8420", "10.0.0.7:8420", True),
+        ("http://10.0.0.7:3000", "10.0.0.7:8420", False),
+        ("https://models.example.evil", "models.example", False),
+        ("null", "models.example", False),
+        ("models.example", "models.example", False),
+        (None, None, False),
+    ],
+)
+def test_a_page_of_the_server_itself_has_its_host_as_origin(
+    origin: str | None, host: str | None, expected: bool
+) -> None:
+    assert is_own_page(origin, host) is expected

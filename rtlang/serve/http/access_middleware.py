@@ -9,14 +9,14 @@ requests to a server on loopback. Pages of an allowed origin may read the answer
 
 from __future__ import annotations
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.principal import Principal
-from rtlang.serve.access import bearer_key, host_is_allowed, origin_is_allowed
+from rtlang.serve.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
 from rtlang.serve.http.errors import error_response
 from rtlang.serve.key_table import KeyTable
 
@@ -46,9 +46,10 @@ class AccessMiddleware:
             headers, address = Request(scope).headers, (scope.get("client") or ("",))[0]
             principal = self.keys.principal_of(bearer_key(headers.get("authorization")), client=f"http {address}"[:64])
             scope.setdefault("state", {})["principal"] = principal
+            is_own = is_own_page(headers.get("origin"), headers.get("host"))
             if not host_is_allowed(self.config, ", ".join(headers.getlist("host"))):
                 app = error_response(403, "this Host header is not allowed", code="host")
-            elif not (is_own_page(headers) or origin_is_allowed(self.config, headers.get("origin"))):
+            elif not (is_own or origin_is_allowed(self.config, headers.get("origin"))):
                 app = error_response(403, "pages of this origin may not use the server", code="origin")
             elif scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                 app = Response(status_code=204, headers=_PREFLIGHT)
@@ -59,15 +60,9 @@ class AccessMiddleware:
                     code="invalid_api_key",
                     headers={"www-authenticate": "Bearer"},
                 )
-            if "origin" in headers and not is_own_page(headers):
+            if "origin" in headers and not is_own:
                 send = _readable(send, headers["origin"])
         await app(scope, receive, send)
-
-
-def is_own_page(headers: Headers) -> bool:
-    """Whether a request comes from a page of this server: its origin is the host that it was sent to."""
-    origin, host = headers.get("origin"), headers.get("host")
-    return origin is not None and origin.partition("://")[2] == host
 
 
 def _readable(send: Send, origin: str) -> Send:
