@@ -11,7 +11,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -327,6 +327,12 @@ class ResumeRegistry:
     def exceeds_budget(self, num_bytes: int) -> bool:
         """Whether a log of `num_bytes` must drop its oldest events."""
         return num_bytes > self._max_bytes // _MAX_SHARE or self.num_bytes > self._max_bytes
+
+    def end_streams(self, is_gone: Callable[[Principal], bool]) -> None:
+        """Cancel the streams of principals that are gone."""
+        for run in tuple(self._runs.values()):
+            if is_gone(run.principal):
+                run.end()
 
     def close(self) -> None:
         """Cancel all detached streams; from now on streams end with their connection."""

@@ -98,9 +98,10 @@ class StreamService:
             socket.tell_engine(state)
 
     def reload_keys(self, *, only_if_changed: bool = True) -> None:
-        """Read the keys again, and close the connections whose key was removed."""
+        """Read the keys again, and close the connections whose key was removed, with their graphs."""
         if not self.keys.reload(only_if_changed=only_if_changed):
             return
+        self.resumable_streams.end_streams(lambda principal: self.keys.current(principal) is None)
         for socket in (*self.sockets, *self.http_streams):
             if socket.principal is not None and self.keys.current(socket.principal) is None:
                 socket.end(CloseCode.KEY, "the API key was removed")

@@ -402,3 +402,20 @@ def test_a_principal_may_have_so_many_detached_streams() -> None:
         assert runs.may_detach(limited)
 
     on_loop(body)
+
+
+def test_the_streams_of_a_principal_that_is_gone_end() -> None:
+    async def body(runs: ResumeRegistry) -> None:
+        reader, found = Reader(), []
+        for number, name in enumerate(("ana", "bo", "bo"), 1):
+            resumable = runs.begin(reader, number, 60.0, principal=Principal(name))
+            resumable.run = ScriptedRun(number, GRAPH, resumable.take, {}, is_open=False)
+            found.append((resumable, resumable.run))
+        found[1][0].detach(reader)
+        runs.end_streams(lambda principal: principal.name == "bo")
+        assert [run.was_cancelled for _, run in found] == [False, True, True]
+        with pytest.raises(GoneError):
+            runs.find(found[1][0].rid, "epoch", Principal("bo"))
+        assert runs.find(found[0][0].rid, "epoch", Principal("ana")) is found[0][0]
+
+    on_loop(body)
