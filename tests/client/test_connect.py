@@ -122,7 +122,8 @@ def test_a_refused_connection_leaves_no_thread() -> None:
     before = set(threading.enumerate())
     with serving(api_key="secret") as server, pytest.raises(ConnectionLostError):
         connect(server.url)
-    assert set(threading.enumerate()) <= before
+    left = {thread.name for thread in set(threading.enumerate()) - before}
+    assert left <= {"thread-watch"}  # of the tests: one for the process, begun with the first loop
 
 
 def test_a_client_loads_neither_torch_nor_a_server() -> None:
