@@ -30,7 +30,7 @@ MAX_WAIT_S = 3600.0
 """Maximum time of one wait, in seconds; condition variables cannot wait arbitrarily long."""
 
 MAX_COMMANDS = 64
-"""Commands of one turn: one client that sends many does not hold up the steps of the others."""
+"""Commands of one turn: one client that sends many does not hold up the steps of the others, nor their commands: clients take turns."""
 
 Command = Callable[[], None]
 _T = TypeVar("_T")
@@ -78,7 +78,7 @@ class EngineLoop:
         self._call: Callable[[Command], object] = _call if watch is None else watch.call
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
         self._on_step = on_step
-        self._commands: deque[Command] = deque()
+        self._commands: dict[str, deque[Command]] = {}  # by client, the next one first; no empty queues
         self._later: deque[Command] = deque()  # for the next turn; used on the engine thread only
         self._timers: list[tuple[float, int, Timer]] = []
         self._num_timers = self._num_cancelled = 0
@@ -112,8 +112,8 @@ class EngineLoop:
         if self._engine is None and self._cause is not None:
             raise self._cause
 
-    def post(self, command: Command) -> None:
-        """Queue a command for the engine thread.
+    def post(self, command: Command, client: str = "") -> None:
+        """Queue a command for the engine thread. Commands of one client run in order; clients take turns.
 
         Raises:
             EngineDeadError: the loop has ended.
@@ -121,8 +121,20 @@ class EngineLoop:
         with self._condition:
             if self._cause is not None or self._is_stopping:
                 raise EngineDeadError(f"the engine has stopped: {self._cause or 'it was closed'}")
-            self._commands.append(command)
+            self._commands.setdefault(client, deque()).append(command)
             self._condition.notify()
+
+    def _next_command(self) -> Command | None:
+        """Take the next command, in turn from each client; None if there is none."""
+        with self._condition:
+            if not self._commands:
+                return None
+            client = next(iter(self._commands))
+            queue = self._commands.pop(client)
+            command = queue.popleft()
+            if queue:
+                self._commands[client] = queue
+            return command
 
     def run(self, command: Callable[[], _T]) -> _T:
         """Run a command on the engine thread and return what it returns, or raise what it raises.
@@ -197,9 +209,9 @@ class EngineLoop:
             with self._condition:
                 self._cause = error
             self._on_break()
-        while self._commands:  # no more can be added
+        while (command := self._next_command()) is not None:  # no more can be added
             try:
-                self._commands.popleft()()
+                command()
             except Exception:
                 logger.exception("a command failed after the engine stopped")
         self._on_end(cause)
@@ -224,10 +236,11 @@ class EngineLoop:
                 self._condition.wait(timeout)
             self._is_woken = False
             is_stopping = self._is_stopping
-            num_commands = len(self._commands) if is_stopping else min(len(self._commands), MAX_COMMANDS)
             num_later = len(self._later)
-        for _ in range(num_commands):
-            self._call(self._commands.popleft())
+        num_commands = 0
+        while (is_stopping or num_commands < MAX_COMMANDS) and (posted := self._next_command()) is not None:
+            num_commands += 1
+            self._call(posted)
         for _ in range(num_later):
             self._call(self._later.popleft())
         now = self.clock()

@@ -250,7 +250,8 @@ class Runtime:
             check_result_sizes(graph.nodes, max_model_len)
         share = Share(self._admission, principal, given)
         share.admit(graph.nodes)
-        run = LocalGraphRun(next(self._graph_ids), checks, share, self._act, max_model_len)
+        client = f"{principal.name} {principal.client}"
+        run = LocalGraphRun(next(self._graph_ids), checks, share, partial(self._act, client), max_model_len)
 
         if self._traces:
             listener = self._traced(listener)
@@ -299,7 +300,7 @@ class Runtime:
             graph_run.add_nodes(graph.nodes)
 
         try:
-            loop.post(begin)
+            loop.post(begin, client)
         except EngineDeadError:
             share.close()
             raise
@@ -521,15 +522,15 @@ class Runtime:
 
     # -- any thread
 
-    def _act(self, graph_id: int, act: Callable[[GraphRun], None]) -> None:
-        """Act for a graph on the engine thread, unless it has ended."""
+    def _act(self, client: str, graph_id: int, act: Callable[[GraphRun], None]) -> None:
+        """Act for a graph of a client on the engine thread, unless it has ended."""
 
         def command() -> None:
             run = self._graphs.get(graph_id)
             if run is not None:
                 act(run)
 
-        self._running_loop().post(command)
+        self._running_loop().post(command, client)
 
     def _encode(
         self, owner: str, size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]

@@ -59,6 +59,21 @@ def test_commands_run_in_order_on_one_thread() -> None:
     assert not world.broken.is_set()
 
 
+def test_a_client_waits_for_one_command_of_each_other_client() -> None:
+    world = Loop(FakeEngine())
+    seen: list[tuple[str, int]] = []
+    is_posted = threading.Event()
+    world.loop.post(lambda: seen.clear() if is_posted.wait(LIMIT_S) else None)
+    for i in range(1000):
+        world.loop.post(lambda i=i: seen.append(("many", i)), "many")  # type: ignore[misc]
+    for i in range(3):
+        world.loop.post(lambda i=i: seen.append(("few", i)), "few")  # type: ignore[misc]
+    is_posted.set()
+    world.loop.stop()
+    assert [entry for entry in seen[:6] if entry[0] == "few"] == [("few", i) for i in range(3)]
+    assert [i for name, i in seen if name == "many"] == list(range(1000))
+
+
 def test_a_command_may_give_its_result_or_raise_to_the_caller() -> None:
     world = Loop(FakeEngine())
     assert world.loop.run(lambda: threading.current_thread().name) == "rtlang-engine"
