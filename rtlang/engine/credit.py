@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rtlang.engine.request import Request
+from typing import Any
 
 
 class Credit:
@@ -21,7 +18,7 @@ class Credit:
 
     def __init__(self, num_tokens: int) -> None:
         self.num_tokens = num_tokens
-        self.parked: dict[Request, None] = {}
+        self.parked: dict[Any, None] = {}  # of `Request`, which refers to this class
 
     @property
     def is_spent(self) -> bool:
