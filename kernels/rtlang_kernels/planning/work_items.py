@@ -105,11 +105,11 @@ def schedule(
         raise ValueError(f"num_q_heads / num_kv_heads = {group}: expected at most {LARGEST_GROUP}")
     shared = table[(table[:, IS_CAUSAL] == 0) & (table[:, ROW_END] - table[:, ROW] > 1)]
     order = np.lexsort((shared[:, ROW], shared[:, START]))  # enclosing rectangles come first
-    item_bytes = plan.dtype.itemsize
+    item_bytes, positions = plan.dtype.itemsize, plan.token_positions()
     tiles = _tiles(
         shared[order],
         plan.cu_seqlens_q,
-        plan.token_positions(),
+        positions,
         first,
         np.int64(group),
         np.array(LINES, np.int32),
@@ -119,7 +119,7 @@ def schedule(
         np.int64(gpu.l2_bytes // 3),
     )
     lines_class = np.searchsorted(LINES, tiles[:, 4] * group)
-    is_sharing = bool((tiles[:, 2] <= plan.token_positions()[tiles[:, 3]]).any())
+    is_sharing = bool((tiles[:, 2] <= positions[tiles[:, 3]]).any())
     for programs in (PROGRAMS_PER_MULTIPROCESSOR, UNEVEN_PROGRAMS_PER_MULTIPROCESSOR):
         num_wanted = max(1, programs * gpu.num_multiprocessors // plan.num_kv_heads)
         splits, longest = _splits(tiles, lines_class, np.array(CLASS_COST), np.int64(num_wanted), np.int64(min_split))
