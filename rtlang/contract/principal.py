@@ -92,6 +92,11 @@ class Principal:
         if self.min_priority > self.max_priority:
             raise ConfigError("min_priority", self.min_priority, f"expected at most max_priority = {self.max_priority}")
 
+    @property
+    def client_id(self) -> tuple[str, str]:
+        """Identifies the client among those of all principals."""
+        return self.name, self.client
+
     def priority_of(self, priority: int) -> int:
         """The nearest priority that the principal may use."""
         return min(max(priority, self.min_priority), self.max_priority)

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -78,7 +78,7 @@ class EngineLoop:
         self._call: Callable[[Command], object] = _call if watch is None else watch.call
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
         self._on_step = on_step
-        self._commands: dict[str, deque[Command]] = {}  # by client, the next one first; no empty queues
+        self._commands: dict[Hashable, deque[Command]] = {}  # by client, the next one first; no empty queues
         self._later: deque[Command] = deque()  # for the next turn; used on the engine thread only
         self._timers: list[tuple[float, int, Timer]] = []
         self._num_timers = self._num_cancelled = 0
@@ -112,7 +112,7 @@ class EngineLoop:
         if self._engine is None and self._cause is not None:
             raise self._cause
 
-    def post(self, command: Command, client: str = "") -> None:
+    def post(self, command: Command, client: Hashable = "") -> None:
         """Queue a command for the engine thread. Commands of one client run in order; clients take turns.
 
         Raises:

@@ -250,8 +250,8 @@ class Runtime:
             check_result_sizes(graph.nodes, max_model_len)
         share = Share(self._admission, principal, given)
         share.admit(graph.nodes)
-        client = f"{principal.name} {principal.client}"
-        run = LocalGraphRun(next(self._graph_ids), checks, share, partial(self._act, client), max_model_len)
+        act = partial(self._act, principal.client_id)
+        run = LocalGraphRun(next(self._graph_ids), checks, share, act, max_model_len)
 
         if self._traces:
             listener = self._traced(listener)
@@ -300,7 +300,7 @@ class Runtime:
             graph_run.add_nodes(graph.nodes)
 
         try:
-            loop.post(begin, client)
+            loop.post(begin, principal.client_id)
         except EngineDeadError:
             share.close()
             raise
@@ -522,7 +522,7 @@ class Runtime:
 
     # -- any thread
 
-    def _act(self, client: str, graph_id: int, act: Callable[[GraphRun], None]) -> None:
+    def _act(self, client: tuple[str, str], graph_id: int, act: Callable[[GraphRun], None]) -> None:
         """Act for a graph of a client on the engine thread, unless it has ended."""
 
         def command() -> None:

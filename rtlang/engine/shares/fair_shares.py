@@ -44,7 +44,7 @@ class FairShares:
 
     def enter(self, principal: Principal) -> Flow:
         """The flow of a principal's client, with one more request."""
-        name = (principal.name, principal.client)
+        name = principal.client_id
         flow = self._flows.get(name)
         if flow is None:
             self._forget_settled()
