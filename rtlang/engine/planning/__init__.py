@@ -1,0 +1,1 @@
+"""What a step will cost, and what to put into it."""

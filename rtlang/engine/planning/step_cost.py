@@ -1,0 +1,147 @@
+"""The measured cost of a step: a model of its time, fitted from the steps that ran.
+
+Time grows with the number of tokens in a way that depends on the machine: flat while the weights are read from memory, then proportional to
+the arithmetic. The model is a line between knots at powers of two, plus a constant for each score (a query token times a key that it sees)
+and for each sampled token. Its parameters are the state of a Kalman filter; knots near those that were observed move with them, so a few
+steps are enough for a useful prediction, and old observations are forgotten.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang.contract.step import Step
+
+KNOTS = tuple(1 << power for power in range(14))  # tokens of a step: 1 to 8192
+_NUM_KNOTS = len(KNOTS)
+_REACH = 4.0  # knots this many doublings apart still move together
+_NOISE = 0.1  # spread of a measured time, relative to the time
+_FORGETTING = 0.02  # share of the initial uncertainty that returns with each observation
+_SURPRISE = 3.0  # standard deviations from which an observation counts less: the machine did something else
+_SETTLED = 8  # observations before `is_settled`
+_SCORE_UNIT = 1 << 16  # scores per unit of the state
+_ERROR_WEIGHT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class StepSize:
+    """What a step computes.
+
+    Attributes:
+        num_tokens: tokens of all rows.
+        num_samples: tokens that are sampled, whose logits are needed.
+        num_scores: sum over the tokens of the number of keys that each sees.
+    """
+
+    num_tokens: int
+    num_samples: int = 0
+    num_scores: int = 0
+
+    def with_row(self, num_tokens: int, num_before: int, num_samples: int = 0) -> StepSize:
+        """The size of the step with one more row: `num_tokens` tokens behind `num_before`."""
+        return StepSize(
+            self.num_tokens + num_tokens,
+            self.num_samples + num_samples,
+            self.num_scores + num_row_scores(num_tokens, num_before),
+        )
+
+
+def num_row_scores(num_tokens: int, num_before: int) -> int:
+    """Keys seen by `num_tokens` consecutive tokens that have `num_before` before them."""
+    return num_tokens * num_before + num_tokens * (num_tokens + 1) // 2
+
+
+def size_of(step: Step) -> StepSize:
+    """The size of a step."""
+    num_tokens = num_samples = num_scores = 0
+    for row in step.rows:
+        length = len(row.token_ids)
+        num_tokens += length
+        num_samples += row.needs_sample + len(row.score_token_ids)
+        num_scores += num_row_scores(length, row.num_computed_tokens)
+    return StepSize(num_tokens, num_samples, num_scores)
+
+
+class StepCost:
+    """Predicts the time of steps on this machine. Used on the engine thread.
+
+    Attributes:
+        num_observed: number of observed steps.
+        error: recent mean of the relative error of predictions, 0 before the first.
+    """
+
+    def __init__(self) -> None:
+        self.num_observed = 0
+        self.error = 0.0
+        self._state: list[float] = []
+        self._covariance = self._initial = np.zeros((0, 0))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether enough steps were observed to rely on predictions."""
+        return self.num_observed >= _SETTLED
+
+    def predict(self, size: StepSize) -> float:
+        """Expected time of a step, in seconds; 0 before the first observation."""
+        state = self._state
+        if not state:
+            return 0.0
+        low, share = _place(size.num_tokens)
+        seconds = state[low] * (1 - share) + (state[low + 1] * share if share else 0.0)
+        seconds += max(0.0, state[_NUM_KNOTS]) * size.num_scores / _SCORE_UNIT
+        return max(0.0, seconds + max(0.0, state[_NUM_KNOTS + 1]) * size.num_samples)
+
+    def observe(self, size: StepSize, seconds: float) -> None:
+        """Take in the measured time of a step."""
+        if size.num_tokens <= 0 or seconds <= 0:
+            return
+        if not self._state:
+            self._begin(size, seconds)
+        else:
+            self.error += _ERROR_WEIGHT * (abs(self.predict(size) - seconds) / seconds - self.error)
+        self.num_observed += 1
+        features = _features(size)
+        state = np.array(self._state)
+        residual = seconds - float(features @ state)
+        gains = self._covariance @ features
+        spread = float(features @ gains)
+        noise = (_NOISE * seconds) ** 2
+        surprise = abs(residual) / ((spread + noise) ** 0.5 * _SURPRISE)
+        if surprise > 1 and self.is_settled:
+            noise = (spread + noise) * surprise**2 - spread
+        gains /= spread + noise
+        self._state = (state + gains * residual).tolist()
+        self._covariance -= np.outer(gains, features @ self._covariance)
+        self._covariance += _FORGETTING * (self._initial - self._covariance)
+
+    def _begin(self, size: StepSize, seconds: float) -> None:
+        """The state before the first observation: a shape that suits most machines, scaled to the observed time."""
+        shape = np.array([1 + knot / 16 for knot in KNOTS])
+        scale = seconds / float(np.interp(size.num_tokens, KNOTS, shape))
+        spread = 0.5 * scale * shape
+        distance = np.abs(np.subtract.outer(np.arange(_NUM_KNOTS), np.arange(_NUM_KNOTS)))
+        covariance = np.zeros((_NUM_KNOTS + 2, _NUM_KNOTS + 2))
+        covariance[:_NUM_KNOTS, :_NUM_KNOTS] = np.outer(spread, spread) * np.exp(-distance / _REACH)
+        covariance[_NUM_KNOTS, _NUM_KNOTS] = (0.25 * scale) ** 2
+        covariance[_NUM_KNOTS + 1, _NUM_KNOTS + 1] = (0.1 * scale) ** 2
+        self._state = [*(scale * shape).tolist(), 0.0, 0.0]
+        self._initial, self._covariance = covariance, covariance.copy()
+
+
+def _place(num_tokens: int) -> tuple[int, float]:
+    """The knot at or below a number of tokens, and the share of the way to the next; beyond the last knot the last line goes on."""
+    low = min(bisect_right(KNOTS, max(1, num_tokens)) - 1, _NUM_KNOTS - 2)
+    return low, (max(1, num_tokens) - KNOTS[low]) / KNOTS[low]
+
+
+def _features(size: StepSize) -> NDArray[np.float64]:
+    features = np.zeros(_NUM_KNOTS + 2)
+    low, share = _place(size.num_tokens)
+    features[low], features[low + 1] = 1 - share, share
+    features[_NUM_KNOTS] = size.num_scores / _SCORE_UNIT
+    features[_NUM_KNOTS + 1] = size.num_samples
+    return features

@@ -1,0 +1,96 @@
+"""The cost model against machines whose true cost is known."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
+from rtlang.engine.planning.step_cost import StepCost, StepSize, num_row_scores, size_of
+
+
+def machine_cost(size: StepSize, *, weights_s: float, token_s: float, score_s: float) -> float:
+    """A machine that reads all weights once or computes all tokens, whichever takes longer, and then attends."""
+    return max(weights_s, token_s * size.num_tokens) + score_s * size.num_scores
+
+
+MACHINES = {
+    "small": {"weights_s": 1e-3, "token_s": 6e-5, "score_s": 2e-8},
+    "large": {"weights_s": 25e-3, "token_s": 1.6e-3, "score_s": 4e-8},
+    "device": {"weights_s": 2e-3, "token_s": 4e-6, "score_s": 1e-10},
+}
+
+
+def random_size(rng: random.Random) -> StepSize:
+    size = StepSize(0)
+    for _ in range(rng.choice((0, 1, 2, 8, 24))):
+        size = size.with_row(1, rng.randrange(1, 2000), 1)
+    if not size.num_tokens or rng.random() < 0.3:
+        size = size.with_row(rng.choice((16, 60, 128, 500, 1000)), rng.randrange(0, 3000))
+    return size
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_predictions_of_random_steps_are_within_ten_percent(name: str) -> None:
+    rng = random.Random(5)
+    model = StepCost()
+    for _ in range(400):
+        size = random_size(rng)
+        model.observe(size, machine_cost(size, **MACHINES[name]) * rng.gauss(1, 0.05))
+    errors = []
+    for _ in range(200):
+        size = random_size(rng)
+        true = machine_cost(size, **MACHINES[name])
+        errors.append(abs(model.predict(size) - true) / true)
+    assert sum(errors) / len(errors) < 0.10
+    assert model.error < 0.15
+
+
+def test_knots_that_were_not_observed_follow_their_neighbors() -> None:
+    model = StepCost()
+    for _ in range(20):
+        model.observe(StepSize(8, 8, 800), 0.040)
+        model.observe(StepSize(1, 1, 100), 0.025)
+    assert 0.025 <= model.predict(StepSize(4, 4, 400)) <= 0.040
+    assert 0.040 <= model.predict(StepSize(16, 16, 1600)) <= 0.120
+
+
+def test_a_machine_that_becomes_slower_is_followed() -> None:
+    model = StepCost()
+    size = StepSize(8, 8, 800)
+    for _ in range(200):
+        model.observe(size, 0.010)
+    assert model.predict(size) == pytest.approx(0.010, rel=0.02)
+    for _ in range(60):
+        model.observe(size, 0.020)
+    assert model.predict(size) == pytest.approx(0.020, rel=0.1)
+
+
+def test_a_single_stall_changes_little() -> None:
+    model = StepCost()
+    size = StepSize(8, 8, 800)
+    for _ in range(50):
+        model.observe(size, 0.010)
+    model.observe(size, 1.0)
+    assert model.predict(size) < 0.013
+
+
+def test_nothing_is_predicted_before_the_first_observation() -> None:
+    model = StepCost()
+    assert model.predict(StepSize(100, 1, 5000)) == 0.0
+    assert not model.is_settled
+    model.observe(StepSize(0), 1.0)
+    model.observe(StepSize(5), 0.0)
+    assert model.num_observed == 0
+
+
+def test_scores_count_the_keys_that_each_token_sees() -> None:
+    assert num_row_scores(3, 10) == 11 + 12 + 13
+    rows = (
+        Row(1, (5, 6, 7), 10, (0,), 0, True, SamplingParams()),
+        Row(2, (9,), 4, (1,), 0, False, SamplingParams(), score_token_ids=(1, 2)),
+    )
+    assert size_of(Step(1, rows)) == StepSize(4, 3, 36 + 5)
+    assert StepSize(1, 1, 5).with_row(3, 10, 2) == StepSize(4, 3, 41)
