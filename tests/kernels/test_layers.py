@@ -33,11 +33,13 @@ INNER_LAYERS = {
 TORCH_FREE = (  # besides what they import of the libraries below
     "contract.sampler_settings",
     "host.numba_jit",
+    "host.processor",
     "reference.noise",
     "cpu.codegen.llvm_bridge",
     "cpu.codegen.vector_builder",
     "cpu.codegen.attention_vectors",
     "cpu.codegen.layer_vectors",
+    "cpu.codegen.pair_vectors",
     "cpu.codegen.sampling_vectors",
 )
 IMPORTED_ON_FIRST_USE = {"cpu", "triton"}  # by `dispatch`, since they need numba and triton
