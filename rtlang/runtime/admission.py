@@ -205,6 +205,11 @@ class Share:
         self._lock = threading.Lock()
         admission.open(principal)
 
+    @property
+    def principal(self) -> Principal:
+        """The party whose work is counted."""
+        return self._principal
+
     def add(self, nodes: Sequence[Node]) -> None:
         """Admit the work of nodes, all or none; does nothing once the graph has ended.
 

@@ -52,7 +52,7 @@ from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import event_from_wire
 from rtlang.runtime.admission import Admission, Share
 from rtlang.supervise.engine_run import EngineRun
-from rtlang.supervise.frames import FrameWriter, Message, read_frame
+from rtlang.supervise.frames import FrameWriter, Message, read_messages
 from rtlang.supervise.mirrored_metrics import MirroredMetrics
 from rtlang.supervise.text_calls import RemoteTextService
 
@@ -239,18 +239,18 @@ class EngineProcess:
                 self._open(run)
         return run
 
-    def send(self, run: EngineRun, message: Message, nodes: Sequence[Node] = ()) -> None:
+    def send(self, run: EngineRun, message: Message | Callable[[], Message], nodes: Sequence[Node] = ()) -> None:
         """Called by `EngineRun`."""
         with self._lock:
             run.nodes.update((node.node_id, node) for node in nodes)
             if run.is_sent and self._link is not None:
-                self._link.writer.put(message | {"s": run.graph_id})
+                self._put(self._link, run, message if callable(message) else message | {"s": run.graph_id})
 
     def cancel(self, run: EngineRun) -> None:
         """Called by `EngineRun.cancel`."""
         with self._lock:
             if run.is_sent and self._link is not None:
-                self._link.writer.put({"t": "cancel", "s": run.graph_id})
+                self._put(self._link, run, {"t": "cancel", "s": run.graph_id})
                 return
         self._finish(run, AbortedError("the graph was cancelled"))
 
@@ -320,7 +320,7 @@ class EngineProcess:
                 stdin=subprocess.DEVNULL,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
-        link = _Link(process, ours, FrameWriter(ours), time.monotonic())
+        link = _Link(process, ours, FrameWriter(ours, _made), time.monotonic())
         link.writer.put({"t": "config", "settings": asdict(self.config)})
         with self._lock:
             self._link = link
@@ -330,12 +330,11 @@ class EngineProcess:
 
     def _serve(self, link: _Link) -> None:
         """Take the messages of a process until its end."""
-        while (messages := read_frame(link.connection)) is not None:
-            for message in messages:
-                try:
-                    self._take(link, message)
-                except Exception:  # one graph must not end the others
-                    logger.exception("a message of the engine failed: %s", message.get("t"))
+        for message in read_messages(link.connection):
+            try:
+                self._take(link, message)
+            except Exception:  # one graph must not end the others
+                logger.exception("a message of the engine failed: %s", message.get("t"))
 
     def _take(self, link: _Link, message: Message) -> None:
         match message["t"]:
@@ -419,7 +418,11 @@ class EngineProcess:
         """Send a graph to the engine. Under the lock."""
         if self._link is not None and self._link.is_ready and not run.has_ended:
             run.is_sent = True
-            self._link.writer.put(run.opening())
+            self._put(self._link, run, run.opening())
+
+    def _put(self, link: _Link, run: EngineRun, message: Message | Callable[[], Message]) -> None:
+        """Send a message about a graph, when it is its client's turn."""
+        link.writer.put(message, channel=run.graph_id, client=run.client_id)
 
     def _open_next(self) -> None:
         """Open the next graph of those that are opened one after the other."""
@@ -502,6 +505,10 @@ class EngineProcess:
             if is_probed:
                 self._open_next()
             link.writer.put({"t": "ping"})
+
+
+def _made(item: Message | Callable[[], Message]) -> Message:
+    return item() if callable(item) else item
 
 
 def _error_of(message: Message) -> RtlangError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from rtlang.contract.errors import GraphError
@@ -25,7 +26,7 @@ from rtlang.supervise.large_events import Joiner
 class RunOwner(Protocol):
     """The part of the target that a run calls."""
 
-    def send(self, run: EngineRun, message: Message, nodes: Sequence[Node] = ()) -> None:
+    def send(self, run: EngineRun, message: Message | Callable[[], Message], nodes: Sequence[Node] = ()) -> None:
         """Add nodes to a run, and send a message about it if the engine has its graph."""
 
     def cancel(self, run: EngineRun) -> None:
@@ -73,23 +74,40 @@ class EngineRun:
     def graph_id(self) -> int:
         return self._graph_id
 
-    def opening(self) -> Message:
-        """The message that opens the graph, behind the output that it has given."""
+    @property
+    def client_id(self) -> Hashable:
+        """The client that the graph belongs to."""
+        return self.share.principal.client_id
+
+    def opening(self) -> Callable[[], Message]:
+        """A function that makes the message which opens the graph as it is now, behind the output that it has given.
+
+        Another thread calls it: a large graph takes a tenth of a second.
+        """
         self.joiner = Joiner()  # parts of an earlier process are lost with it
-        known, continue_from = self._known | self.ledger.known, self._continue_from
-        for node_id, choices in self.ledger.continue_from(self.nodes.values()).items():
-            before = continue_from.get(node_id, ())
-            given = [[*(before[index] if index < len(before) else ()), *ids] for index, ids in enumerate(choices)]
-            continue_from = continue_from | {node_id: given}
-        continue_from = {key: ids for key, ids in continue_from.items() if key not in known}
-        graph = RequestGraph(tuple(self.nodes.values()), self._graph.inputs, self._graph.outputs)
-        message: Message = {"t": "open", "s": self._graph_id, "graph": graph.to_plain(), "open": self._is_open}
-        message |= self.options
-        if self._deadline is not None:
-            message["deadline_s"] = max(0.001, self._deadline - time.monotonic())
-        if self._credit is not None:
-            message["credit"] = max(0, self._credit - self._num_delivered)
-        return message | continuation_to_wire(known, continue_from)
+        nodes, is_open, credit = tuple(self.nodes.values()), self._is_open, self._credit
+        known, continue_from = dict(self._known), dict(self._continue_from)
+        if not self.ledger.is_empty:
+            known |= self.ledger.known
+            for node_id, choices in self.ledger.continue_from(nodes).items():
+                before = continue_from.get(node_id, ())
+                given = [[*(before[index] if index < len(before) else ()), *ids] for index, ids in enumerate(choices)]
+                continue_from[node_id] = given
+            continue_from = {key: ids for key, ids in continue_from.items() if key not in known}
+        if credit is not None:
+            credit = max(0, credit - self._num_delivered)
+
+        def message() -> Message:
+            graph = RequestGraph(nodes, self._graph.inputs, self._graph.outputs)
+            made: Message = {"t": "open", "s": self._graph_id, "graph": graph.to_plain(), "open": is_open}
+            made |= self.options
+            if self._deadline is not None:
+                made["deadline_s"] = max(0.001, self._deadline - time.monotonic())
+            if credit is not None:
+                made["credit"] = credit
+            return made | continuation_to_wire(known, continue_from)
+
+        return message
 
     def take(self, event: Event) -> bool:
         """Note an event of the engine; returns whether the listener gets it."""
@@ -120,10 +138,11 @@ class EngineRun:
             raise
         self._known.update(known or {})
         self._continue_from.update(continue_from or {})
-        message = {"t": "extend", "nodes": nodes_to_plain(nodes)} | continuation_to_wire(
-            known or {}, continue_from or {}
-        )
-        self._owner.send(self, message, nodes)
+        self._owner.send(self, partial(self._extension, tuple(nodes), known or {}, continue_from or {}), nodes)
+
+    def _extension(self, nodes: Sequence[Node], known: Known, continue_from: ContinueFrom) -> Message:
+        message: Message = {"t": "extend", "s": self._graph_id, "nodes": nodes_to_plain(nodes)}
+        return message | continuation_to_wire(known, continue_from)
 
     def resolve(self, node_id: int, value: Any) -> None:
         self._answer(node_id, {"t": "resolve", "n": node_id, "value": value_to_wire(checked_answer(value))})

@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,7 +29,7 @@ from rtlang.protocol.event_codec import error_facts_to_wire, event_to_wire
 from rtlang.protocol.plain_values import value_from_wire
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.runtime import Runtime
-from rtlang.supervise.frames import FrameWriter, Message, read_frame
+from rtlang.supervise.frames import CONTROL, FrameWriter, Message, read_messages
 from rtlang.supervise.large_events import LogprobsPart, divide
 from rtlang.supervise.text_calls import answer_text_call
 
@@ -50,6 +51,7 @@ class Worker:
         self._connection = connection
         self._writer = FrameWriter(connection, _pack)
         self._runs: dict[int, LocalGraphRun] = {}
+        self._client_ids: dict[int, Hashable] = {}  # by graph, until its final event
         self._pool = ThreadPoolExecutor(2, "rtlang-calls")
         self._beat = time.monotonic()
         self._is_beating = False
@@ -57,11 +59,12 @@ class Worker:
 
     def run(self) -> None:
         """Load the model, then work until the socket ends."""
-        first = read_frame(self._connection)
+        messages = read_messages(self._connection)
+        first = next(messages, None)
         if first is None:
             return
         try:
-            self._runtime = Runtime(config=RuntimeConfig(**first[0]["settings"])).start()
+            self._runtime = Runtime(config=RuntimeConfig(**first["settings"])).start()
             service = self._runtime.text_service
             ready = {
                 "tool_format": self._runtime.tool_format,
@@ -73,9 +76,8 @@ class Worker:
             self._writer.flush(CLOSE_TIMEOUT_S)
             return
         self._writer.put({"t": "ready"} | ready)
-        while (messages := read_frame(self._connection)) is not None:
-            for message in messages:
-                self._take(message)
+        for message in messages:
+            self._take(message)
         guard = threading.Timer(CLOSE_TIMEOUT_S, os._exit, (0,))
         guard.daemon = True
         guard.start()
@@ -106,12 +108,16 @@ class Worker:
         def listen(event: Event) -> None:
             if isinstance(event, (GraphFinished, GraphFailed)):
                 self._runs.pop(graph_id, None)
+                self._client_ids.pop(graph_id, None)
                 if isinstance(event, GraphFailed) and isinstance(event.error, EngineDeadError):
                     logging.shutdown()
                     os._exit(ENGINE_FAILED)  # the server's process opens the graph again
-            self._writer.put_bulk(graph_id, ((graph_id, each) for each in divide(event)))
+            items = ((graph_id, each) for each in divide(event))
+            self._writer.put(*items, channel=graph_id, client=principal.client_id)
 
-        budget, principal = message.get("budget"), message.get("principal")
+        budget = message.get("budget")
+        principal = Principal.from_plain(message.get("principal") or {})
+        self._client_ids[graph_id] = principal.client_id
         self._runs[graph_id] = self._runtime.submit(
             RequestGraph.from_plain(message["graph"]),
             listen,
@@ -122,11 +128,13 @@ class Worker:
             seed=message["seed"],
             known=known_from_wire(message),
             budget=None if budget is None else Budget.from_plain(budget),
-            principal=None if principal is None else Principal.from_plain(principal),
+            principal=principal,
             continue_from=continue_from_from_wire(message),
             credit=message.get("credit"),
             reports_progress=message["progress"],
         )
+        if graph_id not in self._client_ids:  # it has ended meanwhile
+            self._runs.pop(graph_id, None)
 
     def _act(self, run: LocalGraphRun, message: Message) -> None:
         match message["t"]:
@@ -150,9 +158,10 @@ class Worker:
     def _end(self, graph_id: int, error: RtlangError) -> None:
         """End a graph that cannot go on; one that was never accepted gets its final event here."""
         run = self._runs.pop(graph_id, None)
+        client_id = self._client_ids.pop(graph_id, CONTROL)
         if run is not None:
             run.cancel()
-        self._writer.put_bulk(graph_id, [(graph_id, GraphFailed(graph_id, error))])
+        self._writer.put((graph_id, GraphFailed(graph_id, error)), channel=graph_id, client=client_id)
 
     def _answer_ping(self) -> None:
         """Answer with the seconds for which the engine's thread has done nothing that was asked."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from rtlang.contract.errors import GraphError
@@ -21,9 +23,9 @@ class Owner:
     def __init__(self) -> None:
         self.sent: list[Message] = []
 
-    def send(self, run: EngineRun, message: Message, nodes: tuple[Node, ...] = ()) -> None:
+    def send(self, run: EngineRun, message: Message | Callable[[], Message], nodes: tuple[Node, ...] = ()) -> None:
         run.nodes.update((node.node_id, node) for node in nodes)
-        self.sent.append(message)
+        self.sent.append(message() if callable(message) else message)
 
     def cancel(self, run: EngineRun) -> None:
         raise NotImplementedError
@@ -40,7 +42,7 @@ def begun(owner: Owner, admission: Admission) -> EngineRun:
 def test_a_graph_is_opened_again_behind_its_output() -> None:
     owner, admission = Owner(), Admission(100)
     run = begun(owner, admission)
-    first = run.opening()
+    first = run.opening()()
     assert first["graph"] == GRAPH.to_plain()
     assert (first["s"], first["seed"], first["open"], first["credit"]) == (4, 5, True, 10)
     assert 0 < first["deadline_s"] <= 50
@@ -53,7 +55,7 @@ def test_a_graph_is_opened_again_behind_its_output() -> None:
     run.extend((Text(3, 0, ("b",)),))
     run.close()
     assert [message["t"] for message in owner.sent] == ["grant", "resolve", "extend", "close"]
-    again = run.opening()
+    again = run.opening()()
     assert [node["id"] for node in again["graph"]["nodes"]] == [0, 1, 2, 3]
     assert (again["open"], again["credit"]) == (False, 10)
     assert again["continue_from"] == [{"n": 1, "ids": [[3, 4, 5], []]}]
@@ -61,6 +63,20 @@ def test_a_graph_is_opened_again_behind_its_output() -> None:
     assert owner.sent[-1]["t"] == "resolve"
     with pytest.raises(GraphError, match="closed"):
         run.extend((Text(9, 0, ("b",)),))
+
+
+def test_an_opening_is_of_the_moment_at_which_it_was_asked_for() -> None:
+    owner = Owner()
+    run = begun(owner, Admission(100))
+    opening = run.opening()
+    run.extend((Text(3, 0, ("b",)),))
+    run.grant(5)
+    run.close()
+    first = opening()
+    assert first["graph"] == GRAPH.to_plain()
+    assert (first["open"], first["credit"]) == (True, 10)
+    assert owner.sent[0]["t"] == "extend"
+    assert owner.sent[0]["s"] == 4
 
 
 def test_an_ended_node_is_known_and_frees_its_places() -> None:
@@ -72,6 +88,6 @@ def test_an_ended_node_is_known_and_frees_its_places() -> None:
     assert run.take(end)
     assert admission.num_open == num_open - 2
     assert not run.take(end)
-    again = run.opening()
+    again = run.opening()()
     assert "continue_from" not in again
     assert [item["n"] for item in again["known"]] == [1]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-
 import msgpack
 import pytest
 
 from rtlang.contract.events import Completion, Event, GraphFinished, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.protocol.event_codec import event_from_wire, event_to_wire
-from rtlang.supervise.frames import FrameWriter, Message, read_frame
+from rtlang.supervise.frames import Message
 from rtlang.supervise.large_events import Joiner, LogprobsPart, divide
 
 
@@ -60,27 +58,3 @@ def test_a_large_event_is_joined_again() -> None:
 def test_other_events_are_left_alone(event: Event) -> None:
     assert list(divide(event)) == [event]
     assert Joiner().join(event) is event
-
-
-def test_events_of_other_graphs_pass_and_those_of_one_graph_keep_their_order() -> None:
-    here, there = socket.socketpair()
-    writer = FrameWriter(here, lambda item: {"t": "x", "item": item})
-    writer.put_bulk(1, [f"1:{number}" for number in range(200)])
-    writer.put_bulk(1, ["1:200"])
-    writer.put_bulk(2, ["2:0"])
-    frames = []
-    while not frames or frames[-1][-1]["item"] != "1:200":
-        frame = read_frame(there)
-        assert frame is not None
-        frames.append(frame)
-    items = [message["item"] for frame in frames for message in frame]
-    assert [item for item in items if item.startswith("1:")] == [f"1:{number}" for number in range(201)]
-    assert items.index("2:0") < 100
-    assert max(map(len, frames)) <= 3
-    writer.put_bulk(1, ["1:201"])
-    frame = read_frame(there)
-    assert frame is not None
-    assert frame[0]["item"] == "1:201"
-    writer.flush(5.0)
-    here.close()
-    there.close()

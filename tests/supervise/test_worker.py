@@ -6,7 +6,7 @@ import socket
 import threading
 from typing import Any
 
-from rtlang.supervise.frames import FrameWriter, read_frame
+from rtlang.supervise.frames import FrameWriter, read_messages
 from rtlang.supervise.worker import Worker
 
 
@@ -20,12 +20,11 @@ def run_worker(settings: dict[str, Any] | None) -> list[dict[str, Any]]:
             ours.shutdown(socket.SHUT_WR)
         else:
             FrameWriter(ours).put({"t": "config", "settings": settings})
-            messages = read_frame(ours)
-            assert messages is not None
+            messages = [next(read_messages(ours))]
         worker.join(60)
         assert not worker.is_alive()
         theirs.close()
-        return [] if settings is None else messages or []
+        return [] if settings is None else messages
 
 
 def test_wrong_settings_are_reported() -> None:

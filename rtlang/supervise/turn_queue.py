@@ -1,0 +1,46 @@
+"""A queue in which clients take turns, and so do the channels of one client. Items of one channel stay in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
+
+_T = TypeVar("_T")
+
+
+class TurnQueue(Generic[_T]):
+    """Items by client and channel. Not thread-safe. Every operation takes constant time."""
+
+    def __init__(self) -> None:
+        # The next client, and the next channel of each client, is the first one. No empty queues.
+        self._clients: dict[Hashable, dict[int, deque[_T]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._clients)
+
+    def put(self, client: Hashable, channel: int, items: Iterable[_T]) -> None:
+        """Add items behind those of the same channel."""
+        items = deque(items)
+        if not items:
+            return
+        found = self._clients.setdefault(client, {}).setdefault(channel, items)
+        if found is not items:
+            found.extend(items)
+
+    def put_back(self, client: Hashable, channel: int, item: _T) -> None:
+        """Add an item before those of the same channel: the rest of one that was taken."""
+        self._clients.setdefault(client, {}).setdefault(channel, deque()).appendleft(item)
+
+    def take(self) -> tuple[Hashable, int, _T]:
+        """Remove and return the client, the channel and the item whose turn it is. There must be one."""
+        client = next(iter(self._clients))
+        channels = self._clients.pop(client)
+        channel = next(iter(channels))
+        items = channels.pop(channel)
+        item = items.popleft()
+        if items:
+            channels[channel] = items
+        if channels:
+            self._clients[client] = channels
+        return client, channel, item
