@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import ToolError as ToolError
     from rtlang.contract.errors import TraceError as TraceError
     from rtlang.contract.errors import ValueParseError as ValueParseError
+    from rtlang.contract.generation import Generation as Generation
+    from rtlang.contract.generation import generation_graph as generation_graph
     from rtlang.contract.graph import RequestGraph as RequestGraph
     from rtlang.contract.params import FinishReason as FinishReason
     from rtlang.contract.params import SamplingParams as SamplingParams
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from rtlang.lang.expr import select as select
     from rtlang.lang.expr import system as system
     from rtlang.lang.expr import text as text
+    from rtlang.lang.expr import tokens as tokens
     from rtlang.lang.expr import tool as tool
     from rtlang.lang.expr import user as user
     from rtlang.lang.forcing import value as value
@@ -127,11 +130,12 @@ _MODULES = {
     "rtlang.lang.control": "best call first repeat switch vote",
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.best_of": "best_of",
-    "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
+    "rtlang.lang.expr": "Sampling assistant gen select system text tokens tool user",
     "rtlang.lang.output_types.form_values": "Tag",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",
     "rtlang.lang.output_types.tools": "thoughts tools",
+    "rtlang.contract.generation": "Generation generation_graph",
     "rtlang.contract.graph": "RequestGraph",
     "rtlang.lang.composing": "format join length",
     "rtlang.lang.forcing": "value",

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -42,12 +42,12 @@ from rtlang.contract.errors import (
     SlowConsumerError,
 )
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.generation import Prompt, generation_graph
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.host_calls import HostFunction, answer_call
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import describe_close, read_messages
-from rtlang.protocol.generation import generation_graph
 from rtlang.protocol.messages import CloseCode
 
 logger = logging.getLogger(__name__)
@@ -204,19 +204,20 @@ class AsyncRemoteRuntime:
 
     async def generate(
         self,
-        prompt: str | Sequence[Mapping[str, str]],
+        prompt: Prompt | None = None,
         *,
+        token_ids: Iterable[int] | None = None,
         params: SamplingParams | None = None,
         constraint: Constraint | None = None,
         deadline_s: float | None = None,
         seed: int | None = None,
     ) -> NodeFinished:
-        """Continue a prompt, or answer chat messages with role and content.
+        """Continue a prompt or tokens, or answer chat messages with role and content. For its pieces, `stream` a `generation_graph`.
 
         Raises:
-            RtlangError: as `submit`, or the error of the generation.
+            RtlangError: as `submit` and `generation_graph`, or the error of the generation.
         """
-        graph = generation_graph(prompt, params or SamplingParams(), constraint)
+        graph = generation_graph(prompt, params or SamplingParams(), constraint, token_ids=token_ids)
         found: NodeFinished | None = None
         async with contextlib.aclosing(self.stream(graph, deadline_s=deadline_s, seed=seed)) as events:  # type: ignore[type-var]
             async for event in events:

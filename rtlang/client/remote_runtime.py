@@ -13,8 +13,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -33,14 +32,13 @@ from rtlang.contract.errors import (
     RtlangError,
     SlowConsumerError,
 )
-from rtlang.contract.events import Event, GraphFailed, NodeFailed, NodeFinished
+from rtlang.contract.generation import Generation, Prompt, generation_graph
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import describe_close, read_messages
-from rtlang.protocol.generation import generation_graph
 from rtlang.protocol.messages import CloseCode
 
 logger = logging.getLogger(__name__)
@@ -212,34 +210,23 @@ class RemoteRuntime:
 
     def generate(
         self,
-        prompt: str | Sequence[Mapping[str, str]],
+        prompt: Prompt | None = None,
         *,
+        token_ids: Iterable[int] | None = None,
         params: SamplingParams | None = None,
         constraint: Constraint | None = None,
-        listener: Listener = lambda event: None,
+        listener: Listener | None = None,
+        priority: int = 0,
         deadline_s: float | None = None,
-    ) -> Future[NodeFinished]:
-        """Continue a prompt, or answer chat messages with role and content, in one call.
+        seed: int | None = None,
+    ) -> Generation:
+        """Continue a prompt, tokens, or chat messages; see `Runtime.generate`.
 
-        Returns:
-            A future of the finished node (`asyncio.wrap_future` makes it awaitable). It fails with the error of the node or graph.
         Raises:
-            As `submit`.
+            As `submit` and `generation_graph`.
         """
-        future: Future[NodeFinished] = Future()
-
-        def listen(event: Event) -> None:
-            if not future.done():
-                match event:
-                    case NodeFinished():
-                        future.set_result(event)
-                    case NodeFailed() | GraphFailed():
-                        future.set_exception(event.error)
-            listener(event)
-
-        graph = generation_graph(prompt, params or SamplingParams(), constraint)
-        self.submit(graph, listen, deadline_s=deadline_s)
-        return future
+        graph = generation_graph(prompt, params or SamplingParams(), constraint, token_ids=token_ids)
+        return Generation.start(self.submit, graph, listener, priority=priority, deadline_s=deadline_s, seed=seed)
 
     def close(self) -> None:
         """Close the connection; running graphs end with GraphFailed(AbortedError). Idempotent; does nothing in a forked process."""

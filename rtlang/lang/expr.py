@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang.contract.graph import ROLES
+from rtlang.contract.generation import token_ids_part
+from rtlang.contract.graph import ROLES, TokenIds
 from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
 from rtlang.lang import operations
 from rtlang.lang.error_places import OptionsOf
@@ -53,9 +54,9 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Pieces(Expr):
-    """Text: strings and values."""
+    """Text: strings, values and tokens."""
 
-    pieces: tuple[str | Value, ...]
+    pieces: tuple[str | Value | TokenIds, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,8 @@ def described(expr: Expr) -> str:
             return f"rt.{expr.role}(...)"
         case Series() if any(not isinstance(each, Pieces) for each in expr.items):
             return described(next(each for each in expr.items if not isinstance(each, Pieces)))
+        case Pieces((TokenIds(),)):
+            return "rt.tokens(...)"
         case _:
             return "rt.text(...)"
 
@@ -139,7 +142,9 @@ def as_expr(item: object, where: str) -> Expr:
         return Pieces((item,))
     if isinstance(item, (int, float)):
         return Pieces((str(item),))
-    if isinstance(item, (list, tuple)):
+    if isinstance(item, (list, tuple)) and item and all(type(each) is int for each in item):
+        hint = "a list of integers; write rt.tokens(...) if they are token ids"
+    elif isinstance(item, (list, tuple)):
         hint = "a list; put * before it to spread it"
     elif item is None:
         hint = "None"
@@ -184,6 +189,18 @@ def text(*pieces: object, order: Order = "written") -> Expr:
         ParameterError: `order` is invalid.
     """
     return Series(_ordered("text", pieces, order))
+
+
+def tokens(token_ids: Iterable[int]) -> Expr:
+    """Tokens of the model, appended as they are. At the start of a sequence no start token is put before them.
+
+    Text before and after is tokenized on its own, so tokens are also a boundary that no token of the text crosses. The text of a state
+    (`s.text()`) and its messages leave them out, because only the model knows their text.
+
+    Raises:
+        ParameterError: an item is not an integer in range. An id that the model does not have fails the generations behind it.
+    """
+    return Pieces((token_ids_part(token_ids),))
 
 
 def _ordered(function: str, pieces: tuple[object, ...], order: str) -> tuple[Expr, ...]:

@@ -14,7 +14,7 @@ from typing import Any, overload
 
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.params import MAX_SEED, SamplingParams
 from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
@@ -172,7 +172,7 @@ class State:
             if head is None:
                 return []
             found = sequence.parts(start, end=head)
-            return [part for part in found if not isinstance(part, (RoleStart, RoleEnd))]
+            return [part for part in found if not isinstance(part, (RoleStart, RoleEnd, TokenIds))]
 
         now = parts()
         if not any(recording.is_control(part) for part in now):
@@ -259,7 +259,7 @@ class State:
         """The text parts of an expression; values that are no text are waited for."""
         parts: list[Part] = []
         for piece in expr.pieces:
-            if isinstance(piece, str):
+            if isinstance(piece, (str, TokenIds)):
                 parts.append(piece)
             elif source_of(piece) in (None, self._recording):
                 found = parts_of(piece, self._recording)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rtlang.contract.errors import TraceError, ValueParseError
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.params import Constraint, ConstraintKind, FinishReason
 from rtlang.lang.recording import Recording
 from rtlang.lang.values import Value, text_value, user_location
@@ -179,6 +179,8 @@ def messages_of(parts: Sequence[Part], text_of: Callable[[int, int], str]) -> li
             case str() | Ref():
                 if is_inside:
                     messages[-1]["content"] += part if isinstance(part, str) else text_of(part.node_id, part.choice)
+            case TokenIds():
+                pass
             case _:
                 raise TraceError("an input of a graph has no text while the graph is being recorded", user_location())
     return messages

@@ -28,10 +28,11 @@ from rtlang.contract.budget import Budget
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError, RtlangError, internal_error
 from rtlang.contract.events import Event, GraphFailed
+from rtlang.contract.generation import Generation, Prompt, generation_graph
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.metrics import Metrics
-from rtlang.contract.params import Constraint, check_credit, check_run_options
+from rtlang.contract.params import Constraint, SamplingParams, check_credit, check_run_options
 from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.snapshot import EngineSnapshot
@@ -305,6 +306,35 @@ class Runtime:
             share.close()
             raise
         return run
+
+    def generate(
+        self,
+        prompt: Prompt | None = None,
+        *,
+        token_ids: Iterable[int] | None = None,
+        params: SamplingParams | None = None,
+        constraint: Constraint | None = None,
+        listener: Listener | None = None,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        seed: int | None = None,
+    ) -> Generation:
+        """Continue a prompt, tokens, or chat messages in one call.
+
+        Args:
+            prompt: text, or chat messages with role and content.
+            token_ids: the prompt as tokens, instead; no start token is put before them.
+            listener: called with every event.
+            priority, deadline_s, seed: as for `submit`.
+        Returns:
+            A future of the finished node that is also an iterable of its pieces; see `Generation`.
+        Raises:
+            ParameterError: not exactly one of prompt and token_ids is given, or an id is no integer in range. An id that the model does
+                not have fails the generation with a ParameterError.
+            OverloadError, EngineDeadError: as `submit`.
+        """
+        graph = generation_graph(prompt, params or SamplingParams(), constraint, token_ids=token_ids)
+        return Generation.start(self.submit, graph, listener, priority=priority, deadline_s=deadline_s, seed=seed)
 
     def report(self, constraint: Constraint) -> Report | None:
         """Report, for every keyword of a schema, whether it is enforced, checked on the finished value, or only an annotation.

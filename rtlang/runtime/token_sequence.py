@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from rtlang.contract.errors import ContextLengthError, RequestError
+from rtlang.contract.errors import ContextLengthError, ParameterError, RequestError
 from rtlang.contract.graph import Arg, Part, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.model.text.tokenizer import Tokenizer
 
@@ -85,8 +85,8 @@ def append_text(
         is_constant: the text is part of a program, so that its tokens are worth remembering.
     Raises:
         ContextLengthError: the sequence exceeds max_tokens; the error gives the known count or a lower bound.
-        RequestError: messages are nested, tools are given with a later message, or a token id is not in the vocabulary.
-        ParameterError: the chat template refuses a role.
+        RequestError: messages are nested, or tools are given with a later message.
+        ParameterError: the chat template refuses a role, or a token id is not in the vocabulary.
     """
     token_ids: list[int] = []
     roles, is_open, tools = before.roles, before.is_open, before.tools
@@ -149,7 +149,9 @@ def append_text(
                 flush()
                 check(len(part.ids))
                 if part.ids and max(part.ids) >= tokenizer.vocab_size:
-                    raise RequestError(f"token id {max(part.ids)}: expected 0 to {tokenizer.vocab_size - 1}")
+                    raise ParameterError(
+                        "token_ids", max(part.ids), f"expected ids from 0 to {tokenizer.vocab_size - 1}"
+                    )
                 token_ids.extend(part.ids)
     flush()
     return before.followed_by(token_ids, roles, is_open, tools)

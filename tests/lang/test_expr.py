@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.contract.graph import Generate
+from rtlang.contract.graph import Generate, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.params import ConstraintKind
 from rtlang.lang.expr import Gen, Pieces, Role, Select, Series
+from rtlang.testing import ScriptedRuntime
 
 
 def params_of(**options: Any) -> rt.Sampling:
@@ -88,6 +89,35 @@ def test_what_is_no_text_is_refused_everywhere() -> None:
     for use in (lambda: rt.text("a") + None, lambda: None + rt.text("a"), lambda: parts_of(None)):
         with pytest.raises(rt.TraceError, match="None"):
             use()
+
+
+def test_tokens_are_text_in_messages_and_between_other_pieces() -> None:
+    assert parts_of(rt.user("a", rt.tokens(range(3)), "b")) == (
+        RoleStart("user"),
+        "a",
+        TokenIds((0, 1, 2)),
+        "b",
+        RoleEnd(),
+    )
+    assert parts_of("a" + rt.tokens([7])) == ("a", TokenIds((7,)))
+    with pytest.raises(rt.ParameterError, match="token_ids = -1"):
+        rt.tokens([-1])
+    with pytest.raises(rt.TraceError, match=r"write rt.tokens\(...\)"):
+        rt.text([1, 2])
+    with pytest.raises(rt.TraceError, match=r"rt.tokens\(...\) stands in an f-string"):
+        str(rt.tokens([1]))
+
+
+def test_the_text_of_a_state_leaves_tokens_out() -> None:
+    @rt.program
+    def body(s: Any) -> tuple[Any, Any]:
+        s += rt.user("a", rt.tokens([1]), "b")
+        return s.text(), s.messages()
+
+    with ScriptedRuntime({}) as runtime:
+        result = body.run(runtime=runtime)
+    assert result.value == ("ab", [{"role": "user", "content": "ab"}])
+    assert result.text() == "ab"
 
 
 def test_expressions_are_flat_and_immutable() -> None:

@@ -1,4 +1,4 @@
-"""A generation becomes a graph of two nodes, from values and from plain data alike."""
+"""Plain data becomes the same graph as values."""
 
 from __future__ import annotations
 
@@ -7,29 +7,12 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import GraphError
-from rtlang.contract.graph import Generate, RoleEnd, RoleStart, Text
+from rtlang.contract.generation import generation_graph
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
-from rtlang.protocol.generation import generation_graph, generation_graph_from_plain
+from rtlang.protocol.generation import generation_graph_from_plain
 
 PARAMS = SamplingParams(max_tokens=7, stop=("\n",))
 REGEX = Constraint(ConstraintKind.REGEX, "[0-9]+")
-
-
-def test_a_prompt_is_continued() -> None:
-    graph = generation_graph("2 + 2 = ", PARAMS, REGEX)
-    graph.validate()
-    assert graph.nodes == (Text(0, None, ("2 + 2 = ",)), Generate(1, 0, "text", PARAMS, REGEX))
-
-
-def test_chat_messages_are_followed_by_an_assistant_turn() -> None:
-    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
-    graph = generation_graph(messages, PARAMS)
-    graph.validate()
-    text = graph.nodes[0]
-    assert isinstance(text, Text)
-    assert text.parts == (
-        RoleStart("system"), "Be brief.", RoleEnd(), RoleStart("user"), "Hi", RoleEnd(), RoleStart("assistant"),
-    )  # fmt: skip
 
 
 def test_plain_data_gives_the_same_graph() -> None:

@@ -119,6 +119,17 @@ def test_a_graph_runs_to_its_end(runner: list[SlowRunner]) -> None:
     assert last.values == {"a": expected}
 
 
+def test_generate_takes_token_ids_as_they_are(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        params = SamplingParams(max_tokens=5, seed=0)
+        generation = runtime.generate(token_ids=[7, 8, 9], params=params)
+        expected = naive_generate([7, 8, 9], 5, eos_every=10**9)
+        assert list(generation.result(LIMIT_S).completions[0].token_ids) == expected
+        assert [each for piece in generation for each in piece.token_ids] == expected
+        with pytest.raises(ParameterError, match="token_ids = 259: expected ids from 0 to 258"):
+            runtime.generate(token_ids=[7, 259], params=params).result(LIMIT_S)
+
+
 def test_an_open_graph_is_extended_and_closed(runner: list[SlowRunner]) -> None:
     with Runtime(page_size=4) as runtime:
         listener = Listener()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.errors import ContextLengthError, RequestError
+from rtlang.contract.errors import ContextLengthError, ParameterError, RequestError
 from rtlang.contract.graph import Arg, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 from tests.support.fake_runner import FakeTokenizer
@@ -38,7 +38,7 @@ def test_references_and_inputs_are_text() -> None:
 def test_token_ids_are_appended_without_a_start_token() -> None:
     assert grow(EMPTY, TokenIds((7, 0)), "a").token_ids == (7, 0, *ids("a"))
     assert grow(EMPTY, "a", TokenIds((1,)), "b").token_ids == (1, *ids("a"), 1, *ids("b"))
-    with pytest.raises(RequestError, match="token id 259: expected 0 to 258"):
+    with pytest.raises(ParameterError, match="token_ids = 259: expected ids from 0 to 258"):
         grow(EMPTY, TokenIds((259,)))
     with pytest.raises(ContextLengthError):
         grow(EMPTY, TokenIds((7,) * (LIMIT + 1)))

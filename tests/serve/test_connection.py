@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import AbortedError, GraphError, OverloadError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, Timing
+from rtlang.contract.generation import generation_graph
 from rtlang.contract.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
 from rtlang.contract.principal import Principal, PrincipalLimits
-from rtlang.protocol.generation import generation_graph
 from rtlang.protocol.messages import ExtendNodes, GrantCredit, ResolveCall
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 from rtlang.serve.client_messages import Submit
