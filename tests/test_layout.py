@@ -70,6 +70,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/lang/test_control.py",
         "graphs are recorded by programs, saved, loaded and run there",
     ),
+    "rtlang/engine/scheduling/running_requests.py": (
+        "tests/engine/test_scheduler.py",
+        "it is the part of the scheduler that moves pages, and every test of the scheduler checks its accounting",
+    ),
     "rtlang/engine/shares/flow.py": (
         "tests/engine/shares/test_fair_shares.py",
         "flows are what is shared there",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
@@ -15,20 +15,22 @@ class Row:
 
     Attributes:
         request_id: id of the request.
-        token_ids: tokens to compute in this step; at least one.
+        token_ids: tokens to compute in this step; at least one. The last `num_draft_tokens` of them are drafts.
         num_computed_tokens: number of tokens already computed; the position of token_ids[0].
         page_ids: pages of the sequence up to and including these tokens. Token t is stored in page_ids[t // page_size].
         num_shared_tokens: number of leading tokens, in whole pages, shared with the previous row. Rows come in tree order, so this
             describes sharing at every depth.
-        needs_sample: whether a token is sampled from the logits of the last token.
+        needs_sample: whether a token is sampled from the logits of the last token that is no draft, and one after each draft.
         params: the sampling parameters.
-        seed, choice, num_output_tokens: the noise key of the sampled token.
-        mask_row: row of the step's bitmask; None if every token is allowed.
+        seed, choice, num_output_tokens: the noise key of the first sampled token; the number grows by one for each further one.
+        mask_row: the first of the row's `num_sampled` rows of the step's bitmask; None if every token is allowed.
         banned_token_ids: tokens that must not be sampled (end tokens before min_tokens).
-        prompt_token_ids, output_token_ids: history for penalties; empty if no penalty is set.
+        draft_bans: the same after each draft; empty if nothing is banned there.
+        prompt_token_ids, output_token_ids: history for penalties, without the drafts; empty if no penalty is set.
         score_offset, score_token_ids: score_token_ids[i] is scored under the logits of token_ids[score_offset + i].
         num_score_top: number of most likely tokens to report with each score.
         input_is_pending: token_ids[-1] is not known yet: it is the token that the previously launched step samples for this request.
+        num_draft_tokens: tokens at the end of `token_ids` that are only expected to follow. A row with scores has none.
     """
 
     request_id: int
@@ -49,6 +51,33 @@ class Row:
     score_token_ids: Sequence[int] = ()
     num_score_top: int = 0
     input_is_pending: bool = False
+    num_draft_tokens: int = 0
+    draft_bans: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def num_sampled(self) -> int:
+        """Number of tokens sampled for the row."""
+        return self.num_draft_tokens + 1 if self.needs_sample else 0
+
+    @property
+    def draft_token_ids(self) -> Sequence[int]:
+        """The drafts."""
+        return self.token_ids[len(self.token_ids) - self.num_draft_tokens :]
+
+    def sampled_after(self, num_drafts: int) -> Row:
+        """The row as it would be if its first `num_drafts` drafts were output tokens: with their noise key, mask, bans and history."""
+        if not num_drafts:
+            return self
+        has_history = bool(self.prompt_token_ids)
+        return replace(
+            self,
+            num_output_tokens=self.num_output_tokens + num_drafts,
+            mask_row=None if self.mask_row is None else self.mask_row + num_drafts,
+            banned_token_ids=self.draft_bans[num_drafts - 1] if self.draft_bans else (),
+            output_token_ids=(
+                [*self.output_token_ids, *self.draft_token_ids[:num_drafts]] if has_history else self.output_token_ids
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +91,44 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledToken:
+    """One sampled token.
+
+    Attributes:
+        logprob: its log-probability with params.logprobs top entries; None if params.logprobs is None.
+        distortion: -log of the probability of the tokens that the mask allowed; None if params.distortion is False or it is not known.
+    """
+
+    token_id: int
+    logprob: TokenLogprob | None = None
+    distortion: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SampledRow:
     """The result of a row; same index as the row.
 
     Attributes:
-        token_id: the sampled token; None if the row needs no sample or `is_finite` is False.
-        logprob: its log-probability with params.logprobs top entries; None if params.logprobs is None.
+        tokens: the sampled tokens: the first, and one after each draft. Each one counts only if all drafts before it turn out right. Fewer
+            if the logits after some draft contain NaN, or no allowed token has a finite logit there; such a place is computed again
+            without a draft. Empty if the row needs no sample or `is_finite` is False.
         scores: one entry per score_token_ids.
-        distortion: -log of the probability of the tokens that the mask allowed; None if params.distortion is False or it is not known.
-        is_finite: False if the logits contain NaN or no allowed token has a finite logit; fails that request alone.
+        is_finite: False if this holds for the first sampled token, or a score is not finite; fails that request alone.
     """
 
-    token_id: int | None = None
-    logprob: TokenLogprob | None = None
+    tokens: tuple[SampledToken, ...] = ()
     scores: tuple[TokenLogprob, ...] = ()
     is_finite: bool = True
-    distortion: float | None = None
+
+    @property
+    def token_id(self) -> int | None:
+        """The first sampled token."""
+        return self.tokens[0].token_id if self.tokens else None
+
+    @property
+    def logprob(self) -> TokenLogprob | None:
+        """The log-probability of the first sampled token."""
+        return self.tokens[0].logprob if self.tokens else None
 
 
 @dataclass(frozen=True, slots=True)

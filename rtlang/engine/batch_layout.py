@@ -7,7 +7,8 @@ sharing at every depth.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from rtlang.contract.step import Row
 from rtlang.engine.request import Request
@@ -35,12 +36,18 @@ class BatchLayout:
         """Recompute the order for the next step, because a request has started or stopped running."""
         self._is_stale = True
 
-    def lay_out(self, running: Sequence[Request], scheduled: Mapping[Request, int]) -> Layout:
+    def lay_out(
+        self,
+        running: Sequence[Request],
+        scheduled: Mapping[Request, int],
+        drafts: Mapping[Request, Sequence[int]] = MappingProxyType({}),
+    ) -> Layout:
         """Build the rows of a step.
 
         Args:
             running: all running requests.
-            scheduled: number of tokens to compute for each request of the step.
+            scheduled: number of tokens to compute for each request of the step, without drafts.
+            drafts: tokens that are expected to follow those of a request that samples.
         """
         if self._is_stale:
             self._sort(running)
@@ -57,7 +64,10 @@ class BatchLayout:
             if num_skipped_shared is not None:
                 shared, num_skipped_shared = min(shared, num_skipped_shared), None
             row = _row(request, num_tokens, shared if rows else 0, num_masks)
-            num_masks += row.mask_row is not None
+            if (draft := drafts.get(request)) is not None:
+                row = _with_draft(row, request, draft)
+            if row.mask_row is not None:
+                num_masks += row.num_sampled
             rows.append(row)
             requests.append(request)
         return Layout(tuple(rows), tuple(requests), num_masks)
@@ -106,6 +116,16 @@ def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> R
         score_token_ids=score_ids,
         num_score_top=request.num_score_top,
         input_is_pending=input_is_pending,
+    )
+
+
+def _with_draft(row: Row, request: Request, draft: Sequence[int]) -> Row:
+    bans = [request.bans_after(index + 1) for index in range(len(draft))]
+    return replace(
+        row,
+        token_ids=[*row.token_ids, *draft],
+        num_draft_tokens=len(draft),
+        draft_bans=tuple(bans) if any(bans) else (),
     )
 
 

@@ -355,25 +355,27 @@ class Engine:
     def _apply(self, results: SampledRows) -> list[RequestOutput]:
         """Process the results of rows."""
         outputs: list[RequestOutput] = []
-        for request, row, out in results:
+        for request, row, result in results:
+            output: RequestOutput | None = None
+            num_computed = request.num_computed_tokens
             try:
                 if request.session is not None and row.mask_row is not None:
                     request.session.raise_if_failed()
-                output = advance(request, out)
+                for each in advance(request, row, result):
+                    output = each if output is None else output.followed_by(each)
             except RtlangError as error:
                 self._fail(request, error)
-                continue
             except Exception as error:
                 self._fail(request, internal_error(logger, f"request {request.request_id} failed", error))
-                continue
-            if out.token_id is not None:
-                self.num_generated_tokens += 1
+            else:
+                if result.tokens:
+                    self.num_generated_tokens += 1 + request.num_computed_tokens - num_computed
             if output is None:
                 continue
             outputs.append(output)
             if output.is_last:
                 self._end(request)
-            elif row.mask_row is not None:
+            elif row.mask_row is not None and request.status is not RequestStatus.FINISHED:
                 self._prepare_if_slow(request)
         return outputs
 

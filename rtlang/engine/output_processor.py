@@ -5,37 +5,44 @@ Everything here concerns one request; an exception fails that request alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rtlang.contract.errors import BudgetError, NumericsError, ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason
-from rtlang.contract.step import SampledRow
+from rtlang.contract.step import Row, SampledRow
 from rtlang.engine.request import Request, RequestOutput
 
 
-def advance(request: Request, output: SampledRow) -> RequestOutput | None:
-    """Apply the result of a row to its request; returns the new output, or None if there is none.
+def advance(request: Request, row: Row, result: SampledRow) -> Iterator[RequestOutput]:
+    """Apply the result of a row to its request; yields one output for each token that it takes.
+
+    Sampled tokens are taken up to the first one that is not the draft's, so the text is that of one token at a time.
 
     Raises:
         NumericsError: the logits are not finite, or no token is allowed.
         RtlangError: raised by the constraint or a stop regex.
     """
-    if not output.is_finite:
+    if not result.is_finite:
         raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
-    request.scores.extend(output.scores)
+    request.scores.extend(result.scores)
     request.take_given_logprobs()
     if request.score_only:
-        done = request.num_computed_tokens - request.num_in_flight_tokens >= request.num_target_tokens
-        return (request.given_end or RequestOutput(request, finish_reason=FinishReason.STOP)) if done else None
-    if output.token_id is None:
-        return None
-    num_logprobs = len(request.logprobs)
-    appended = _append(request, output.token_id, output.logprob)
-    appended.logprobs = request.logprobs[num_logprobs:]
-    if output.distortion is not None:
-        request.distortion.append((output.distortion, len(request.output_text.text)))
-    return appended
+        if request.num_computed_tokens - request.num_in_flight_tokens >= request.num_target_tokens:
+            yield request.given_end or RequestOutput(request, finish_reason=FinishReason.STOP)
+        return
+    draft = row.draft_token_ids
+    for index, sampled in enumerate(result.tokens):
+        if index:  # the draft before this token was right: its K and V belong to the text
+            request.num_computed_tokens += 1
+        num_logprobs = len(request.logprobs)
+        output = _append(request, sampled.token_id, sampled.logprob)
+        output.logprobs = request.logprobs[num_logprobs:]
+        if sampled.distortion is not None:
+            request.distortion.append((sampled.distortion, len(request.output_text.text)))
+        yield output
+        if output.is_last or index >= len(draft) or request.token_ids[-1] != draft[index]:
+            return
 
 
 def replay(request: Request, token_ids: Sequence[int]) -> RequestOutput | None:

@@ -49,6 +49,15 @@ class RequestOutput:
     def is_last(self) -> bool:
         return self.finish_reason is not None or self.error is not None
 
+    def followed_by(self, following: RequestOutput) -> RequestOutput:
+        """This output and the next one of the request as one."""
+        return replace(
+            following,
+            text=self.text + following.text,
+            token_ids=(*self.token_ids, *following.token_ids),
+            logprobs=(*self.logprobs, *following.logprobs),
+        )
+
 
 @dataclass(slots=True, eq=False)
 class Request:
@@ -198,13 +207,26 @@ class Request:
     @property
     def banned_token_ids(self) -> tuple[int, ...]:
         """Tokens that must not be sampled next: `first_banned_ids`, and those that would end the text before min_tokens."""
-        num_output = self.num_output_tokens + self.num_pending_tokens
+        return self.bans_after(0)
+
+    def bans_after(self, num_more: int) -> tuple[int, ...]:
+        """`banned_token_ids` after `num_more` further tokens, none of them for a request with a session and min_tokens left."""
+        num_output = self.num_output_tokens + self.num_pending_tokens + num_more
         if num_output == 0 and self.first_banned_ids:
             return self.first_banned_ids  # end tokens are among them
         if num_output >= self.params.min_tokens:
             return ()
         session = self.session
+        assert not num_more or session is None, "a session must have taken the tokens before"
         return tuple(each for each in self.stop_ids if session is None or not session.takes(each))
+
+    @property
+    def may_draft(self) -> bool:
+        """Whether its next tokens may be drafted: it needs a sample and no scores, and its masks are quick and alone decide the bans."""
+        session = self.session
+        if self.score_only or self.next_score is not None or self.params.x_fault is not None:
+            return False
+        return session is None or (self.num_output_tokens >= self.params.min_tokens and session.may_draft)
 
 
 def _with_top(scores: Sequence[TokenLogprob], num_top: int) -> list[TokenLogprob]:

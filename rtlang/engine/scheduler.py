@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from rtlang.cache.node import RadixNode
@@ -29,6 +28,7 @@ from rtlang.engine import policy
 from rtlang.engine.batch_layout import BatchLayout
 from rtlang.engine.credit import Credit
 from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.scheduling.running_requests import RunningRequests
 from rtlang.engine.shares.fair_shares import FairShares
 from rtlang.engine.shares.flow import Entry, Flow
 from rtlang.engine.shares.turns import Turn, order_turns, reorder_head, turns_of
@@ -70,9 +70,6 @@ class Scheduler:
         max_shared_step_tokens: int | None = None,
     ) -> None:
         self.cache = cache
-        self.running: list[Request] = []
-        self.parked: dict[Request, None] = {}  # without credit, oldest first; their pages may be gone
-        self._parked_with_pages: dict[Request, None] = {}
         self.num_preemptions = 0
         self.most_pages_in_use = 0
         self._policy_name, self._key = policy_name, policy.KEYS[policy_name]
@@ -96,6 +93,8 @@ class Scheduler:
         self._unfinished: list[Request] | None = None  # running requests in prefill
         self._largest: Flow | None = None  # the flow with the most rows for its weight
         self._layout = BatchLayout(cache.page_size)
+        self._requests = RunningRequests(cache, self._shares, self._layout)
+        self.running, self.parked = self._requests.running, self._requests.parked
         self._step_requests: tuple[Request, ...] = ()  # of the step scheduled last, in row order
         self._step: Step | None = None  # the step scheduled last, None if there was nothing to compute
 
@@ -137,11 +136,9 @@ class Scheduler:
         if request.status in (RequestStatus.WAITING, RequestStatus.PREEMPTED):
             self._num_waiting -= 1  # its heap entry is skipped when popped
         elif request.status is RequestStatus.RUNNING:
-            self._leave(request)
+            self._requests.leave(request)
         elif request.status is RequestStatus.PARKED:
-            assert request.credit is not None
-            self._give_up_pages(request)
-            del self.parked[request], request.credit.parked[request]
+            self._requests.unpark(request, may_run=False)
         self._end(request)
 
     def _end(self, request: Request) -> None:
@@ -153,12 +150,7 @@ class Scheduler:
     def resume(self, credit: Credit) -> None:
         """Continue the parked requests of a graph that got credit: at once if a row is free, else as preempted ones."""
         for request in tuple(credit.parked):
-            del self.parked[request], credit.parked[request]
-            if request.node is not None and len(self.running) < self._max_running:
-                del self._parked_with_pages[request]
-                self._run(request)
-            else:
-                self._give_up_pages(request)
+            if not self._requests.unpark(request, may_run=len(self.running) < self._max_running):
                 request.status = RequestStatus.PREEMPTED
                 self.add(request)
 
@@ -209,18 +201,18 @@ class Scheduler:
         return list(self._step_requests)
 
     def computed(self, step: Step) -> list[Request]:
-        """Account for a computed step. Returns its requests in row order."""
+        """Account for a computed step, without its drafts. Returns its requests in row order."""
         self.cache.commit()
         requests = self.requests_of(step)
         for request, row in zip(requests, step.rows, strict=True):
-            request.num_computed_tokens += len(row.token_ids)
+            request.num_computed_tokens += len(row.token_ids) - row.num_draft_tokens
         return requests
 
     def launched(self, step: Step) -> list[Request]:
         """Account for a launched step: later steps find its pages written. Returns its requests in row order."""
         requests = self.computed(step)
         for request, row in zip(requests, step.rows, strict=True):
-            request.num_in_flight_tokens += len(row.token_ids)
+            request.num_in_flight_tokens += len(row.token_ids) - row.num_draft_tokens
             request.num_pending_tokens += row.needs_sample
             request.num_pending_scores += len(row.score_token_ids)
         return requests
@@ -232,17 +224,14 @@ class Scheduler:
             request.num_pending_tokens = request.num_pending_scores = request.num_in_flight_tokens = 0
             if request.status is not RequestStatus.RUNNING:
                 continue
-            assert request.node is not None
-            self._stop(request)
-            self.cache.abandon(request.node, request.page_ids[request.num_tree_tokens // self._page_size :])
-            self._reset(request)
+            self._requests.abandon(request)
             request.status = RequestStatus.PREEMPTED
             request.num_preemptions += 1
             self.add(request)
 
     def forget_pages(self) -> None:
         """Put all requests back and empty the cache: the pages hold nothing any more."""
-        while self._take_parked_pages():
+        while self._requests.take_parked_pages():
             pass
         self.put_back(list(self.running))
         self.cache.clear()
@@ -250,11 +239,7 @@ class Scheduler:
     def check(self) -> None:
         """Verify the accounting of pages and locks; for tests and RTLANG_DEBUG=1."""
         self.cache.check()
-        for request in self.running:
-            assert request.num_computed_tokens <= len(request.token_ids) + request.num_pending_tokens
-            assert request.num_tree_tokens <= len(request.page_ids) * self._page_size
-            assert request.num_preemptions or request.num_cached_tokens <= request.num_computed_tokens
-        assert list(self._parked_with_pages) == [each for each in self.parked if each.node is not None]
+        self._requests.check()
         flows = self._shares.active
         assert self._num_waiting == sum(
             request.status in (RequestStatus.WAITING, RequestStatus.PREEMPTED)
@@ -309,7 +294,7 @@ class Scheduler:
             if num_tokens <= 0:
                 requests.pop()
                 if num_tokens == 0 and not already and request.num_in_flight_tokens == 0:
-                    self._park(request)
+                    self._requests.park(request)
                 continue
             if not self._reserve(request, request.num_computed_tokens + already + num_tokens):
                 requests.pop()
@@ -339,32 +324,13 @@ class Scheduler:
             self._allowances[request.credit] = left - 1
         return min(num_missing, limit)
 
-    def _park(self, request: Request) -> None:
-        """Take a request without credit out of the steps; it keeps its pages."""
-        if request.credit is not None and request.credit.is_spent:
-            self._stop(request)
-            self.parked[request] = self._parked_with_pages[request] = request.credit.parked[request] = None
-            request.status = RequestStatus.PARKED
-
-    def _give_up_pages(self, request: Request | None) -> bool:
-        """Release the pages of a parked request; computed ones stay cached. False if it has none."""
-        if request is None or request.node is None:
-            return False
-        del self._parked_with_pages[request]
-        self._release(request)
-        return True
-
-    def _take_parked_pages(self) -> bool:
-        """Release the pages of the request that was parked first; False if no parked request has any."""
-        return self._give_up_pages(next(iter(self._parked_with_pages), None))
-
     def _reserve(self, request: Request, num_tokens: int) -> bool:
         """Allocate pages for the first `num_tokens` tokens, preempting other requests if needed; False if it gets none."""
         missing = -(-num_tokens // self._page_size) - len(request.page_ids)
         if missing <= 0:
             return True
         while (pages := self.cache.allocate(missing, rank=self._revokes_behind(request, 1))) is None:
-            if self._take_parked_pages():
+            if self._requests.take_parked_pages():
                 continue
             candidates = [other for other in self.running if other not in self._scheduled]
             if not candidates:
@@ -380,21 +346,14 @@ class Scheduler:
         """The request to preempt: of the flow with the most pages for its weight, the one that the policy serves last."""
         flows = {request.flow for request in candidates}
         if len(flows) > 1:
-            pages = self._pages_by_flow()
+            pages = self._requests.pages_by_flow()
             largest = max(flows, key=lambda flow: pages[flow] / self._shares.weight(flow) if flow is not None else 0.0)
             candidates = [request for request in candidates if request.flow is largest]
         return policy.victim(candidates, self._key)
 
-    def _pages_by_flow(self) -> Counter[Flow | None]:
-        """Pages of running requests by flow; pages that several share count for each."""
-        pages: Counter[Flow | None] = Counter()
-        for request in self.running:
-            pages[request.flow] += len(request.page_ids)
-        return pages
-
     def _preempt(self, request: Request) -> None:
         logger.debug("preempting request %d after %d tokens", request.request_id, request.num_computed_tokens)
-        self._leave(request)
+        self._requests.leave(request)
         request.status = RequestStatus.PREEMPTED
         request.num_preemptions += 1
         self.num_preemptions += 1
@@ -443,7 +402,7 @@ class Scheduler:
                 request.num_cached_tokens = min(request.num_computed_tokens, request.num_prompt_tokens)
             num_tokens = self._num_next(request, 0, limit)
             if num_tokens == 0:
-                self._park(request)
+                self._requests.park(request)
                 continue
             self._take(request, num_tokens)
             if request.num_computed_tokens + num_tokens < request.num_target_tokens:
@@ -475,14 +434,14 @@ class Scheduler:
     def _make_pages(self, flow: Flow, needed: int, spare: int, rank: float | None) -> bool:
         """Whether so many pages can be allocated; if needed, preempts requests of flows that have more of the pages than their share."""
         while not self.cache.can_allocate(needed + spare, rank):
-            if not self._take_parked_pages():
+            if not self._requests.take_parked_pages():
                 break
         else:
             return True
         shares = self._shares
         if len(shares.active) < 2:
             return False
-        pages = self._pages_by_flow()
+        pages = self._requests.pages_by_flow()
         own = (pages[flow] + needed) / shares.weight(flow)
         candidates = sorted(
             (each for each in self.running if each.flow is not flow and each not in self._scheduled), key=self._key
@@ -522,7 +481,7 @@ class Scheduler:
         if match.tail_page_id is not None and pages:
             self._copies.append((match.tail_page_id, pages[0]))
             request.num_computed_tokens += match.num_tail_tokens
-        self._run(request)
+        self._requests.start(request)
         return True
 
     def _is_being_computed(self, request: Request, start: int, node: RadixNode) -> bool:
@@ -552,49 +511,5 @@ class Scheduler:
     def _take(self, request: Request, num_tokens: int) -> None:
         """Schedule tokens of a running request; the pages they fill enter the tree."""
         self._scheduled[request] = num_tokens
-        if not self.cache.sharing:
-            return
         # A token the host has not seen cannot enter the tree; its page enters one step later.
-        end = min(request.num_computed_tokens + num_tokens, len(request.token_ids))
-        end = end // self._page_size * self._page_size
-        start = request.num_tree_tokens
-        if end > start:
-            first, last = start // self._page_size, end // self._page_size
-            assert request.node is not None
-            request.node, page_ids = self.cache.extend(
-                request.node, request.token_ids[start:end], request.page_ids[first:last], request.scope, start
-            )
-            request.page_ids[first:last] = page_ids
-            request.num_tree_tokens = end
-
-    def _leave(self, request: Request) -> None:
-        """Stop running: release the pages; computed ones stay cached."""
-        self._stop(request)
-        self._release(request)
-
-    def _release(self, request: Request) -> None:
-        assert request.node is not None
-        # A step in flight may have been computed from a token that the constraint replaces.
-        known = request.num_computed_tokens - request.num_in_flight_tokens
-        start = request.num_tree_tokens
-        end = max(start, min(known, len(request.token_ids)))
-        pages = request.page_ids[start // self._page_size :]
-        self.cache.finish(request.node, request.token_ids[start:end], pages, request.scope, start)
-        self._reset(request)
-
-    def _run(self, request: Request) -> None:
-        assert request.flow is not None
-        request.status = RequestStatus.RUNNING
-        self.running.append(request)
-        self._shares.start(request.flow, request)
-        self._layout.invalidate()
-
-    def _stop(self, request: Request) -> None:
-        assert request.flow is not None
-        self.running.remove(request)
-        self._layout.invalidate()
-        self._shares.stop(request.flow, request)
-
-    def _reset(self, request: Request) -> None:
-        request.node, request.page_ids, request.num_tree_tokens, request.num_computed_tokens = None, [], 0, 0
-        self._scheduled.pop(request, None)
+        self._requests.store(request, min(request.num_computed_tokens + num_tokens, len(request.token_ids)))

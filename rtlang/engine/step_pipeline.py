@@ -131,7 +131,7 @@ class StepPipeline:
         return outputs
 
     def _launch(self, step: Step) -> _LaunchedStep:
-        masks = None if self._runner.is_pipelined else self._start_masks(self._masked(step))
+        masks = None if self._runner.is_pipelined else self._start_masks(*self._masked(step))
         flight = self._runner.launch(step)
         requests = self._scheduler.launched(step)
         launched = _LaunchedStep(step, requests, flight, masks, self._constraints.walks(requests, step.rows))
@@ -170,7 +170,7 @@ class StepPipeline:
         self._isolation.note_success(launched.requests)
         found: list[tuple[Request, Row, SampledRow]] = []
         for request, row, out in zip(launched.requests, launched.step.rows, result.rows, strict=True):
-            request.num_in_flight_tokens -= len(row.token_ids)
+            request.num_in_flight_tokens -= len(row.token_ids) - row.num_draft_tokens
             if request.status is RequestStatus.FINISHED or request in launched.discarded:
                 continue
             request.num_pending_tokens -= row.needs_sample
@@ -196,17 +196,21 @@ class StepPipeline:
         is_masked_by_host = row.mask_row is not None and index not in launched.walks
         return is_masked_by_host or (row.input_is_pending and request.needs_history)
 
-    def _masked(self, step: Step) -> list[Request]:
-        """Requests of the rows that need a mask, in row order."""
-        requests = self._scheduler.requests_of(step)
-        return [request for request, row in zip(requests, step.rows, strict=True) if row.mask_row is not None]
+    def _masked(self, step: Step) -> tuple[list[Request], list[Sequence[int]]]:
+        """Requests of the rows that need a mask, in row order, and their drafts."""
+        rows = zip(self._scheduler.requests_of(step), step.rows, strict=True)
+        masked = [(request, row.draft_token_ids) for request, row in rows if row.mask_row is not None]
+        return [request for request, _ in masked], [draft for _, draft in masked]
 
-    def _start_masks(self, requests: Sequence[Request]) -> _Masks | None:
+    def _start_masks(self, requests: Sequence[Request], drafts: Sequence[Sequence[int]] = ()) -> _Masks | None:
         if not requests:
             return None
-        bitmask = np.empty((len(requests), -(-self._runner.model_config.vocab_size // 32)), dtype=np.int32)
+        num_rows = len(requests) + sum(map(len, drafts))
+        bitmask = np.empty((num_rows, -(-self._runner.model_config.vocab_size // 32)), dtype=np.int32)
         sessions = [request.session for request in requests if request.session]
-        return _Masks(bitmask, self._compiler.fill(sessions, bitmask))
+        if num_rows == len(requests):
+            return _Masks(bitmask, self._compiler.fill(sessions, bitmask))
+        return _Masks(bitmask, self._compiler.fill(sessions, bitmask, drafts))
 
     def _recover(self, launched: _LaunchedStep, error: Exception) -> None:
         """Put the requests back whose results were lost. On a device that is every running one, since its memory cannot be trusted."""

@@ -25,8 +25,8 @@ class Batch:
         seq_lens: int32 [B], length of each sequence including this step's tokens.
         page_table: int32 [B, P], padded with 0.
         shared_lens: int32 [B], leading tokens in pages shared with the previous row.
-        logit_indices: int64 [N], tokens that need logits: first one per sampling row, then all scored ones.
-        sampling_rows: rows that need a sample, in order; the first len(sampling_rows) logits belong to them.
+        logit_indices: int64 [N], tokens that need logits: first those after which a token is sampled, row by row, then all scored ones.
+        sampling_rows: the row of each token that is sampled, in order; the first len(sampling_rows) logits belong to them.
         scoring_rows: rows with scores, in order; len(score_token_ids) logits each follow.
         page_size: tokens per page.
     """
@@ -78,9 +78,11 @@ class Batch:
             positions = np.arange(num_tokens, dtype=np.int32) + np.repeat(computed - cu_seqlens_q[:-1], lengths)
             input_ids = np.concatenate([np.asarray(row.token_ids, dtype=np.int64) for row in rows])
         pages = page_table[row_of_token, positions // page_size].astype(np.int64)
-        sampling = tuple(index for index, row in enumerate(rows) if row.needs_sample)
+        sampling = tuple(index for index, row in enumerate(rows) for _ in range(row.num_sampled))
         scoring = tuple(index for index, row in enumerate(rows) if len(row.score_token_ids))
         last = cu_seqlens_q[1:][list(sampling)] - 1
+        if any(row.num_draft_tokens for row in rows):
+            last -= np.array([left for row in rows for left in range(row.num_sampled - 1, -1, -1)], dtype=np.int32)
         scored = [_scored_tokens(rows[index], int(cu_seqlens_q[index])) for index in scoring]
         return cls(
             input_ids=torch.from_numpy(input_ids),
@@ -115,6 +117,13 @@ def _check_row(row: Row, num_tokens: int, capacity: int) -> None:
         raise ValueError(
             f"row of request {row.request_id} has pages for {capacity} tokens, "
             f"but needs {row.num_computed_tokens + num_tokens}"
+        )
+    if row.num_draft_tokens and not (
+        row.needs_sample and 0 < row.num_draft_tokens < num_tokens and not row.score_token_ids
+    ):
+        raise ValueError(
+            f"row of request {row.request_id} has {row.num_draft_tokens} drafts in {num_tokens} tokens: expected fewer drafts than "
+            "tokens, a sample and no scores"
         )
     if len(row.score_token_ids) and not 0 <= row.score_offset <= num_tokens - len(row.score_token_ids):
         raise ValueError(

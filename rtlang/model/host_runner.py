@@ -22,14 +22,14 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, SampledRow, Step, StepOutput
+from rtlang.contract.step import Row, SampledRow, SampledToken, Step, StepOutput
 from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.attention import PagedKV, StepAttention
 from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.loading.loader import load_model
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang.model.sampler import Sample, sample_tokens, token_logprobs
+from rtlang.model.sampler import gather_samples, sample_tokens, sampled_rows, token_logprobs
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars.machine.export import Walk
 
@@ -44,16 +44,16 @@ class HostFlight:
     """A launched step.
 
     Attributes:
-        logits: [num_sampling_rows, vocab_size]; None if no row needs a sample.
+        logits: [num_sampled_tokens, vocab_size]; None if no row needs a sample.
         scores: by row; None if its logits were not finite.
-        samples: one per sampling row, once `sample` was called.
+        samples: one per sampled token, once `sample` was called.
     """
 
     step: Step
     batch: Batch
     logits: Tensor | None
     scores: dict[int, tuple[TokenLogprob, ...] | None]
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[SampledToken | None] = field(default_factory=list)
 
 
 class HostRunner:
@@ -135,25 +135,15 @@ class HostRunner:
         """See `Runner`; samples the tokens now."""
         if flight.logits is not None:
             with torch.inference_mode():
-                sampling = [rows[index] for index in flight.batch.sampling_rows]
-                flight.samples = sample_tokens(flight.logits, sampling, bitmask)
+                flight.samples = sample_tokens(flight.logits, sampled_rows(rows), bitmask)
 
     def collect(self, flight: HostFlight) -> StepOutput:
         """See `Runner`."""
-        outputs = [SampledRow()] * len(flight.step.rows)
-        for index, sample in zip(flight.batch.sampling_rows, flight.samples, strict=True):
-            outputs[index] = SampledRow(
-                sample.token_id, sample.logprob, (), sample.token_id is not None, sample.distortion
-            )
+        outputs = gather_samples(flight.step.rows, flight.samples)
         for index, scores in flight.scores.items():
             output = outputs[index]
-            outputs[index] = SampledRow(
-                output.token_id if scores is not None else None,
-                output.logprob if scores is not None else None,
-                scores or (),
-                output.is_finite and scores is not None,
-                output.distortion,
-            )
+            is_finite = output.is_finite and scores is not None
+            outputs[index] = SampledRow(output.tokens if is_finite else (), scores or (), is_finite)
         return StepOutput(flight.step.step_id, tuple(outputs))
 
     def _score(self, step: Step, batch: Batch, states: Tensor) -> dict[int, tuple[TokenLogprob, ...] | None]:

@@ -8,7 +8,6 @@ as such and does not affect other rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,25 +15,37 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang.contract.events import TokenLogprob
-from rtlang.contract.step import Row
+from rtlang.contract.step import Row, SampledRow, SampledToken
 from rtlang_kernels import ops
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The sampled token of a row; token_id is None if the logits were not finite."""
-
-    token_id: int | None
-    logprob: TokenLogprob | None
-    distortion: float | None = None
+def sampled_rows(rows: Sequence[Row]) -> list[Row]:
+    """A row for each token that a step samples, with the noise key, mask, bans and history of that token."""
+    return [row.sampled_after(index) for row in rows for index in range(row.num_sampled)]
 
 
-def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Sample]:
-    """Sample one token per row.
+def gather_samples(rows: Sequence[Row], samples: Sequence[SampledToken | None]) -> list[SampledRow]:
+    """The results of a step's rows, of one sample for each row of `sampled_rows`; None where the logits were not finite."""
+    outputs: list[SampledRow] = []
+    start = 0
+    for row in rows:
+        own = samples[start : start + row.num_sampled]
+        start += len(own)
+        tokens: list[SampledToken] = []
+        for sample in own:
+            if sample is None:
+                break
+            tokens.append(sample)
+        outputs.append(SampledRow(tuple(tokens), (), not own or own[0] is not None))
+    return outputs
+
+
+def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[SampledToken | None]:
+    """Sample one token per row; None for a row whose logits are not finite.
 
     Args:
-        logits: [len(rows), vocab_size] float32 or bfloat16, of the rows' last tokens; not modified.
-        rows: one per row of logits.
+        logits: [len(rows), vocab_size] float32 or bfloat16; not modified.
+        rows: one per row of logits, without drafts; see `sampled_rows`.
         bitmask: int32 [M, ceil(vocab_size / 32)], indexed by `Row.mask_row`; None if no row has a mask.
     Raises:
         ValueError: a mask row is out of range.
@@ -58,11 +69,13 @@ def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32
         found = token_logprobs(part, [token_ids[index] for index in reported], num_top)
         logprob_of = dict(zip(reported, found, strict=True))
     return [
-        Sample(
-            token_ids[index] if is_finite[index] else None,
+        SampledToken(
+            token_ids[index],
             logprob_of.get(index),
-            distortion(logits[index], row, bitmask) if row.params.distortion and is_finite[index] else None,
+            distortion(logits[index], row, bitmask) if row.params.distortion else None,
         )
+        if is_finite[index]
+        else None
         for index, row in enumerate(rows)
     ]
 

@@ -9,7 +9,7 @@ import pytest
 from rtlang.contract.errors import BudgetError, NumericsError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason, SamplingParams
-from rtlang.contract.step import SampledRow
+from rtlang.contract.step import Row, SampledRow, SampledToken
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.output_processor import advance
 from rtlang.engine.request import Request, RequestOutput
@@ -37,6 +37,9 @@ class ScriptedSession:
         return self.is_complete
 
 
+ROW = Row(1, [5], 1, [0], 0, True, SamplingParams(max_tokens=4))
+
+
 def request(session: Any = None, *, eos: bool = True, **options: Any) -> Request:
     params = SamplingParams(**({"max_tokens": 4} | options))
     text = IncrementalDetokenizer(FakeTokenizer(), params)  # type: ignore[arg-type]
@@ -49,7 +52,7 @@ def request(session: Any = None, *, eos: bool = True, **options: Any) -> Request
 
 
 def draw(target: Request, *tokens: int, **rest: Any) -> list[RequestOutput | None]:
-    return [advance(target, SampledRow(token, **rest)) for token in tokens]
+    return [next(advance(target, ROW, SampledRow((SampledToken(token, **rest),))), None) for token in tokens]
 
 
 def test_a_token_is_appended_and_shown() -> None:
@@ -124,8 +127,8 @@ def test_a_value_that_could_not_be_closed_is_an_error() -> None:
 
 def test_logits_that_are_not_finite_raise() -> None:
     with pytest.raises(NumericsError, match="token 2"):
-        advance(request(), SampledRow(None, is_finite=False))
+        list(advance(request(), ROW, SampledRow(is_finite=False)))
 
 
 def test_a_row_of_an_unfinished_prompt_says_nothing() -> None:
-    assert advance(request(), SampledRow(None)) is None
+    assert list(advance(request(), ROW, SampledRow())) == []

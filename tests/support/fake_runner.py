@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.contract.events import TokenLogprob
-from rtlang.contract.step import Row, SampledRow, Step, StepOutput
+from rtlang.contract.step import Row, SampledRow, SampledToken, Step, StepOutput
 
 EOS = 0
 
@@ -187,17 +187,22 @@ class FakeRunner:
                 TokenLogprob(target, logprob(tokens[: row.num_computed_tokens + row.score_offset + i + 1], target))
                 for i, target in enumerate(row.score_token_ids)
             )
-            token = None
-            if row.needs_sample:
-                token = next_token(tokens, seed=row.seed, choice=row.choice, eos_every=self.eos_every)
-                if token in row.banned_token_ids:
-                    token = 3 + ord("z")
-                if row.mask_row is not None:
-                    assert bitmask is not None
-                    allowed = [t for t in range(259) if bitmask[row.mask_row, t // 32] >> (t % 32) & 1]
-                    token = token if token in allowed else allowed[token % len(allowed)]
             is_finite = row.request_id not in self.poison
-            outputs.append(SampledRow(token if is_finite else None, None, scores, is_finite))
+            sampled = []
+            for index in range(row.num_sampled if is_finite else 0):
+                each = row.sampled_after(index)
+                known = tokens[: end - row.num_draft_tokens + index]
+                token = next_token(known, seed=row.seed, choice=row.choice, eos_every=self.eos_every)
+                if token in each.banned_token_ids:
+                    token = 3 + ord("z")
+                if each.mask_row is not None:
+                    assert bitmask is not None
+                    allowed = [t for t in range(259) if bitmask[each.mask_row, t // 32] >> (t % 32) & 1]
+                    if not allowed:
+                        break
+                    token = token if token in allowed else allowed[token % len(allowed)]
+                sampled.append(SampledToken(token))
+            outputs.append(SampledRow(tuple(sampled), scores, is_finite))
         flight.result = StepOutput(flight.step.step_id, tuple(outputs))
 
     def collect(self, flight: FakeFlight) -> StepOutput:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -18,12 +19,16 @@ class OpenSession:
     end_token_ids: frozenset[int] = frozenset()
     is_accepting = True
     is_complete = is_slow = is_preparing = False
+    may_draft = True
 
     def accept(self, token_id: int, remaining: int) -> int:
         return token_id
 
     def takes(self, token_id: int) -> bool:
         return False
+
+    def num_allowed(self, draft: Sequence[int]) -> int:
+        return len(draft)
 
     def raise_if_failed(self) -> None:
         """It does not fail."""
@@ -43,7 +48,7 @@ class OpenCompiler:
             done.set_exception(error)
         return done
 
-    def fill(self, sessions: list[Any], bitmask: NDArray[np.int32]) -> Future[None]:
+    def fill(self, sessions: list[Any], bitmask: NDArray[np.int32], drafts: object = ()) -> Future[None]:
         bitmask[:] = -1
         done: Future[None] = Future()
         done.set_result(None)

@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from itertools import accumulate
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -37,7 +38,7 @@ from rtlang_grammars import (
     Vocabulary,
 )
 from rtlang_grammars.api import precompile
-from rtlang_grammars.machine.token_index.mask import write_rows
+from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from rtlang_grammars.spec.canonical_json import canonical
 
 _SEARCH_LIMIT = 4096
@@ -186,27 +187,36 @@ class ConstraintCompiler:
         self._compile_for(owner, sum(map(len, sources)), compile_stops, asked=future)
         return future
 
-    def fill(self, sessions: Sequence[ConstraintSession], bitmask: NDArray[np.int32]) -> Future[None]:
+    def fill(
+        self, sessions: Sequence[ConstraintSession], bitmask: NDArray[np.int32], drafts: Sequence[Sequence[int]] = ()
+    ) -> Future[None]:
         """Fill row i of `bitmask` for sessions[i], on other threads.
 
         Args:
-            bitmask: int32, [at least len(sessions), ceil(vocab_size / 32)]; do not read it before the future is done.
+            bitmask: int32, [at least the number of rows, ceil(vocab_size / 32)]; do not read it before the future is done.
+            drafts: one for each session, or none at all. A session then has a row for its next token and one after each draft token.
         Returns:
             A future that completes when all rows are written. It does not fail if a session fails; see `raise_if_failed`.
         """
         num_parts = max(1, min(self._config.grammar_threads, len(sessions)))
+        ends = list(accumulate((len(draft) + 1 for draft in drafts), initial=0)) if drafts else range(len(sessions) + 1)
         done: Future[None] = Future()
         left = [num_parts]
         started = perf_counter()
 
         def fill_part(part: int) -> None:
-            rows = slice(len(sessions) * part // num_parts, len(sessions) * (part + 1) // num_parts)
-            part_mask = bitmask[rows]
-            masks = [session.find_mask(row) for session, row in zip(sessions[rows], part_mask, strict=True)]
+            own = range(len(sessions) * part // num_parts, len(sessions) * (part + 1) // num_parts)
+            masks: list[Mask | None] = []
+            for at in own:
+                draft = drafts[at] if drafts else ()
+                if draft:
+                    masks += sessions[at].masks_along(draft, bitmask[ends[at] : ends[at + 1]])
+                else:
+                    masks.append(sessions[at].find_mask(bitmask[ends[at]]))
             try:
-                write_rows(masks, part_mask)
+                write_rows(masks, bitmask[ends[own.start] : ends[own.stop]])
             except BaseException as error:  # the step waits for `done`, whatever happens
-                for session in sessions[rows]:
+                for session in sessions[own.start : own.stop]:
                     session.fail(error)
             with self._lock:
                 left[0] -= 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from time import thread_time
 from typing import Any
@@ -14,6 +15,8 @@ from rtlang.contract.errors import ConstraintError
 from rtlang_grammars import GrammarError, GrammarMatcher, Report, TokenBudget, ValueCheck
 from rtlang_grammars.machine.batch import find_mask
 from rtlang_grammars.machine.token_index.mask import Mask
+
+logger = logging.getLogger(__name__)
 
 SLOW_FILL_S = 0.05
 """CPU time in seconds above which a mask counts as slow; later masks are then computed outside the steps."""
@@ -125,6 +128,55 @@ class ConstraintSession:
     def is_slow(self) -> bool:
         """Whether masks of this grammar are slow, so the next one should be computed by `prepare`."""
         return self._mask_times.is_slow
+
+    @property
+    def may_draft(self) -> bool:
+        """Whether `masks_along` may be called with a draft: masks are quick, and none is being computed elsewhere."""
+        return self._prepared is None and not self._mask_times.is_slow and self._error is None
+
+    def num_allowed(self, draft: Sequence[int]) -> int:
+        """Number of tokens at the start of `draft` that the constraint allows as parts of the text. Changes nothing.
+
+        A matcher that fails allows none; the next mask then fails as well, and reports it.
+        """
+        num_taken = 0
+        try:
+            for token_id in draft:
+                if token_id in self.end_token_ids and not self.takes(token_id):
+                    break
+                if not self._matcher.accept_token(token_id):
+                    break
+                num_taken += 1
+        except Exception:  # a limit of the grammar, which the text may never reach
+            return 0
+        finally:
+            self._matcher.rollback(num_taken)
+        return num_taken
+
+    def masks_along(self, draft: Sequence[int], rows: NDArray[np.int32]) -> list[Mask | None]:
+        """As `find_mask` for the next token and for the one after each draft, into the rows of `rows`, [len(draft) + 1, words].
+
+        Does not raise. Where the matcher fails or refuses a draft, the rows are cleared; an error counts for the first row only, since
+        the text may never come to the others.
+        """
+        found = [self.find_mask(rows[0])]
+        num_taken = 0
+        try:
+            for index, token_id in enumerate(draft, 1):
+                if self._error is not None or not self._matcher.accept_token(token_id):
+                    break
+                num_taken += 1
+                started = thread_time()
+                mask = find_mask(self._matcher, rows[index])
+                self._mask_times.note(thread_time() - started)
+                found.append(mask)
+        except Exception:
+            logger.debug("a mask along a draft failed", exc_info=True)
+        rows[len(found) :].fill(0)
+        found += [None] * (len(draft) + 1 - len(found))
+        if num_taken:
+            self._matcher.rollback(num_taken)
+        return found
 
     @property
     def is_preparing(self) -> bool:

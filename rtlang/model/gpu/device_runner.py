@@ -34,6 +34,7 @@ from rtlang.model.gpu.device_graphs import capture_decoding
 from rtlang.model.gpu.device_sampler import Masks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
 from rtlang.model.loading.loader import load_model
 from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.sampler import gather_samples
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars import Vocabulary
 from rtlang_grammars.machine.export import Walk
@@ -172,10 +173,12 @@ class DeviceRunner:
         """See `Runner`; enqueues the step's page copies and layers. The previous step must have been sampled.
 
         Raises:
-            ValueError: the step is malformed (a bug of the caller); nothing was computed.
+            ValueError: the step is malformed (a bug of the caller), or has drafts; nothing was computed.
             RuntimeError: the runner is closed.
         """
         self._check_open()
+        if any(row.num_draft_tokens for row in step.rows):
+            raise ValueError("a step on a device has no drafts")
         with torch.inference_mode():
             flight = self._replayed(step)
             if flight is not None:
@@ -229,10 +232,7 @@ class DeviceRunner:
     def collect(self, flight: DeviceFlight) -> StepOutput:
         """See `Runner`."""
         self._check_open()
-        outputs = [SampledRow()] * len(flight.step.rows)
-        samples = flight.samples.wait() if flight.samples is not None else []
-        for index, sample in zip(flight.sampling_rows, samples, strict=True):
-            outputs[index] = SampledRow(sample.token_id, sample.logprob, (), sample.token_id is not None)
+        outputs = gather_samples(flight.step.rows, flight.samples.wait() if flight.samples is not None else ())
         found = [
             logprob
             for token_ids, num_top, fetched in flight.scores
@@ -244,9 +244,9 @@ class DeviceRunner:
             scores: tuple[TokenLogprob, ...] = tuple(found[start:stop])
             start = stop
             if all(item.logprob == item.logprob for item in scores):  # NaN if any logit was NaN or +inf
-                outputs[index] = SampledRow(output.token_id, output.logprob, scores, output.is_finite)
+                outputs[index] = SampledRow(output.tokens, scores, output.is_finite)
             else:
-                outputs[index] = SampledRow(None, None, (), False)
+                outputs[index] = SampledRow((), (), False)
         return StepOutput(flight.step.step_id, tuple(outputs))
 
     def _replayed(self, step: Step) -> DeviceFlight | None:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang.contract.events import TokenLogprob
-from rtlang.contract.step import Row
+from rtlang.contract.step import Row, SampledToken
 from rtlang.model.gpu.accelerator import Accelerator, Fetched
-from rtlang.model.sampler import Sample, changes_logits
+from rtlang.model.sampler import changes_logits
 from rtlang_kernels import ops
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.host.transfer import copy_to_device
@@ -44,8 +44,8 @@ class PendingSample:
     reported: tuple[tuple[int, int], ...]
     fetched: Fetched
 
-    def wait(self) -> list[Sample]:
-        """Wait for the copy; returns the sample of each row."""
+    def wait(self) -> list[SampledToken | None]:
+        """Wait for the copy; returns the sample of each row, None where the logits were not finite."""
         token_ids, is_finite, *found = self.fetched.wait()
         logprob_of: dict[int, TokenLogprob] = {}
         if self.reported:
@@ -54,7 +54,7 @@ class PendingSample:
             found_logprobs = read_logprobs(sampled, counts, *found)
             logprob_of = dict(zip((row for row, _ in self.reported), found_logprobs, strict=True))
         return [
-            Sample(token_id if good else None, logprob_of.get(row) if good else None)
+            SampledToken(token_id, logprob_of.get(row)) if good else None
             for row, (token_id, good) in enumerate(zip(token_ids.tolist(), is_finite.tolist(), strict=True))
         ]
 

@@ -1,0 +1,130 @@
+"""The requests that hold pages: running ones, and parked ones until others need their pages.
+
+A request that runs owns the pages behind its place in the tree and locks that place. Full pages enter the tree when they are scheduled; the
+others enter it when the request stops.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.engine.batch_layout import BatchLayout
+from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.shares.fair_shares import FairShares
+from rtlang.engine.shares.flow import Flow
+
+
+class RunningRequests:
+    """Starts and stops requests, and moves their pages to the tree. Owned by the scheduler.
+
+    Attributes:
+        running: in the order in which they started.
+        parked: without credit, oldest first; their pages may be gone.
+    """
+
+    def __init__(self, cache: PrefixCache, shares: FairShares, layout: BatchLayout) -> None:
+        self.running: list[Request] = []
+        self.parked: dict[Request, None] = {}
+        self._with_pages: dict[Request, None] = {}  # the parked ones that have pages
+        self._cache, self._shares, self._layout = cache, shares, layout
+        self._page_size = cache.page_size
+
+    def start(self, request: Request) -> None:
+        """Let a request with pages run."""
+        assert request.flow is not None
+        request.status = RequestStatus.RUNNING
+        self.running.append(request)
+        self._shares.start(request.flow, request)
+        self._layout.invalidate()
+
+    def stop(self, request: Request) -> None:
+        """Take a request from the running ones; it keeps its pages."""
+        assert request.flow is not None
+        self.running.remove(request)
+        self._layout.invalidate()
+        self._shares.stop(request.flow, request)
+
+    def leave(self, request: Request) -> None:
+        """Stop a running request and release its pages; computed ones stay cached."""
+        self.stop(request)
+        self._release(request)
+
+    def abandon(self, request: Request) -> None:
+        """Stop a running request whose last step was lost: its own pages are freed."""
+        assert request.node is not None
+        self.stop(request)
+        self._cache.abandon(request.node, request.page_ids[request.num_tree_tokens // self._page_size :])
+        _reset(request)
+
+    def store(self, request: Request, num_tokens: int) -> None:
+        """Put the full pages of the first `num_tokens` tokens into the tree; the current step writes them."""
+        end = num_tokens // self._page_size * self._page_size
+        start = request.num_tree_tokens
+        if self._cache.sharing and end > start:
+            first, last = start // self._page_size, end // self._page_size
+            assert request.node is not None
+            request.node, page_ids = self._cache.extend(
+                request.node, request.token_ids[start:end], request.page_ids[first:last], request.scope, start
+            )
+            request.page_ids[first:last] = page_ids
+            request.num_tree_tokens = end
+
+    def park(self, request: Request) -> None:
+        """Take a request without credit out of the steps; it keeps its pages."""
+        if request.credit is not None and request.credit.is_spent:
+            self.stop(request)
+            self.parked[request] = self._with_pages[request] = request.credit.parked[request] = None
+            request.status = RequestStatus.PARKED
+
+    def unpark(self, request: Request, *, may_run: bool) -> bool:
+        """End the parking of a request: it runs again if it may and has pages, else it releases them. Returns whether it runs."""
+        assert request.credit is not None
+        del self.parked[request], request.credit.parked[request]
+        if may_run and request.node is not None:
+            del self._with_pages[request]
+            self.start(request)
+            return True
+        self._give_up_pages(request)
+        return False
+
+    def take_parked_pages(self) -> bool:
+        """Release the pages of the request that was parked first; False if no parked request has any."""
+        request = next(iter(self._with_pages), None)
+        if request is not None:
+            self._give_up_pages(request)
+        return request is not None
+
+    def pages_by_flow(self) -> Counter[Flow | None]:
+        """Pages of running requests by flow; pages that several share count for each."""
+        pages: Counter[Flow | None] = Counter()
+        for request in self.running:
+            pages[request.flow] += len(request.page_ids)
+        return pages
+
+    def check(self) -> None:
+        """Verify the accounting of pages and locks."""
+        for request in self.running:
+            assert request.num_computed_tokens <= len(request.token_ids) + request.num_pending_tokens
+            assert request.num_tree_tokens <= len(request.page_ids) * self._page_size
+            assert request.num_preemptions or request.num_cached_tokens <= request.num_computed_tokens
+        assert list(self._with_pages) == [each for each in self.parked if each.node is not None]
+
+    def _give_up_pages(self, request: Request) -> None:
+        if request in self._with_pages:
+            del self._with_pages[request]
+            self._release(request)
+
+    def _release(self, request: Request) -> None:
+        assert request.node is not None
+        # A step in flight may have been computed from a token that the constraint replaces.
+        known = request.num_computed_tokens - request.num_in_flight_tokens
+        start = request.num_tree_tokens
+        end = max(start, min(known, len(request.token_ids)))
+        pages = request.page_ids[start // self._page_size :]
+        self._cache.finish(request.node, request.token_ids[start:end], pages, request.scope, start)
+        _reset(request)
+
+
+def _reset(request: Request) -> None:
+    request.node, request.page_ids, request.num_tree_tokens, request.num_computed_tokens = None, [], 0, 0
