@@ -61,7 +61,7 @@ def size_of(step: Step) -> StepSize:
     for row in step.rows:
         length = len(row.token_ids)
         num_tokens += length
-        num_samples += row.needs_sample + len(row.score_token_ids)
+        num_samples += row.num_sampled + len(row.score_token_ids)
         num_scores += num_row_scores(length, row.num_computed_tokens)
     return StepSize(num_tokens, num_samples, num_scores)
 
