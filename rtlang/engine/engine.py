@@ -34,13 +34,14 @@ from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.fault_isolation import FaultIsolation, is_memory_error
-from rtlang.engine.output_processor import advance, replay
+from rtlang.engine.output_processor import advance, advance_late, num_remaining, replay
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
 from rtlang.engine.stop_search import StopPattern
 from rtlang.model.runner import Runner
 from rtlang_grammars.spec.structures import sequence
+from rtlang_grammars.spec.work_limit import WorkLimit
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,8 @@ MAX_REBUILDS = 5
 RETRY_AFTER_S = 1.0
 MAX_REPLAYED = 256
 """Tokens of earlier runs that are replayed between two steps: about 2 ms."""
+MAX_WORK = 200
+"""Work of all constraints of a step on the engine thread, in units of WorkLimit: about 2 ms. More is done on other threads."""
 
 
 class Engine:
@@ -101,7 +104,8 @@ class Engine:
         self._compiled: deque[Request] = deque()  # those of `_compiling` that are done; filled by other threads
         self._replaying: list[Request] = []
         self._failed: list[RequestOutput] = []  # and other last outputs that no step has computed
-        self._awaiting_masks: list[Request] = []  # requests whose next mask is computed outside the steps
+        self._awaiting_masks: list[Request] = []  # requests whose constraint works outside the steps
+        self._late: list[Request] = []  # of them those whose token is being accepted
         self._is_stalled = False  # the last step was empty because of them
         self._next_id = 1
         self._isolation = FaultIsolation(config.max_step_tokens)
@@ -115,7 +119,8 @@ class Engine:
         return bool(
             (not is_stalled and (self.scheduler.running or self.scheduler.num_waiting))
             or self._failed
-            or self._replaying
+            or any(not each.is_awaiting_mask for each in self._replaying)
+            or any(not _is_busy(each) for each in self._late)
             or self._pipeline.is_busy
             or self._compiled
         )
@@ -308,13 +313,14 @@ class Engine:
         """
         self._admit_compiled()
         self._replay()
+        outputs = self._apply_late()
         # Before scheduling: a request that becomes ready in between still has work to do.
         self._awaiting_masks = [
             each for each in self._awaiting_masks if each.is_awaiting_mask and each.status is not RequestStatus.FINISHED
         ]
         step = self._schedule(now)
         self._is_stalled = step is None and bool(self._awaiting_masks)
-        outputs = self._pipeline.run(step)
+        outputs += self._pipeline.run(step)
         self.num_steps += step is not None
         if self._isolation.is_active:
             self._settle()
@@ -355,13 +361,14 @@ class Engine:
     def _apply(self, results: SampledRows) -> list[RequestOutput]:
         """Process the results of rows."""
         outputs: list[RequestOutput] = []
+        work = WorkLimit(MAX_WORK)
         for request, row, result in results:
             output: RequestOutput | None = None
             num_computed = request.num_computed_tokens
             try:
                 if request.session is not None and row.mask_row is not None:
                     request.session.raise_if_failed()
-                for each in advance(request, row, result):
+                for each in advance(request, row, result, work):
                     output = each if output is None else output.followed_by(each)
             except RtlangError as error:
                 self._fail(request, error)
@@ -370,13 +377,51 @@ class Engine:
             else:
                 if result.tokens:
                     self.num_generated_tokens += 1 + request.num_computed_tokens - num_computed
+            if request.late is not None:
+                self._accept_late(request)
             if output is None:
                 continue
             outputs.append(output)
             if output.is_last:
                 self._end(request)
+            elif request.late is not None:
+                continue
             elif row.mask_row is not None and request.status is not RequestStatus.FINISHED:
                 self._prepare_if_slow(request)
+        return outputs
+
+    def _accept_late(self, request: Request) -> None:
+        """Let another thread accept a token; the request sits out steps until then."""
+        assert request.session is not None
+        assert request.late is not None
+        self._late.append(request)
+        self._awaiting_masks.append(request)
+        self._compiler.accept_beside(request.session, request.late.token_id, num_remaining(request), self._wake)
+
+    def _apply_late(self) -> list[RequestOutput]:
+        """Process the tokens that other threads have accepted since the last step."""
+        ready = [each for each in self._late if not _is_busy(each)]
+        if not ready:
+            return []
+        self._late = [each for each in self._late if each not in ready]
+        outputs: list[RequestOutput] = []
+        for request in ready:
+            if request.status is RequestStatus.FINISHED:
+                continue
+            try:
+                output = advance_late(request)
+            except RtlangError as error:
+                self._fail(request, error)
+                continue
+            except Exception as error:
+                self._fail(request, internal_error(logger, f"request {request.request_id} failed", error))
+                continue
+            outputs.append(output)
+            if output.is_last:
+                self._end(request)
+            else:
+                self._prepare_if_slow(request)
+            self._pipeline.follow(request)
         return outputs
 
     def _prepare_if_slow(self, request: Request) -> None:
@@ -435,32 +480,35 @@ class Engine:
 
     def _replay(self) -> None:
         """Replay given tokens for a limited time, so that running requests are not delayed."""
-        num_left = MAX_REPLAYED
-        while num_left and self._replaying:
-            request = self._replaying[0]
-            start = request.num_given
-            given = request.given_ids[start : start + num_left]
-            num_left -= len(given)
-            if request.status is RequestStatus.FINISHED:
-                self._replaying.pop(0)
+        num_left, work = MAX_REPLAYED, WorkLimit(MAX_WORK)
+        self._replaying = [each for each in self._replaying if each.status is not RequestStatus.FINISHED]
+        for request in tuple(self._replaying):
+            if num_left <= 0:
+                break
+            if request.is_awaiting_mask:
                 continue
+            start = request.num_given
             try:
-                output = replay(request, given)
+                output = replay(request, num_left, work)
             except RtlangError as error:
-                self._replaying.pop(0)
+                self._replaying.remove(request)
                 self._fail(request, error)
                 continue
             except Exception as error:
-                self._replaying.pop(0)
+                self._replaying.remove(request)
                 self._fail(request, internal_error(logger, f"replaying request {request.request_id} failed", error))
                 continue
-            request.num_given = start + len(given)
+            num_replayed = request.num_given - start
+            num_left -= max(1, num_replayed)
             if output is not None:
-                self._replaying.pop(0)
+                self._replaying.remove(request)
                 self._end_replayed(request, output)
             elif request.num_given == len(request.given_ids):
-                self._replaying.pop(0)
+                self._replaying.remove(request)
                 self._enter(request)
+            elif num_left > 0 and request.session is not None:
+                token_id, remaining = request.given_ids[request.num_given], num_remaining(request)
+                self._compiler.accept_beside(request.session, token_id, remaining, self._wake)
 
     def _end_replayed(self, request: Request, output: RequestOutput) -> None:
         """End a request whose text ended within its given tokens; their log-probabilities are computed first."""
@@ -473,3 +521,8 @@ class Engine:
         request.given_end, request.score_only = output, True
         request.status = RequestStatus.WAITING
         self.scheduler.add(request)
+
+
+def _is_busy(request: Request) -> bool:
+    """Whether another thread works on its constraint."""
+    return request.session is not None and request.session.is_preparing

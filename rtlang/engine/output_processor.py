@@ -5,19 +5,26 @@ Everything here concerns one request; an exception fails that request alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rtlang.contract.errors import BudgetError, NumericsError, ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason
-from rtlang.contract.step import Row, SampledRow
+from rtlang.contract.step import Row, SampledRow, SampledToken
 from rtlang.engine.request import Request, RequestOutput
+from rtlang_grammars.spec.work_limit import WorkLimit
 
 
-def advance(request: Request, row: Row, result: SampledRow) -> Iterator[RequestOutput]:
+def num_remaining(request: Request) -> int:
+    """Tokens that may still be generated, the next one included."""
+    return request.max_tokens - request.num_output_tokens
+
+
+def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> Iterator[RequestOutput]:
     """Apply the result of a row to its request; yields one output for each token that it takes.
 
-    Sampled tokens are taken up to the first one that is not the draft's, so the text is that of one token at a time.
+    Sampled tokens are taken up to the first one that is not the draft's, so the text is that of one token at a time. They also end before
+    one with which the constraint has more work than `work` allows: it becomes `request.late`, and `advance_late` takes it.
 
     Raises:
         NumericsError: the logits are not finite, or no token is allowed.
@@ -35,42 +42,64 @@ def advance(request: Request, row: Row, result: SampledRow) -> Iterator[RequestO
     for index, sampled in enumerate(result.tokens):
         if index:  # the draft before this token was right: its K and V belong to the text
             request.num_computed_tokens += 1
-        num_logprobs = len(request.logprobs)
-        output = _append(request, sampled.token_id, sampled.logprob)
-        output.logprobs = request.logprobs[num_logprobs:]
-        if sampled.distortion is not None:
-            request.distortion.append((sampled.distortion, len(request.output_text.text)))
+        if request.session is not None and not request.session.try_accept(
+            sampled.token_id, num_remaining(request), work
+        ):
+            request.late = sampled
+            return
+        output = _take(request, sampled)
         yield output
         if output.is_last or index >= len(draft) or request.token_ids[-1] != draft[index]:
             return
 
 
-def replay(request: Request, token_ids: Sequence[int]) -> RequestOutput | None:
-    """Append output tokens that an earlier run gave out, with the constraint, the stops and the text as if they had been sampled now.
+def advance_late(request: Request) -> RequestOutput:
+    """Take the late token, which the constraint has accepted; see `advance`."""
+    assert request.late is not None
+    sampled, request.late = request.late, None
+    return _take(request, sampled)
 
+
+def replay(request: Request, num_tokens: int, work: WorkLimit) -> RequestOutput | None:
+    """Append the next given tokens, with the constraint, the stops and the text as if they had been sampled now.
+
+    Args:
+        num_tokens: how many at most; fewer if the constraint has more work with one than `work` allows.
     Returns:
         The last output, without the text and tokens that were given out before, if the text ends within these tokens; else None.
     Raises:
         ParameterError: the constraint does not lead to these tokens.
         RtlangError: raised by the constraint or a stop regex.
     """
-    for token_id in token_ids:
-        num_tokens = len(request.token_ids)
+    for token_id in request.given_ids[request.num_given : request.num_given + num_tokens]:
+        if request.session is not None and not request.session.try_accept(token_id, num_remaining(request), work):
+            return None
+        num_known = len(request.token_ids)
         output = _append(request, token_id, None)
-        if request.token_ids[num_tokens:] != [token_id]:
+        if request.token_ids[num_known:] != [token_id]:
             raise ParameterError(
                 "continue_from", token_id, "expected a token that an earlier run of this generation gave"
             )
+        request.num_given += 1
         if output.is_last:
             return RequestOutput(request, finish_reason=output.finish_reason)
     return None
+
+
+def _take(request: Request, sampled: SampledToken) -> RequestOutput:
+    num_logprobs = len(request.logprobs)
+    output = _append(request, sampled.token_id, sampled.logprob)
+    output.logprobs = request.logprobs[num_logprobs:]
+    if sampled.distortion is not None:
+        request.distortion.append((sampled.distortion, len(request.output_text.text)))
+    return output
 
 
 def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:
     session = request.session
     if session is not None:
         sampled = token_id
-        accepted = session.accept(sampled, request.max_tokens - request.num_output_tokens)
+        accepted = session.accept(sampled, num_remaining(request))
         if accepted is None:
             return _end(request, FinishReason.STOP, None)
         token_id = accepted

@@ -17,6 +17,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
 from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.step import SampledToken
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
@@ -73,6 +74,7 @@ class Request:
         first_banned_ids: tokens that must not be the first output token; all end tokens are among them, unless there are none.
         score_only: whether only prompt tokens are scored and nothing is generated.
         given_ids: output tokens of an earlier run with which the output begins; `num_given` of them are in `token_ids` already.
+        late: its sampled token, which another thread accepts; the request sits out steps until the engine has applied it.
         given_end: the last output, if the text ended with the given tokens but their log-probabilities must still be computed.
         num_computed_tokens: number of tokens whose K and V are in pages.
         num_cached_tokens: prompt tokens taken from the prefix cache at first admission.
@@ -132,6 +134,7 @@ class Request:
     num_passed: int = 0
     output_stop: str | int | None = None
     num_given: int = 0
+    late: SampledToken | None = None
     given_end: RequestOutput | None = None
 
     def __post_init__(self) -> None:
@@ -190,8 +193,8 @@ class Request:
 
     @property
     def is_awaiting_mask(self) -> bool:
-        """Whether its next mask is being computed outside the steps; the request sits out steps until then."""
-        return self.session is not None and self.session.is_preparing
+        """Whether its constraint works outside the steps, on its last token or its next mask; the request sits out steps until then."""
+        return self.late is not None or (self.session is not None and self.session.is_preparing)
 
     @property
     def match_limit(self) -> int:

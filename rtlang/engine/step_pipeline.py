@@ -165,7 +165,7 @@ class StepPipeline:
         return None if masks is None else masks.wait()
 
     def _collect(self, launched: _LaunchedStep, following: _LaunchedStep | None) -> list[RequestOutput]:
-        """Process the results of a step, and discard the rows of the following step that depend on a replaced token."""
+        """Process the results of a step, and discard the rows of the following step that depend on a replaced or late token."""
         result = self._runner.collect(launched.flight)
         self._isolation.note_success(launched.requests)
         found: list[tuple[Request, Row, SampledRow]] = []
@@ -179,16 +179,21 @@ class StepPipeline:
         outputs = self._apply(found)
         row_after = dict(zip(following.requests, following.step.rows, strict=True)) if following is not None else {}
         for request, _, out in found:
-            is_replaced = out.token_id is not None and request.token_ids[-1] != out.token_id
+            is_late = request.late is not None  # the token will follow, or another one
+            is_replaced = is_late or (out.token_id is not None and request.token_ids[-1] != out.token_id)
             if is_replaced and request.status is not RequestStatus.FINISHED and request in row_after:
                 assert following is not None
                 assert row_after[request].input_is_pending
                 following.discarded.add(request)
                 request.num_computed_tokens -= 1
                 request.num_pending_tokens -= 1
-            if out.token_id is not None:
+            if out.token_id is not None and not is_late:
                 self._constraints.follow(request)
         return outputs
+
+    def follow(self, request: Request) -> None:
+        """Account for a token that was appended between two steps."""
+        self._constraints.follow(request)
 
     def _must_wait(self, launched: _LaunchedStep, index: int) -> bool:
         """Whether sampling the row needs the previous token of its request."""

@@ -13,6 +13,7 @@ from rtlang.contract.step import Row, SampledRow, SampledToken
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.output_processor import advance
 from rtlang.engine.request import Request, RequestOutput
+from rtlang_grammars.spec.work_limit import WorkLimit
 from tests.support.fake_runner import EOS, FakeTokenizer
 
 A, B = 3 + ord("a"), 3 + ord("b")
@@ -23,6 +24,9 @@ class ScriptedSession:
 
     def __init__(self, complete_after: int, *, steers: bool = True) -> None:
         self.complete_after, self.steers, self.count = complete_after, steers, 0
+
+    def try_accept(self, token_id: int, remaining: int, work: WorkLimit) -> bool:
+        return True
 
     def accept(self, token_id: int, remaining: int) -> int | None:
         self.count += 1
@@ -52,7 +56,7 @@ def request(session: Any = None, *, eos: bool = True, **options: Any) -> Request
 
 
 def draw(target: Request, *tokens: int, **rest: Any) -> list[RequestOutput | None]:
-    return [next(advance(target, ROW, SampledRow((SampledToken(token, **rest),))), None) for token in tokens]
+    return [next(advance(target, ROW, SampledRow((SampledToken(token, **rest),)), WorkLimit(0)), None) for token in tokens]
 
 
 def test_a_token_is_appended_and_shown() -> None:
@@ -127,8 +131,8 @@ def test_a_value_that_could_not_be_closed_is_an_error() -> None:
 
 def test_logits_that_are_not_finite_raise() -> None:
     with pytest.raises(NumericsError, match="token 2"):
-        list(advance(request(), ROW, SampledRow(is_finite=False)))
+        list(advance(request(), ROW, SampledRow(is_finite=False), WorkLimit(0)))
 
 
 def test_a_row_of_an_unfinished_prompt_says_nothing() -> None:
-    assert list(advance(request(), ROW, SampledRow())) == []
+    assert list(advance(request(), ROW, SampledRow(), WorkLimit(0))) == []

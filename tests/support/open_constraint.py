@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rtlang.contract.errors import ParameterError
 from rtlang.engine.stop_search import StopPattern, compile_stop_patterns
+from rtlang_grammars.spec.work_limit import WorkLimit
 
 
 class OpenSession:
@@ -23,6 +24,9 @@ class OpenSession:
 
     def accept(self, token_id: int, remaining: int) -> int:
         return token_id
+
+    def try_accept(self, token_id: int, remaining: int, work: WorkLimit) -> bool:
+        return True
 
     def takes(self, token_id: int) -> bool:
         return False

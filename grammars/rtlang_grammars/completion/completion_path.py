@@ -6,12 +6,14 @@ one reuses that part of its table.
 
 from __future__ import annotations
 
+from rtlang_grammars.spec.work_limit import WorkLimit
 from rtlang_grammars.spec.tokens import SPELLING_BYTES, TOKEN_LEAD, token_at
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 UNREACHABLE = 1 << 30
 """Cost of bytes that no tokens spell."""
 
+_BYTES_A_UNIT = 8  # of a table of costs, see WorkLimit
 _MAX_TOKEN_BYTES = 24  # longer tokens are rare, save little and would slow the table down
 
 
@@ -35,19 +37,36 @@ class CompletionPath:
         """The fewest tokens for data[offset:]; UNREACHABLE if no tokens spell it."""
         return self._known_costs()[offset]
 
-    def fits(self, limit: int, offset: int = 0) -> bool:
-        """Whether data[offset:] takes at most `limit` tokens. Fast if one token per byte fits, and if even the longest tokens do not."""
+    def fits(self, limit: int, offset: int = 0, work: WorkLimit | None = None) -> bool:
+        """Whether data[offset:] takes at most `limit` tokens. Fast if one token per byte fits, and if even the longest tokens do not.
+
+        Raises:
+            WorkLimitError: finding out is more than `work` allows.
+        """
         if self._table.has_every_byte and len(self.data) - offset <= limit:
             return True
         if len(self.data) - offset > limit * max(self._table.max_length, SPELLING_BYTES):
             return False
+        if work is not None and self._costs is None:
+            work.spend(1 + (len(self.data) - len(self._known_end()[0])) // _BYTES_A_UNIT)
         return self.cost(offset) <= limit
 
     def _known_costs(self) -> list[int]:
         if self._costs is None:
-            self._costs, self._lengths = self._table.costs(self.data, self._tail)
+            self._costs, self._lengths = self._table.costs(self.data, self._known_end())
             self._tail = None
         return self._costs
+
+    def _known_end(self) -> tuple[list[int], list[int]]:
+        """Costs and lengths of an end of the data, as far as an earlier path knows them; each path only leads to the one before it."""
+        path, num_shared = self, len(self.data)
+        while path._costs is None:
+            if path._tail is None:
+                return [], []
+            path, offset = path._tail
+            num_shared = min(num_shared, len(path.data) - offset)
+        start = len(path.data) - num_shared
+        return path._costs[start:], path._lengths[start:]
 
     def token_ids(self, offset: int = 0) -> list[int]:
         """Tokens that spell data[offset:], as few as possible. Do not modify the list."""
@@ -89,11 +108,13 @@ class TokenTable:
         self.max_length = max(map(len, self.ids), default=1)
         self.has_every_byte = all(bytes([byte]) in self.ids for byte in range(TOKEN_LEAD))
 
-    def costs(self, data: bytes, tail: tuple[CompletionPath, int] | None) -> tuple[list[int], list[int]]:
-        """For each offset the fewest tokens to the end, and the length of the first of them; both [len(data) + 1]."""
-        costs, lengths = [0], [0]
-        if tail is not None:
-            costs, lengths = tail[0]._known_costs()[tail[1] :], tail[0]._lengths[tail[1] :]
+    def costs(self, data: bytes, known: tuple[list[int], list[int]]) -> tuple[list[int], list[int]]:
+        """For each offset the fewest tokens to the end, and the length of the first of them; both [len(data) + 1].
+
+        Args:
+            known: these of the last offsets; may be empty.
+        """
+        costs, lengths = known if known[0] else ([0], [0])
         num_new = len(data) + 1 - len(costs)
         costs, lengths = [UNREACHABLE] * num_new + costs, [0] * num_new + lengths
         ids = self.ids

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rtlang_grammars.completion.completion_path import CompletionPath, TokenTable
+from rtlang_grammars.spec.work_limit import WorkLimit
 from rtlang_grammars.spec.protocols import GrammarMatcher
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
@@ -19,19 +20,28 @@ class CompletionSearch:
         self.vocabulary = vocabulary
         self.table = TokenTable(vocabulary)
 
-    def find(self, matcher: GrammarMatcher, limit: int, earlier: CompletionPath | None = None) -> CompletionPath | None:
+    def find(
+        self,
+        matcher: GrammarMatcher,
+        limit: int,
+        earlier: CompletionPath | None = None,
+        work: WorkLimit | None = None,
+    ) -> CompletionPath | None:
         """Find a completion of at most `limit` tokens, not necessarily the shortest. Does not change the matcher.
 
         Args:
             earlier: a path that may end like the new one, whose token costs are then reused.
+            work: the work that the search may do; None for no limit.
         Returns:
             None if no such path was found.
+        Raises:
+            WorkLimitError: the search was stopped.
         """
-        data = matcher.closing_bytes()
+        data = matcher.closing_bytes(work)
         if data is None:
             return None
         path = CompletionPath(data, self.table, None if earlier is None else _shared_end(data, earlier))
-        return path if path.fits(limit) else None
+        return path if path.fits(limit, work=work) else None
 
 
 def _shared_end(data: bytes, earlier: CompletionPath) -> tuple[CompletionPath, int] | None:

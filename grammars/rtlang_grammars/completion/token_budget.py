@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from rtlang_grammars.completion.completion_path import CompletionPath
 from rtlang_grammars.completion.search import CompletionSearch
+from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
 from rtlang_grammars.spec.tokens import spelling
+
+_BYTES_A_UNIT = 32  # of a path that is followed, see WorkLimit
 
 
 class TokenBudget:
@@ -50,45 +53,53 @@ class TokenBudget:
         budget._offset = self._offset
         if not matcher.accept_token(token_id):
             raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")
-        fits = budget._fits_after(matcher, token_id, remaining - 1)
+        fits = budget._fits_after(matcher, token_id, remaining - 1, None)
         matcher.rollback(1)
         return budget if fits else None
 
-    def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
+    def advance(
+        self, matcher: GrammarMatcher, token_id: int, remaining: int, work: WorkLimit | None = None
+    ) -> int | None:
         """Accept a token, or replace it if no completion would fit after it.
 
         Args:
             matcher: in the state before the token; advanced by the returned one.
             token_id: an allowed token that does not end the text.
             remaining: tokens that may still be generated, this one included; at least 1.
+            work: the work that may be done; None for no limit.
         Returns:
             `token_id`, or the first token of the current path. None if the text was complete and the token would have begun something
             that cannot be completed in time: the text ends here, and the matcher is unchanged.
         Raises:
             GrammarError: `token_id` is not allowed.
+            WorkLimitError: more than `work` is needed; nothing was changed.
         """
         if not matcher.accept_token(token_id):
             raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")
-        if self._fits_after(matcher, token_id, remaining - 1):
-            return token_id
+        try:
+            if self._fits_after(matcher, token_id, remaining - 1, work):
+                return token_id
+        except WorkLimitError:
+            matcher.rollback(1)
+            raise
         path, offset = self._path, self._offset
         matcher.rollback(1)
         if offset == len(path.data):
             return None
-        steered = path.token_ids(offset)[0]
+        steered = path.head(offset, 1)[0]
         if not matcher.accept_token(steered):
             raise GrammarError("the matcher does not accept the completion path")
         self._offset = offset + path.num_first_bytes(offset)
         return steered
 
-    def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int) -> bool:
+    def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int, work: WorkLimit | None) -> bool:
         """Keep a path of at most `left` tokens for the text after `token_id`. Returns False, and changes nothing, if none is found."""
         path, offset = self._path, self._offset
         text = self._search.vocabulary.spelled(token_id)
         if path.data.startswith(as_itself := spelling(token_id), offset):
             text = as_itself
         if path.data.startswith(text, offset):
-            if path.fits(left, offset + len(text)):
+            if path.fits(left, offset + len(text), work):
                 self._offset = offset + len(text)
                 return True
             return matcher.is_accepting and self._hold_nothing()
@@ -99,8 +110,10 @@ class TokenBudget:
             spaced = _end_with_blanks(path.data, offset, text)
             is_known = False
             for at in dict.fromkeys((spaced, offset, common, min(offset + len(text), len(path.data)))):
+                if work is not None:
+                    work.spend((len(path.data) - at) // _BYTES_A_UNIT)
                 if matcher.completes_bytes(path.data[at:]):
-                    if path.fits(left, at):
+                    if path.fits(left, at, work):
                         self._offset = at
                         return True
                     is_known = True
@@ -108,7 +121,7 @@ class TokenBudget:
                 return matcher.is_accepting and self._hold_nothing()
         if matcher.is_accepting:
             return self._hold_nothing()
-        found = self._search.find(matcher, left, path) if left else None
+        found = self._search.find(matcher, left, path, work) if left else None
         if found is None:
             return False
         self._path, self._offset = found, 0

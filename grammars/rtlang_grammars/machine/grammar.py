@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK, TOUCHED
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
+from rtlang_grammars.machine.locks import is_held
 from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
 from rtlang_grammars.machine.native.repeated_names import (
@@ -70,6 +71,11 @@ class MachineGrammar:
     def size_bytes(self) -> int:
         """Memory held by tables and masks."""
         return self.tables.num_bytes + self.masks.num_bytes + (4 << 10)
+
+    @property
+    def is_busy(self) -> bool:
+        """See `Grammar.is_busy`."""
+        return is_held(self.tables.lock)
 
     def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
         """The place after data[start:end]; None if these bytes cannot follow."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
+from rtlang_grammars.spec.work_limit import WorkLimit
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 
@@ -46,6 +47,10 @@ class Grammar(Protocol):
     def after(self, configuration: Any, token_id: int) -> Place | None:
         """The place after a token; None where it cannot follow."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether another thread holds its lock now, so that a call may wait."""
+
     def mask(self, configuration: Any) -> Mask:
         """The tokens that may follow, end tokens among them."""
 
@@ -59,8 +64,12 @@ class Grammar(Protocol):
 class Completion(Protocol):
     """Finds short completions in one grammar."""
 
-    def find(self, configuration: Any) -> tuple[bytes | None, bool]:
-        """A short text that completes the one so far; without one, whether all that were found are too long (`text_limit`)."""
+    def find(self, configuration: Any, work: WorkLimit | None = None) -> tuple[bytes | None, bool]:
+        """A short text that completes the one so far; without one, whether all that were found are too long (`text_limit`).
+
+        Raises:
+            WorkLimitError: the search needs more than `work`, or another thread is searching.
+        """
 
 
 class MachineMatcher:
@@ -88,6 +97,11 @@ class MachineMatcher:
     @property
     def _place(self) -> Place:
         return self._path[-1]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether another thread holds the lock of the grammar now, so that a call may wait."""
+        return self._grammar.is_busy
 
     @property
     def is_accepting(self) -> bool:
@@ -180,13 +194,13 @@ class MachineMatcher:
             reads_ids=self._reads_ids,
         )
 
-    def closing_bytes(self) -> bytes | None:
-        """A short text that completes this one; None if none was found. Does not change the matcher."""
-        return self.closing()[0]
+    def closing_bytes(self, work: WorkLimit | None = None) -> bytes | None:
+        """See `GrammarMatcher.closing_bytes`."""
+        return self.closing(work)[0]
 
-    def closing(self) -> tuple[bytes | None, bool]:
+    def closing(self, work: WorkLimit | None = None) -> tuple[bytes | None, bool]:
         """A short text that completes this one; if there is none, whether all that were found are too long (`text_limit`)."""
-        return (b"", False) if self._has_ended else self._completion.find(self._place.configuration)
+        return (b"", False) if self._has_ended else self._completion.find(self._place.configuration, work)
 
     def shortest_completion(self, limit: int) -> list[int] | None:
         """See `GrammarMatcher.shortest_completion`."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 from rtlang_grammars.machine.automaton.json_base_states import QUOTE
 from rtlang_grammars.machine.automaton.layout import (
     ACC,
@@ -87,6 +88,7 @@ class TableCompletion:
         self._shortest: dict[int, bytes | None] = {}
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._string_ends: dict[int, list[tuple[bytes, int]]] = {}
+        self._work: WorkLimit | None = None  # of the running search
         self._wanted: set[int] = set()
         self._lacks = False  # a text that was needed has not been computed
         self._members: ObjectRegister | None = None  # the last ones visited
@@ -96,20 +98,37 @@ class TableCompletion:
         self._was_long = False  # the last search skipped a completion because it is too long
         self._order = np.frombuffer(_LIKED, dtype=np.uint8)
 
-    def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
+    def find(self, configuration: Configuration, work: WorkLimit | None = None) -> tuple[bytes | None, bool]:
         """A short text that completes the text behind `configuration`; None if none was found within the bound of the search.
 
+        Args:
+            work: the work that the search may do; None for no limit. A limited one computes no texts of frames: where they end up would
+                depend on where it stops.
         Returns:
             The text, and if there is none, whether a completion was skipped because it is too long (`text_limit`).
+        Raises:
+            WorkLimitError: the search was stopped, or another thread is searching.
         """
         heads = self._heads(configuration)
-        with self._lock:
+        if not self._lock.acquire(blocking=work is None):
+            raise WorkLimitError
+        try:
+            self._work = work
             found = self._settled(heads, configuration)
             if found is None:
                 return None, self._was_long
             if self._grammar.repeats_name(configuration, found):
+                self._needs_unlimited()
                 found = self._with_other_names(configuration, found)
             return found, False
+        finally:
+            self._work = None
+            self._lock.release()
+
+    def _needs_unlimited(self) -> None:
+        """Stop a limited search before work of an unknown amount."""
+        if self._work is not None:
+            self._work.stop()
 
     def _reached(self, configuration: Configuration, text: bytes) -> Configuration | None:
         data = np.frombuffer(text, dtype=np.uint8)
@@ -164,6 +183,7 @@ class TableCompletion:
             missing = [start for start in self._wanted if start not in self._shortest]
             if not missing:
                 return found
+            self._needs_unlimited()
             self._work_out(missing)
 
     def _work_out(self, starts: Iterable[int]) -> None:
@@ -249,7 +269,10 @@ class TableCompletion:
         for head in heads:
             reach(head, 0, None, b"")
         done: set[Place] = set()
+        work = self._work
         while queue:
+            if work is not None:
+                work.spend()
             _, _, place = heapq.heappop(queue)
             if place == end:
                 return _spell(back, place)
@@ -275,6 +298,8 @@ class TableCompletion:
             closer = self._tables.closers.get(state)
             if closer is not None:
                 self._lacks = False
+                if work is not None:
+                    work.spend(closer.weight)
                 try:
                     text = closer.text(register, self._text_of, self._avoid)
                 except LongTextError:  # every other completion from here is too long as well
@@ -311,6 +336,7 @@ class TableCompletion:
         """
         found = self._string_ends.get(state)
         if found is None:
+            self._needs_unlimited()
             with self._tables.lock:
                 texts = self._tables.embedded[state].nearest_ends(state)
             found = []

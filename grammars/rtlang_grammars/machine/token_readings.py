@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.spec.work_limit import WorkLimit
 from rtlang_grammars.machine.matcher import Completion, Grammar, Place
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
@@ -73,6 +74,11 @@ class TokenReadings:
         self.start_place = Readings((grammar.start_place.configuration,), grammar.start_place.is_complete)
         self._groups = list(_groups(self.index, list(sets)))
 
+    @property
+    def is_busy(self) -> bool:
+        """See `Grammar.is_busy`."""
+        return self.grammar.is_busy
+
     def after(self, configuration: Configuration, token_id: int) -> Readings | None:
         """The place after a token; None where it cannot follow."""
         places = []
@@ -130,9 +136,9 @@ class ReadingsCompletion:
     def __init__(self, completion: Completion) -> None:
         self._completion = completion
 
-    def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
+    def find(self, configuration: Configuration, work: WorkLimit | None = None) -> tuple[bytes | None, bool]:
         """The shortest completion of all readings; see `Completion`."""
-        found = [self._completion.find(each) for each in configuration]
+        found = [self._completion.find(each, work) for each in configuration]
         texts = [text for text, _ in found if text is not None]
         return (min(texts, key=len), False) if texts else (None, any(is_far for _, is_far in found))
 

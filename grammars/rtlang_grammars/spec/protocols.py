@@ -8,6 +8,8 @@ if TYPE_CHECKING:  # clients that only describe constraints need no numpy
     import numpy as np
     from numpy.typing import NDArray
 
+    from rtlang_grammars.spec.work_limit import WorkLimit
+
 
 class GrammarMatcher(Protocol):
     """Follows one sequence through a grammar. Owned by one request; not thread-safe, but different matchers need no lock."""
@@ -36,8 +38,12 @@ class GrammarMatcher(Protocol):
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, in order; empty if there is a choice."""
 
-    def closing_bytes(self) -> bytes | None:
-        """A short text that completes this one; None if none was found. Does not change the matcher."""
+    def closing_bytes(self, work: WorkLimit | None = None) -> bytes | None:
+        """A short text that completes this one; None if none was found. Does not change the matcher.
+
+        Raises:
+            WorkLimitError: the search needs more than `work`.
+        """
 
     def completes_bytes(self, data: bytes) -> bool:
         """Whether the text is complete after some bytes, however tokens spell them. Does not change the matcher."""

@@ -245,6 +245,12 @@ class ConstraintCompiler:
 
         session.prepare(-(-self._vocab_size // 32), submit, wake)
 
+    def accept_beside(
+        self, session: ConstraintSession, token_id: int, remaining: int, wake: Callable[[], None]
+    ) -> None:
+        """Accept a token on another thread; do not use the session while `session.is_preparing`. `wake` is called there at the end."""
+        session.accept_beside(token_id, remaining, lambda job: self._submit(self._prepare_pool.submit, job), wake)
+
     def close(self) -> None:
         """Stop the threads and cancel pending compilations. Idempotent."""
         with self._lock:

@@ -15,6 +15,7 @@ from rtlang.contract.errors import ConstraintError
 from rtlang_grammars import GrammarError, GrammarMatcher, Report, TokenBudget, ValueCheck
 from rtlang_grammars.machine.batch import find_mask
 from rtlang_grammars.machine.token_index.mask import Mask
+from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class ConstraintSession:
     """
 
     __slots__ = (
+        "_accepted",
         "_error",
         "_is_closed",
         "_keeper",
@@ -78,6 +80,7 @@ class ConstraintSession:
     ) -> None:
         self._mask_times, self._is_closed = mask_times or MaskTimes(), False
         self._prepared: Future[NDArray[np.int32]] | None = None
+        self._accepted: Future[int | None] | None = None
         self.value_check, self.report = value_check, report
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
         self._error: ConstraintError | None = None
@@ -180,8 +183,8 @@ class ConstraintSession:
 
     @property
     def is_preparing(self) -> bool:
-        """Whether the next mask is being computed; do not use the session until then."""
-        return self._prepared is not None and not self._prepared.done()
+        """Whether another thread computes the next mask or accepts a token; do not use the session until then."""
+        return any(each is not None and not each.done() for each in (self._prepared, self._accepted))
 
     def prepare(self, num_words: int, submit: Callable[[Callable[[], None]], None], wake: Callable[[], None]) -> None:
         """Compute the next mask in a job; the next `fill` then copies it.
@@ -206,7 +209,7 @@ class ConstraintSession:
         submit(make)
 
     def close(self) -> None:
-        """End the session; a pending mask computation that has not started is skipped."""
+        """End the session; a job that has not started is skipped."""
         self._is_closed = True
 
     def raise_if_failed(self) -> None:
@@ -229,9 +232,60 @@ class ConstraintSession:
         Raises:
             ConstraintError: the token is not allowed, or the matcher failed.
         """
+        if self._accepted is not None:
+            accepted, self._accepted = self._accepted, None
+            return accepted.result()
+        return self._accept(token_id, remaining, None)
+
+    def try_accept(self, token_id: int, remaining: int, work: WorkLimit) -> bool:
+        """Accept a token if that is little work; `accept` then returns the result at once.
+
+        Args:
+            token_id, remaining: as in `accept`.
+            work: the work that may be done; what is done is taken from it.
+        Returns:
+            False: nothing has changed, and `accept_beside` or `accept` has to do it.
+        """
+        if self._accepted is not None:
+            return True
+        if getattr(self._matcher, "is_busy", False):
+            return False
+        accepted: Future[int | None] = Future()
+        try:
+            accepted.set_result(self._accept(token_id, remaining, work))
+        except WorkLimitError:
+            return False
+        except ConstraintError as error:
+            accepted.set_exception(error)
+        self._accepted = accepted
+        return True
+
+    def accept_beside(
+        self, token_id: int, remaining: int, submit: Callable[[Callable[[], None]], None], wake: Callable[[], None]
+    ) -> None:
+        """Accept a token in a job; `accept` then returns the result.
+
+        Args:
+            token_id, remaining: as in `accept`.
+            submit: runs the job on another thread.
+            wake: called on that thread when the result is there.
+        """
+        accepted: Future[int | None] = Future()
+        self._accepted = accepted
+
+        def accept() -> None:
+            try:
+                accepted.set_result(None if self._is_closed else self._accept(token_id, remaining, None))
+            except ConstraintError as error:
+                accepted.set_exception(error)
+            wake()
+
+        submit(accept)
+
+    def _accept(self, token_id: int, remaining: int, work: WorkLimit | None) -> int | None:
         try:
             if token_id not in self.end_token_ids or self.takes(token_id):
-                token = self._keeper.advance(self._matcher, token_id, remaining)
+                token = self._keeper.advance(self._matcher, token_id, remaining, work)
                 if token is not None:
                     return token
             if not self._matcher.is_accepting:
@@ -242,6 +296,8 @@ class ConstraintSession:
                 if not self.takes(end_token_id) and self._matcher.accept_token(end_token_id):
                     break
             return None
+        except WorkLimitError:
+            raise
         except BaseException as error:
             raise self.fail(error) from error
 

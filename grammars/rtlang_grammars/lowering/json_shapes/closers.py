@@ -22,6 +22,7 @@ from rtlang_grammars.spec.errors import GrammarError
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _MAX_NAMED = 256
 """Maximum number of names that are made up from a pattern to complete an object."""
+_NAMES_WEIGHT = 1000
 Names = Language | tuple[str, ...] | None
 """Names of members: a language, some of its texts, or any name."""
 
@@ -39,6 +40,11 @@ class CountedCloser:
     """Completes a string with a minimum number of code points."""
 
     least: int
+
+    @property
+    def weight(self) -> int:
+        """Work of `text` in the units of WorkLimit."""
+        return 1
 
     def text(self, register: object, shortest: object, avoid: object) -> bytes | None:
         """Plain letters and the closing quote. May raise LongTextError."""
@@ -62,6 +68,11 @@ class ArrayCloser:
     prefix: tuple[tuple[int, ...], ...]
     items: tuple[int, ...]
     joints: Joints
+
+    @property
+    def weight(self) -> int:
+        """Work of `text` in the units of WorkLimit."""
+        return 1 + self.min_items // 16
 
     def text(self, register: Register, shortest: Shortest, avoid: frozenset[str]) -> bytes | None:
         """The missing elements and the closing bracket. May raise LongTextError."""
@@ -94,6 +105,11 @@ class DistinctCloser:
     is_first: bool
     joints: Joints
 
+    @property
+    def weight(self) -> int:
+        """Work of `text` in the units of WorkLimit."""
+        return 1 + len(self.texts) // 16
+
     def text(self, register: Register, shortest: Shortest, avoid: frozenset[str]) -> bytes | None:
         """The missing elements and the closing bracket."""
         have = ObjectRegister(self.words, self.description, register)  # type: ignore[arg-type]
@@ -115,6 +131,11 @@ class ObjectCloser:
     others: tuple[tuple[Names, tuple[int, ...]], ...]  # names, start states of their values
     is_first: bool
     joints: Joints
+
+    @property
+    def weight(self) -> int:
+        """Work of `text` in the units of WorkLimit."""
+        return 1 + len(self.members) // 8 + sum(_NAMES_WEIGHT for names, _ in self.others if names is not None)
 
     def text(self, register: Register, shortest: Shortest, avoid: frozenset[str]) -> bytes | None:
         """The missing members and the closing brace. May raise LongTextError."""

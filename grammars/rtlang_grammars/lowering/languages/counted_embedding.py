@@ -116,6 +116,11 @@ class TextCloser:
 
     end: bytes
 
+    @property
+    def weight(self) -> int:
+        """Work of `text` in the units of WorkLimit."""
+        return 1
+
     def text(self, register: Register, shortest: object, avoid: object) -> bytes:
         """The rest of the frame."""
         return self.end

@@ -40,6 +40,10 @@ RowMaker = Callable[[int], None]
 class Closer(Protocol):
     """Completes a frame from one of its states."""
 
+    @property
+    def weight(self) -> int:
+        """Work of `text` at most, in the units of WorkLimit."""
+
     def text(self, register: Register, shortest: Callable[[int], bytes | None], avoid: frozenset[str]) -> bytes | None:
         """A short text that ends the frame; None if none is known.
 

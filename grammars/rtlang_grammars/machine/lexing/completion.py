@@ -7,17 +7,20 @@ go on below it. The search adds what the lexer asks for: which text of a termina
 from __future__ import annotations
 
 import heapq
+import time
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
+from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
 from rtlang_grammars.machine.lexing.tables import Automaton
 
 _SEARCHES = ((400, 1, False), (3000, 4, False), (1000, 4, True))
 """One after the other: how many texts are tried; how many times what is left counts, which finds longer texts sooner; and whether terminals
 may end where they could go on, which is true if what follows does not fit."""
+_UNITS_A_TRY, _UNITS_A_STATE = 4, 2  # see WorkLimit
 _MAX_CACHED = 1 << 14
 _MAX_ENDINGS = 3
 _FAR = 1 << 40
@@ -58,21 +61,36 @@ class LexedCompletion:
     def _automaton(self) -> Automaton:
         return self._grammar.tables.automaton  # another one once stored tables are compiled after all
 
-    def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
-        """A short text that completes the text so far, None where none was found; False, since none is ever too long."""
+    def find(self, configuration: Configuration, work: WorkLimit | None = None) -> tuple[bytes | None, bool]:
+        """A short text that completes the text so far, None where none was found; False, since none is ever too long.
+
+        Args:
+            work: the work that the search may do; None for no limit.
+        Raises:
+            WorkLimitError: the search was stopped, or another thread uses the grammar.
+        """
         if configuration in self._found:
             return self._found[configuration], False
-        with self._grammar.lock:
+        lock = self._grammar.lock
+        if not lock.acquire(blocking=work is None):
+            raise WorkLimitError
+        try:
             found = b"" if self._grammar.is_complete(configuration) else None
             for search in _SEARCHES:
-                found = self._search(configuration, *search) if found is None else found
+                found = self._search(configuration, *search, work) if found is None else found
+        finally:
+            lock.release()
         if len(self._found) > _MAX_CACHED:
             self._found.clear()
         self._found[configuration] = found
         return found, False
 
-    def _search(self, start: Configuration, num_tries: int, greed: int, may_go_on: bool) -> bytes | None:
+    def _search(
+        self, start: Configuration, num_tries: int, greed: int, may_go_on: bool, work: WorkLimit | None
+    ) -> bytes | None:
         if not self._kernels:
+            if work is not None:
+                work.stop()
             self._set_costs()
         grammar, automaton = self._grammar, self._automaton
         everything = (1 << automaton.num_classes) - 1
@@ -104,13 +122,19 @@ class LexedCompletion:
         for _ in range(num_tries):
             if not queue:
                 return None
+            if work is not None:
+                work.spend(_UNITS_A_TRY)
+            else:  # the search may take long: let others use the grammar
+                self._grammar.lock.release()
+                time.sleep(0)
+                self._grammar.lock.acquire()
             _, _, text, stacks, state, first, num_looked = heapq.heappop(queue)
             if best[stacks, state, first, num_looked] < len(text):
                 continue
             if automaton.is_start[state] and first & end and grammar.can_end(stacks) and self._completes(start, text):
                 return text
             deeper, is_deeper = range(self._newlines.start + grammar.column(stacks) + 1, self._newlines.stop), False
-            for terminal, endings in self._ends(state, first, may_go_on).items():
+            for terminal, endings in self._ends(state, first, may_go_on, work).items():
                 if is_deeper and terminal in deeper:
                     continue  # one indent is as good as another
                 after = grammar.shift(stacks, terminal)
@@ -131,7 +155,9 @@ class LexedCompletion:
         reached = self._grammar.run(start, text)
         return reached is not None and self._grammar.is_complete(reached)
 
-    def _ends(self, state: int, first: int, may_go_on: bool = False) -> dict[int, list[_Ending]]:
+    def _ends(
+        self, state: int, first: int, may_go_on: bool = False, work: WorkLimit | None = None
+    ) -> dict[int, list[_Ending]]:
         """For each terminal, the shortest texts from a state to its end, one for each set of classes it ends before.
 
         first: the classes that the next byte may have, as bits.
@@ -146,6 +172,8 @@ class LexedCompletion:
         while layer:
             following: list[tuple[int, bytes, int]] = []
             for at, text, allowed in layer:
+                if work is not None:
+                    work.spend(_UNITS_A_STATE)
                 ends: dict[int, int] = {}
                 unsure: dict[int, int] = {}
                 winners = automaton.winners[at].tolist()

@@ -32,6 +32,7 @@ from rtlang_grammars.machine.lexing.layout import (
     Tokens,
 )
 from rtlang_grammars.machine.lexing.tables import LexedTables
+from rtlang_grammars.machine.locks import is_held
 from rtlang_grammars.machine.lexing.workspace import (
     larger_stacks,
     larger_tree,
@@ -144,6 +145,11 @@ class LexedGrammar:
         """A copy that has seen no text."""
         with self.lock:
             return LexedGrammar(self.index, self.tables, self.lock)
+
+    @property
+    def is_busy(self) -> bool:
+        """See `Grammar.is_busy`."""
+        return is_held(self.lock)
 
     def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
         """The place after data[start:end]; None where these bytes cannot follow."""
