@@ -6,9 +6,9 @@ one reuses that part of its table.
 
 from __future__ import annotations
 
-from rtlang_grammars.spec.work_limit import WorkLimit
 from rtlang_grammars.spec.tokens import SPELLING_BYTES, TOKEN_LEAD, token_at
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from rtlang_grammars.spec.work_limit import WorkLimit
 
 UNREACHABLE = 1 << 30
 """Cost of bytes that no tokens spell."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rtlang_grammars.completion.completion_path import CompletionPath, TokenTable
-from rtlang_grammars.spec.work_limit import WorkLimit
 from rtlang_grammars.spec.protocols import GrammarMatcher
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from rtlang_grammars.spec.work_limit import WorkLimit
 
 
 class CompletionSearch:

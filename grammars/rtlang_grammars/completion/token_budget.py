@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from rtlang_grammars.completion.completion_path import CompletionPath
 from rtlang_grammars.completion.search import CompletionSearch
-from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
 from rtlang_grammars.spec.tokens import spelling
+from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
 _BYTES_A_UNIT = 32  # of a path that is followed, see WorkLimit
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
-from rtlang_grammars.spec.work_limit import WorkLimit
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.spec.work_limit import WorkLimit
 
 
 class Place(Protocol):

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 from rtlang_grammars.machine.automaton.json_base_states import QUOTE
 from rtlang_grammars.machine.automaton.layout import (
     ACC,
@@ -59,6 +58,7 @@ from rtlang_grammars.machine.automaton.tables import Register
 from rtlang_grammars.machine.automaton.text_limit import MAX_BYTES, MAX_CACHED_BYTES, LongTextError
 from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
 from rtlang_grammars.machine.native.repeated_names import kept_names
+from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
 _MAX_PLACES = 6_000
 _MAX_BREADTH = 256
@@ -102,8 +102,8 @@ class TableCompletion:
         """A short text that completes the text behind `configuration`; None if none was found within the bound of the search.
 
         Args:
-            work: the work that the search may do; None for no limit. A limited one computes no texts of frames: where they end up would
-                depend on where it stops.
+            work: the work that the search may do; None for no limit. A limited search computes no texts of frames, since those that are
+                kept would depend on where it stops.
         Returns:
             The text, and if there is none, whether a completion was skipped because it is too long (`text_limit`).
         Raises:

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.spec.work_limit import WorkLimit
 from rtlang_grammars.machine.matcher import Completion, Grammar, Place
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.tokens import TOKEN_LEAD, Ranges, spelling
+from rtlang_grammars.spec.work_limit import WorkLimit
 
 _MAX_READINGS = 256
 _LEAD = np.frombuffer(bytes([TOKEN_LEAD]), dtype=np.uint8)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
 from rtlang_grammars.machine.lexing.tables import Automaton
+from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
 _SEARCHES = ((400, 1, False), (3000, 4, False), (1000, 4, True))
 """One after the other: how many texts are tried; how many times what is left counts, which finds longer texts sooner; and whether terminals

@@ -32,7 +32,6 @@ from rtlang_grammars.machine.lexing.layout import (
     Tokens,
 )
 from rtlang_grammars.machine.lexing.tables import LexedTables
-from rtlang_grammars.machine.locks import is_held
 from rtlang_grammars.machine.lexing.workspace import (
     larger_stacks,
     larger_tree,
@@ -44,6 +43,7 @@ from rtlang_grammars.machine.lexing.workspace import (
     new_walk,
     size_of,
 )
+from rtlang_grammars.machine.locks import is_held
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
