@@ -56,7 +56,9 @@ def request(session: Any = None, *, eos: bool = True, **options: Any) -> Request
 
 
 def draw(target: Request, *tokens: int, **rest: Any) -> list[RequestOutput | None]:
-    return [next(advance(target, ROW, SampledRow((SampledToken(token, **rest),)), WorkLimit(0)), None) for token in tokens]
+    return [
+        next(advance(target, ROW, SampledRow((SampledToken(token, **rest),)), WorkLimit(0)), None) for token in tokens
+    ]
 
 
 def test_a_token_is_appended_and_shown() -> None:
