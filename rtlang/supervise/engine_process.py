@@ -50,6 +50,7 @@ from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.snapshot import EngineSnapshot, read_snapshot
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import event_from_wire
+from rtlang.runtime import process_settings
 from rtlang.runtime.admission import Admission, Share
 from rtlang.supervise.engine_run import EngineRun
 from rtlang.supervise.frames import FrameWriter, Message, read_messages
@@ -125,6 +126,7 @@ class EngineProcess:
         self._watchers: list[Callable[[EngineState], None]] = []
         self._num_deaths = 0
         self._first_error: RtlangError | None = None
+        self._has_settings = False  # those of this process are set, for short pauses of its threads
         self._is_closing = threading.Event()
         self._is_started = threading.Event()
         self._thread = threading.Thread(target=self._main, name="rtlang-supervisor", daemon=True)
@@ -156,6 +158,10 @@ class EngineProcess:
         if self._first_error is not None:
             self.close()
             raise self._first_error
+        with self._lock:
+            if not self._has_settings and not self._is_closing.is_set():
+                self._has_settings = True
+                process_settings.begin()
         return self
 
     @property
@@ -280,6 +286,10 @@ class EngineProcess:
             _shut(link)
         if self._thread.ident is not None and threading.current_thread() is not self._thread:
             self._thread.join(CLOSE_TIMEOUT_S + 5.0)
+        with self._lock:
+            had_settings, self._has_settings = self._has_settings, False
+        if had_settings:
+            process_settings.end()
 
     # -- the supervisor's thread
 
@@ -504,6 +514,8 @@ class EngineProcess:
                 continue
             if is_probed:
                 self._open_next()
+            if not self._runs:
+                process_settings.tidy()
             link.writer.put({"t": "ping"})
 
 

@@ -19,6 +19,7 @@ class RemoteTextService:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._info: TextServiceInfo | None = None
+        self._token_bytes: dict[int, bytes] = {}  # those that were asked for; at most the vocabulary
 
     @property
     def info(self) -> TextServiceInfo:
@@ -46,8 +47,12 @@ class RemoteTextService:
         return list(self._ask("token_names", list(token_ids)))
 
     def token_bytes(self, token_ids: Sequence[int]) -> list[bytes]:
-        """See `TextService.token_bytes`."""
-        return list(self._ask("token_bytes", list(token_ids)))
+        """See `TextService.token_bytes`. Asks for each token once: a response with log-probabilities asks for thousands, one by one."""
+        known = self._token_bytes
+        missing = list(set(token_ids).difference(known))
+        if missing:
+            known.update(zip(missing, self._ask("token_bytes", missing), strict=True))
+        return [known[token_id] for token_id in token_ids]
 
 
 def answer_text_call(service: TextService, method: str, args: Any) -> Any:

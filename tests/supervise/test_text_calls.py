@@ -49,3 +49,17 @@ def test_calls_and_their_values_cross_as_they_are() -> None:
     assert remote.token_bytes([255]) == [b"\xff"]
     with pytest.raises(ValueError, match="unknown"):
         ask("close", None)
+
+
+def test_the_bytes_of_a_token_are_asked_for_once() -> None:
+    asked: list[Any] = []
+
+    def counted(method: str, args: Any) -> Any:
+        asked.append(args)
+        return ask(method, args)
+
+    remote = RemoteTextService(counted)
+    assert remote.token_bytes([3, 4, 3]) == [b"\x03", b"\x04", b"\x03"]
+    assert remote.token_bytes([4, 5]) == [b"\x04", b"\x05"]
+    assert remote.token_bytes([5, 3]) == [b"\x05", b"\x03"]
+    assert [sorted(each) for each in asked] == [[3, 4], [5]]

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from rtlang.contract import version
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.events import Event
+from rtlang.contract.events import Event, TextDelta
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.serve.http.access_middleware import principal_of
@@ -24,7 +24,7 @@ from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.http.routes_tokens import text_service
-from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, json_text, sse_event, unless_disconnected
+from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_data, unless_disconnected
 from rtlang.serve.service import StreamService
 from rtlang.serve.sglang.generate_replies import GenerateReply
 from rtlang.serve.sglang.generate_requests import GenerateRequest, generate_graph, read_generate
@@ -65,10 +65,10 @@ def routes(service: StreamService) -> list[Route]:
         if events is None:
             return Response(status_code=CLIENT_CLOSED)
 
-        def respond() -> str:
+        def respond() -> bytes:
             for event in events:
                 reply.take(event)
-            return json_text(reply.response)
+            return reply.response
 
         return Response(await asyncio.to_thread(respond), media_type="application/json")
 
@@ -127,7 +127,8 @@ def routes(service: StreamService) -> list[Route]:
 
 
 async def _all_events(service: StreamService, graph: RequestGraph, options: Mapping[str, Any]) -> list[Event]:
-    return [event async for event in events_of(service, graph, **options)]
+    """The events of a graph, but for its text as it grows."""
+    return [event async for event in events_of(service, graph, **options) if not isinstance(event, TextDelta)]
 
 
 async def _chunks(
@@ -143,7 +144,7 @@ async def _chunks(
 
             def encode(events: list[Event] = events) -> list[bytes]:
                 changed = dict.fromkeys(number for event in events for number in reply.take(event))
-                return [sse_event(reply.chunk(number)) for number in changed]
+                return [sse_data(reply.chunk(number)) for number in changed]
 
             yield await asyncio.to_thread(encode) if is_large else encode()
     yield [DONE]

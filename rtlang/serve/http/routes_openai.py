@@ -23,7 +23,7 @@ from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
-from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, json_text, sse_event, unless_disconnected
+from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_event, unless_disconnected
 from rtlang.serve.http.text_models import (
     TokenTexts,
     model_names,
@@ -31,6 +31,7 @@ from rtlang.serve.http.text_models import (
     read_served_chat,
     served_model,
 )
+from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.chat import ChatWriter
 from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Heading
@@ -198,7 +199,7 @@ async def _collected(batches: AsyncGenerator[list[Event], None], writer: Writer,
             kept = [event for event in events if not isinstance(event, TextDelta)]
             await tokens.load(kept)
             found += kept
-    return await asyncio.to_thread(lambda: json_text(writer.response(found)).encode(errors="replace"))
+    return await asyncio.to_thread(lambda: json_bytes(writer.response(found)))
 
 
 async def _chunk_groups(

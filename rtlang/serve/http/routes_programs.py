@@ -33,7 +33,8 @@ from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import EventBuffer
-from rtlang.serve.http.sse import CLIENT_CLOSED, SseResponse, json_text, sse_event, unless_disconnected
+from rtlang.serve.http.sse import CLIENT_CLOSED, SseResponse, sse_event, unless_disconnected
+from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int, read_list
 from rtlang.serve.resumable import ResumableStream, cancel
 from rtlang.serve.service import StreamService

@@ -21,8 +21,9 @@ from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError, described_error
 from rtlang.serve.http.routes_openai import respond
-from rtlang.serve.http.sse import json_text, sse_event
+from rtlang.serve.http.sse import sse_event
 from rtlang.serve.http.text_models import TokenTexts, needed_text_service, read_served_chat, served_model
+from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.fields import read_bool
 from rtlang.serve.openai.responses_input import Message, chat_body

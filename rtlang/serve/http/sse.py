@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from rtlang.serve.http.errors import described_error, response_of
+from rtlang.serve.json_parts import json_text
 
 _T = TypeVar("_T")
 
@@ -33,6 +33,11 @@ _HEADERS = {
 }
 
 
+def sse_data(data: bytes) -> bytes:
+    """One event with packed JSON data."""
+    return b"data: " + data + b"\n\n"
+
+
 def sse_event(data: Mapping[str, Any], *, event: str | None = None, event_id: str | None = None) -> bytes:
     """One event with JSON data. `event` and `event_id` must not contain line breaks."""
     lines = [] if event_id is None else [f"id: {event_id}\n"]
@@ -40,11 +45,6 @@ def sse_event(data: Mapping[str, Any], *, event: str | None = None, event_id: st
         lines.append(f"event: {event}\n")
     lines.append(f"data: {json_text(data)}\n\n")
     return "".join(lines).encode(errors="replace")
-
-
-def json_text(data: Any) -> str:
-    """Compact JSON text."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class SseResponse(Response):

@@ -12,6 +12,7 @@ from typing import Any
 
 from rtlang.contract.events import Completion, Event, GraphFailed, NodeFailed, NodeFinished, TextDelta, TokenLogprob
 from rtlang.contract.params import FinishReason
+from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.logprobs import finite
 from rtlang.serve.sglang.generate_requests import GenerateRequest, Item
 
@@ -46,7 +47,9 @@ class GenerateReply:
         count = len(self._meta_ids)
         self._texts = [""] * count
         self._num_tokens = [0] * count
-        self._done: list[dict[str, Any] | None] = [None] * count
+        self._done: list[bytes | None] = [
+            None
+        ] * count  # in JSON at once: as objects, log-probabilities take ten times the memory
 
     def take(self, event: Event) -> list[int]:
         """Take an event; returns the numbers of the completions that it changed.
@@ -69,13 +72,13 @@ class GenerateReply:
                 return []
 
     @property
-    def response(self) -> Any:
-        """The response behind the last event: a map, or a list of them if the prompts were a list or have several completions."""
+    def response(self) -> bytes:
+        """The response behind the last event, in JSON: a map, or a list of them if the prompts were a list or have several completions."""
         found = [each for each in self._done if each is not None]
-        return found if self._request.is_list or len(self._done) > 1 else found[0]
+        return b"[" + b",".join(found) + b"]" if self._is_many else found[0]
 
-    def chunk(self, number: int) -> dict[str, Any]:
-        """The present state of a completion."""
+    def chunk(self, number: int) -> bytes:
+        """The present state of a completion, in JSON."""
         done = self._done[number]
         if done is None:
             meta = {
@@ -83,8 +86,13 @@ class GenerateReply:
                 "finish_reason": None,
                 "completion_tokens": self._num_tokens[number],
             }
-            done = {"text": _before_stop(self._item_of[number], self._texts[number])[0], "meta_info": meta}
-        return {"index": number} | done if self._request.is_list or len(self._done) > 1 else done
+            text = _before_stop(self._item_of[number], self._texts[number])[0]
+            done = json_bytes({"text": text, "meta_info": meta})
+        return b'{"index":%d,' % number + done[1:] if self._is_many else done
+
+    @property
+    def _is_many(self) -> bool:
+        return self._request.is_list or len(self._done) > 1
 
     def _finish(self, event: NodeFinished) -> list[int]:
         i = event.node_id // 2
@@ -106,11 +114,13 @@ class GenerateReply:
                 entries = () if item.is_empty else completion.logprobs or ()
                 meta["output_token_logprobs"] = self._entries(entries)
                 meta["output_top_logprobs"] = [self._top(each, item.num_top) for each in entries]
-            self._done[number] = {
-                "text": _text(item, completion),
-                "output_ids": [] if item.is_empty else list(completion.token_ids),
-                "meta_info": meta,
-            }
+            self._done[number] = json_bytes(
+                {
+                    "text": _text(item, completion),
+                    "output_ids": [] if item.is_empty else list(completion.token_ids),
+                    "meta_info": meta,
+                }
+            )
             numbers.append(number)
         return numbers
 

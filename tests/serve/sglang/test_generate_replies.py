@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ def test_one_text_is_one_map() -> None:
     reply = reply_of({"text": "abcd", "rid": "mine", "sampling_params": {"max_new_tokens": 7}})
     reply.take(done(1, text("xyz", FinishReason.LENGTH)))
     reply.take(GraphFinished(0, {}, Usage()))
-    assert reply.response == {
+    assert json.loads(reply.response) == {
         "text": "xyz",
         "output_ids": [120, 121, 122],
         "meta_info": {
@@ -54,7 +55,7 @@ def test_lists_and_several_completions_are_lists_in_the_order_of_the_prompts() -
     reply = reply_of({"text": ["a", "b"], "rid": "mine", "sampling_params": {"n": 2}})
     reply.take(done(3, text("3"), text("4")))
     reply.take(done(1, text("1"), text("2", stop_match=0), usage=Usage(8, 6, 3)))
-    found = reply.response
+    found = json.loads(reply.response)
     assert [each["text"] for each in found] == ["1", "2", "3", "4"]
     assert [each["meta_info"]["id"] for each in found] == ["mine_0_0", "mine_0_1", "mine_1_0", "mine_1_1"]
     meta = found[1]["meta_info"]
@@ -66,7 +67,7 @@ def test_a_stop_string_is_kept_on_request() -> None:
     for keeps, expected in ((True, "ab."), (False, "ab")):
         reply = reply_of({"text": "a", "sampling_params": {"stop": ".", "no_stop_trim": keeps}})
         reply.take(done(1, text("ab", stop_match=".")))
-        assert reply.response["text"] == expected
+        assert json.loads(reply.response)["text"] == expected
 
 
 def test_log_probabilities_have_the_first_token_of_the_prompt_at_zero_only() -> None:
@@ -74,24 +75,24 @@ def test_log_probabilities_have_the_first_token_of_the_prompt_at_zero_only() -> 
     made = text("x", logprobs=(TokenLogprob(120, -0.5, ((121, -0.25), (120, -0.5))),))
     reply = reply_of(body | {"logprob_start_len": 0})
     reply.take(done(1, made, prompt="abc"))
-    meta = reply.response["meta_info"]
+    meta = json.loads(reply.response)["meta_info"]
     assert meta["input_token_logprobs"] == [[None, 97, "a"], [-1.0, 98, "b"], [-2.0, 99, "c"]]
     assert meta["input_top_logprobs"] == [[], [[-1.0, 98, "b"]], [[-2.0, 99, "c"]]]
     assert meta["output_token_logprobs"] == [[-0.5, 120, "x"]]
     assert meta["output_top_logprobs"] == [[[-0.25, 121, "y"]]]
     reply = reply_of(body | {"logprob_start_len": 1})
     reply.take(done(1, made, prompt="abc"))
-    assert reply.response["meta_info"]["input_token_logprobs"] == [[-2.0, 99, "c"]]
+    assert json.loads(reply.response)["meta_info"]["input_token_logprobs"] == [[-2.0, 99, "c"]]
     reply = reply_of(body)
     reply.take(done(1, made))
-    assert reply.response["meta_info"]["input_token_logprobs"] == []
+    assert json.loads(reply.response)["meta_info"]["input_token_logprobs"] == []
 
 
 def test_without_new_tokens_the_prompt_is_scored() -> None:
     reply = reply_of({"input_ids": [97, 98], "return_logprob": True, "sampling_params": {"max_new_tokens": 0}})
     assert reply.take(TextDelta(0, 1, 0, "x", (120,))) == []
     reply.take(done(1, text("x", logprobs=(TokenLogprob(120, -0.5),)), prompt="ab"))
-    found = reply.response
+    found = json.loads(reply.response)
     assert (found["text"], found["output_ids"], found["meta_info"]["completion_tokens"]) == ("", [], 0)
     assert found["meta_info"]["output_token_logprobs"] == []
     assert found["meta_info"]["input_token_logprobs"] == [[None, 97, None], [-1.0, 98, None]]
@@ -101,13 +102,13 @@ def test_chunks_repeat_the_text_so_far() -> None:
     reply = reply_of({"text": ["a", "b"]})
     assert reply.take(TextDelta(0, 3, 0, "x", (5,))) == [1]
     assert reply.take(TextDelta(0, 3, 0, "y", (6,))) == [1]
-    chunk = reply.chunk(1)
+    chunk = json.loads(reply.chunk(1))
     assert (chunk["index"], chunk["text"], chunk["meta_info"]["finish_reason"]) == (1, "xy", None)
     assert reply.take(done(3, text("xyz"))) == [1]
-    assert reply.chunk(1)["meta_info"]["finish_reason"] == {"type": "stop", "matched": None}
+    assert json.loads(reply.chunk(1))["meta_info"]["finish_reason"] == {"type": "stop", "matched": None}
     alone = reply_of({"text": "a"})
     alone.take(TextDelta(0, 1, 0, "x", (5,)))
-    assert "index" not in alone.chunk(0)
+    assert "index" not in json.loads(alone.chunk(0))
 
 
 def test_a_prompt_that_fails_fails_the_request() -> None:
@@ -120,7 +121,7 @@ def test_a_constrained_text_ends_before_its_stop_string() -> None:
     reply = reply_of({"text": "a", "sampling_params": {"regex": r"\d+[ \n]*", "stop": [" ", "\n"]}})
     reply.take(TextDelta(0, 1, 0, "37", (5,)))
     reply.take(TextDelta(0, 1, 0, " \n", (5,)))
-    assert reply.chunk(0)["text"] == "37"
+    assert json.loads(reply.chunk(0))["text"] == "37"
     reply.take(done(1, text("37 \n")))
-    assert reply.response["text"] == "37"
-    assert reply.response["meta_info"]["finish_reason"] == {"type": "stop", "matched": " "}
+    assert json.loads(reply.response)["text"] == "37"
+    assert json.loads(reply.response)["meta_info"]["finish_reason"] == {"type": "stop", "matched": " "}
