@@ -41,7 +41,15 @@ from rtlang.contract.events import (
     ValueKnown,
 )
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.protocol.event_codec import error_from_wire, error_to_wire, event_from_wire, event_to_wire, read_messages
+from rtlang.protocol.event_codec import (
+    error_from_wire,
+    error_to_wire,
+    event_from_wire,
+    event_to_wire,
+    logprobs_from_wire,
+    logprobs_to_wire,
+    read_messages,
+)
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 
 LIMITS = DecodeLimits()
@@ -236,3 +244,29 @@ def test_a_server_message_is_maps_only() -> None:
     for data in ("{}", b"\x90", b"\x91\x01", b"\x01", b"\xc1"):
         with pytest.raises(ProtocolError):
             read_messages(data)
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ([3, -0.5, []], TokenLogprob(3, -0.5)),
+        ([3, -0.5, [[4, -1.5], [5, -2.5]]], TokenLogprob(3, -0.5, ((4, -1.5), (5, -2.5)))),
+        ([3, -1, [[4, -2], [5, "-inf"]]], TokenLogprob(3, -1.0, ((4, -2.0), (5, -math.inf)))),
+        ([3, "-inf", [[4, -1.5]]], TokenLogprob(3, -math.inf, ((4, -1.5),))),
+        ((3, -0.5, ((4, -1.5),)), TokenLogprob(3, -0.5, ((4, -1.5),))),
+        ([3, -0.5, [[4, -1.5, 0]]], None),
+        ([3, -0.5, [[4.0, -1.5]]], None),
+        ([3, -0.5, [[4, "x"]]], None),
+        ([3, -0.5, [7]], None),
+        ([3, -0.5], None),
+    ],
+)
+def test_log_probabilities_of_every_form_are_read_or_refused(item: Any, expected: TokenLogprob | None) -> None:
+    if expected is None:
+        with pytest.raises(ProtocolError, match="lp contains"):
+            logprobs_from_wire({"lp": [item]}, "lp")
+    else:
+        (found,) = logprobs_from_wire({"lp": [item]}, "lp")
+        assert found == expected
+        assert all(type(value) is float for _, value in found.top)
+        assert logprobs_from_wire({"lp": logprobs_to_wire([found])}, "lp") == (found,)
