@@ -42,6 +42,28 @@ class RepeatFilter(logging.Filter):
             return found[1] <= self._burst
 
 
+class LimitedLog:
+    """Writes errors of one logger, at most one of a kind in `period_s` seconds; the next one says how many were left out.
+
+    Args:
+        log: the logger; owned by the caller.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self, log: logging.Logger, period_s: float = 60.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._log, self._limit = log, RepeatFilter(1, period_s, clock)
+
+    def error(self, message: str, *args: object, exc_info: BaseException | None = None) -> None:
+        """Write an error, with the traceback of an exception. Errors with the same message are of one kind."""
+        if self._log.isEnabledFor(logging.ERROR):
+            info = None if exc_info is None else (type(exc_info), exc_info, exc_info.__traceback__)
+            record = self._log.makeRecord(self._log.name, logging.ERROR, __file__, 0, message, args, info)
+            if self._limit.filter(record):
+                self._log.handle(record)
+
+
 @contextlib.contextmanager
 def limited_logs(*names: str) -> Iterator[RepeatFilter]:
     """Limit the records of these loggers for a while."""

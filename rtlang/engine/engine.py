@@ -64,7 +64,8 @@ class Engine:
         runner: a loaded model runner.
         compiler: compiles constraints on its own threads.
         wake: called from any thread when a compiled constraint or a mask makes a request ready.
-        rebuild: makes a new runner when this one fails at every step, given how often it did so in vain; raises if it cannot.
+        rebuild: makes a new runner when this one fails at every step, given how often it did so in vain; on another thread, and with as
+            many pages. The future fails if it cannot.
         public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
         check_every_step: verify all accounting after each step (slow).
     """
@@ -77,7 +78,7 @@ class Engine:
         wake: Callable[[], None],
         *,
         check_every_step: bool = False,
-        rebuild: Callable[[int], Runner] | None = None,
+        rebuild: Callable[[int], Future[Runner]] | None = None,
         public_prompts: Iterable[Sequence[int]] = (),
     ) -> None:
         self.cache = PrefixCache(
@@ -97,6 +98,7 @@ class Engine:
         self.namespaces = Namespaces(public_prompts)
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
+        self._num_pages = runner.num_pages
         self._page_size, self._injects_faults = config.page_size, config.fault_injection
         self._check = check_every_step
         self._requests: dict[int, Request] = {}
@@ -111,10 +113,13 @@ class Engine:
         self._isolation = FaultIsolation(config.max_step_tokens)
         self._pipeline = StepPipeline(self.scheduler, runner, compiler, self._apply, self._isolation)
         self._rebuild = rebuild
+        self._rebuilding: Future[Runner] | None = None
 
     @property
     def has_work(self) -> bool:
-        """Whether `step` has work to do now. Requests that wait for their constraint or mask do not count."""
+        """Whether `step` has work to do now. Requests that wait for their constraint, their mask or a new runner do not count."""
+        if self._rebuilding is not None and not self._rebuilding.done():
+            return bool(self._failed)
         is_stalled = self._is_stalled and all(request.is_awaiting_mask for request in self._awaiting_masks)
         return bool(
             (not is_stalled and (self.scheduler.running or self.scheduler.num_waiting))
@@ -217,8 +222,8 @@ class Engine:
         if given_ids and params.logprobs is not None and score_from is None:
             request.score_from = request.num_prompt_tokens
         num_pages = -(-(len(token_ids) + request.max_tokens) // self._page_size)
-        if num_pages > self._runner.num_pages:
-            raise CapacityError(num_pages, self._runner.num_pages)
+        if num_pages > self._num_pages:
+            raise CapacityError(num_pages, self._num_pages)
         self._next_id += 1
         self._is_stalled = False
         self._requests[request.request_id] = request
@@ -311,6 +316,10 @@ class Engine:
         Raises:
             RuntimeError: steps fail whatever is in them, and the runner cannot be rebuilt; the engine cannot continue.
         """
+        if self._rebuilding is not None:
+            if not self._rebuilding.done():
+                return self._take_failed()
+            self._use(self._rebuilding.result())
         self._admit_compiled()
         self._replay()
         outputs = self._apply_late()
@@ -324,11 +333,14 @@ class Engine:
         self.num_steps += step is not None
         if self._isolation.is_active:
             self._settle()
-        outputs += self._failed
-        self._failed = []
+        outputs += self._take_failed()
         if self._check:
             self.scheduler.check()
         return outputs
+
+    def _take_failed(self) -> list[RequestOutput]:
+        failed, self._failed = self._failed, []
+        return failed
 
     def _schedule(self, now: float) -> Step | None:
         while (group := self._isolation.group()) is not None:
@@ -349,12 +361,20 @@ class Engine:
                 self._fail(request, internal_error(logger, f"request {request.request_id} fails its steps", error))
 
     def _rebuild_runner(self) -> None:
+        """Ask for a new runner; until it is there nothing is computed, but requests can be added and aborted."""
         num_rebuilt = self._isolation.num_rebuilt
         if self._rebuild is None or num_rebuilt >= MAX_REBUILDS:
             raise RuntimeError(f"all steps fail, and the runner was rebuilt {num_rebuilt} times")
         logger.error("all steps fail: rebuilding the runner")
         self.scheduler.forget_pages()
-        self._runner = runner = self._rebuild(num_rebuilt)
+        self._rebuilding = self._rebuild(num_rebuilt)
+        self._rebuilding.add_done_callback(lambda _: self._wake())
+
+    def _use(self, runner: Runner) -> None:
+        """Go on with a new runner."""
+        if runner.num_pages < self._num_pages:
+            raise RuntimeError(f"the new runner has {runner.num_pages} pages; the first one had {self._num_pages}")
+        self._rebuilding, self._runner = None, runner
         self._pipeline = StepPipeline(self.scheduler, runner, self._compiler, self._apply, self._isolation)
         self._isolation.note_rebuilt()
 

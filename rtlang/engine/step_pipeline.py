@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang.contract.log_limit import LimitedLog
 from rtlang.contract.step import Row, SampledRow, Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.device import DeviceConstraints
@@ -85,6 +86,7 @@ class StepPipeline:
     ) -> None:
         self._scheduler, self._runner, self._compiler = scheduler, runner, compiler
         self._apply, self._isolation = apply, isolation
+        self._log = LimitedLog(logger)  # a step may fail again and again, for want of memory
         self._constraints = DeviceConstraints(runner, executor)
         self._in_flight: _LaunchedStep | None = None
 
@@ -105,7 +107,8 @@ class StepPipeline:
             try:
                 launched = self._launch(step)
             except Exception as error:  # nothing was computed
-                logger.exception("step %d failed", step.step_id)
+                kind = type(error).__name__
+                self._log.error(f"{kind} in a step: %d of %d rows", step.step_id, len(step.rows), exc_info=error)
                 self._scheduler.cache.discard_pending()
                 failed = error
         outputs: list[RequestOutput] = []
@@ -219,7 +222,8 @@ class StepPipeline:
 
     def _recover(self, launched: _LaunchedStep, error: Exception) -> None:
         """Put the requests back whose results were lost. On a device that is every running one, since its memory cannot be trusted."""
-        logger.exception("the results of a step were lost")
+        kind = type(error).__name__
+        self._log.error(f"{kind}: the results of %d rows were lost", len(launched.requests), exc_info=error)
         if self._runner.is_pipelined:
             for request in launched.requests:
                 request.num_pending_tokens = request.num_pending_scores = request.num_in_flight_tokens = 0

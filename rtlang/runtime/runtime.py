@@ -51,6 +51,7 @@ from rtlang.model.host_runner import HostRunner
 from rtlang.model.identity import model_identity
 from rtlang.model.loading.loader import model_directory
 from rtlang.model.runner import Runner
+from rtlang.model.runner_rebuild import RunnerRebuild
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime import precompile
 from rtlang.runtime.admission import Admission, Share
@@ -74,8 +75,6 @@ logger = logging.getLogger(__name__)
 _CLOSED = "the runtime was closed"
 _MANY_TOKENS = 1 << 20
 _NUM_ENCODERS = 2
-MAX_REBUILD_PAUSE_S = 8.0
-
 
 _started: WeakSet[Runtime] = WeakSet()
 
@@ -111,6 +110,7 @@ class Runtime:
         self.config = replace(config or RuntimeConfig(), **settings)
         self.metrics = Metrics()
         self._runner: Runner | None = None
+        self._rebuild = RunnerRebuild(self._replaced_runner)
         self._compiler: ConstraintCompiler | None = None
         self._watch = watch_of("engine thread")
         self._checker: ValueChecker | None = None
@@ -449,6 +449,7 @@ class Runtime:
 
     def _free(self) -> None:
         """Release everything the engine was built from."""
+        self._rebuild.close()
         if self._checker is not None:
             self._checker.close()
         if self._encoders is not None:
@@ -468,9 +469,7 @@ class Runtime:
         self._runner = runner = self._new_runner()
         try:
             runner.load()
-            if self._watch is not None:  # the model's own computation does not count
-                for name in ("launch", "sample", "collect"):
-                    setattr(runner, name, self._watch.excluding(getattr(runner, name)))
+            self._exclude_from_watch(runner)
             self._checker = ValueChecker(self.post)
             self._encoders = DaemonPool(_NUM_ENCODERS, "encode")
             vocab_size = runner.model_config.vocab_size
@@ -490,26 +489,31 @@ class Runtime:
                 self._compiler,
                 wake,
                 check_every_step=os.environ.get("RTLANG_DEBUG") == "1",
-                rebuild=self._rebuild_runner,
+                rebuild=self._rebuild.start,
                 public_prompts=read_public_prompts(self.config.public_prompts, runner.tokenizer, runner.max_model_len),
             )
         except BaseException:
             self._free()  # the traceback would keep it all alive
             raise
 
+    def _exclude_from_watch(self, runner: Runner) -> None:
+        """The model's own computation does not count."""
+        if self._watch is not None:
+            for name in ("launch", "sample", "collect"):
+                setattr(runner, name, self._watch.excluding(getattr(runner, name)))
+
     def _new_runner(self) -> Runner:
         if self.config.device != "cpu":
             return DeviceRunner(self.config)
         return FaultyRunner(self.config) if self.config.fault_injection else HostRunner(self.config)
 
-    def _rebuild_runner(self, num_failed: int) -> Runner:
-        """Replace a runner that fails at every step."""
-        if num_failed:
-            time.sleep(min(2.0**num_failed, MAX_REBUILD_PAUSE_S))
+    def _replaced_runner(self) -> Runner:
+        """A new runner in the place of one that fails at every step."""
         if self._runner is not None:
             self._runner.close()
         self._runner = runner = self._new_runner()
         runner.load()
+        self._exclude_from_watch(runner)
         return runner
 
     def _after_step(self, engine: Engine, outputs: list[RequestOutput], started: float, ended: float) -> None:

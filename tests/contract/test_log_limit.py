@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from rtlang.contract.log_limit import MAX_KINDS, RepeatFilter, limited_logs
+from rtlang.contract.log_limit import MAX_KINDS, LimitedLog, RepeatFilter, limited_logs
 
 
 def record(text: str, *args: object, name: str = "asyncio") -> logging.LogRecord:
@@ -38,3 +38,16 @@ def test_loggers_are_limited_for_a_while(caplog: pytest.LogCaptureFixture) -> No
             logger.error("again")
     assert len(caplog.records) == 5
     assert logger.filters == []
+
+
+def test_an_error_that_repeats_itself_has_one_traceback_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    log = LimitedLog(logging.getLogger("tests.limited"), 60.0, clock=lambda: now[0])
+    for number in range(50):
+        log.error("step %d failed", number, exc_info=ValueError("too large"))
+    log.error("another")
+    now[0] = 60.0
+    log.error("step %d failed", 50, exc_info=ValueError("too large"))
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == ["step 0 failed", "another", "step 50 failed (49 similar lines were left out)"]
+    assert "ValueError: too large" in caplog.text

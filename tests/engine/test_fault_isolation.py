@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
-from rtlang.contract.errors import InternalError, OverloadError, RtlangError
+from rtlang.contract.errors import CapacityError, InternalError, OverloadError, RtlangError
 from rtlang.engine.fault_isolation import MAX_FAILED_ALONE
 from rtlang.engine.request import Request
 from tests.engine.test_engine import Driver, prompts
@@ -123,3 +124,47 @@ def test_an_engine_whose_runner_cannot_be_rebuilt_gives_up() -> None:
     driver.add([1, 90], 4)
     with pytest.raises(RuntimeError, match="rebuilt 5 times"):
         driver.run()
+
+
+def test_requests_come_and_go_while_the_runner_is_rebuilt() -> None:
+    rebuilt: Future[FakeRunner] = Future()
+    driver = Driver(120, rebuild=lambda num_failed: rebuilt, eos_every=10**9)
+    requests = [driver.add([1, 100 + i, 50, 51], 20) for i in range(9)]
+    for _ in range(5):
+        driver.step()
+    driver.runner.is_broken = True
+    driver.run()  # ends, although nothing has
+    assert not driver.last
+    driver.engine.abort(requests.pop())
+    assert driver.engine.has_work
+    driver.run()
+    assert len(driver.last) == 1
+    requests.append(driver.add([1, 120], 5))
+    with pytest.raises(CapacityError):
+        driver.add([1, 120], 100_000 // 2)
+    assert not driver.engine.has_work
+    rebuilt.set_result(FakeRunner(driver.runner.num_pages, driver.runner.page_size, eos_every=10**9))
+    driver.run()
+    for request in requests:
+        prompt, num_tokens = request.token_ids[: request.num_prompt_tokens], request.params.max_tokens
+        assert request.output_token_ids == naive_generate(prompt, num_tokens, eos_every=10**9)
+    driver.assert_idle()
+
+
+def test_a_new_runner_without_room_for_the_pages_in_use_is_refused() -> None:
+    driver = Driver(120, rebuild=lambda num_failed: FakeRunner(119, 4))
+    driver.runner.is_broken = True
+    driver.add([1, 100], 4)
+    for _ in range(MAX_FAILED_ALONE):
+        driver.add([1, 101], 4)
+    with pytest.raises(RuntimeError, match="119 pages; the first one had 120"):
+        driver.run()
+
+
+def test_steps_that_fail_again_and_again_write_one_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver(120)
+    requests = [driver.add([1, 100 + i], 4) for i in range(8)]
+    driver.runner.raising.add(requests[5].request_id)
+    driver.run()
+    assert isinstance(error_of(driver, requests[5]), InternalError)
+    assert sum("in a step" in record.getMessage() for record in caplog.records if record.exc_info) == 1

@@ -9,7 +9,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Step
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.request import Request, RequestStatus
-from rtlang.engine.scheduler import Scheduler
+from rtlang.engine.scheduler import LOOK_UP, MAX_LOOKED_UP, Scheduler
 from tests.support.fake_runner import FakeTokenizer
 
 
@@ -218,3 +218,27 @@ def test_scoring_needs_no_page_for_its_last_token() -> None:
 
 def test_nothing_to_do_gives_no_step() -> None:
     assert World().scheduler.schedule(0.0) is None
+
+
+def test_a_step_looks_for_prompts_with_limited_work() -> None:
+    """Hundreds of requests wait for the same long prompt: each step looks for as many as it has time for."""
+    world = World(2000, max_step_tokens=64)
+    prompt = list(range(400, 2400))
+    requests = [world.add([*prompt, i]) for i in range(300)]
+    looked_up: list[int] = []
+    original = world.cache.match
+
+    def match(token_ids: Any, *rest: Any) -> Any:
+        looked_up.append(LOOK_UP + len(token_ids))
+        return original(token_ids, *rest)
+
+    world.cache.match = match  # type: ignore[method-assign]
+    assert sizes(world.step()) == {1: 64}
+    looked_up.clear()
+    assert world.scheduler.schedule(2.0, requests[1:]) is None  # the first one has more of the prompt to compute
+    assert 1 < len(looked_up) < len(requests) - 1
+    assert sum(looked_up[:-1]) < MAX_LOOKED_UP
+    while requests[0].num_output_tokens == 0:
+        world.step()
+    assert sizes(world.step()) == dict.fromkeys(range(1, 9), 1)
+    assert requests[7].num_cached_tokens == len(prompt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Any
 
 from rtlang.contract.config import RuntimeConfig
@@ -12,12 +13,23 @@ from tests.support.open_constraint import OpenCompiler
 
 
 class EngineDriver:
-    """An engine and its requests' texts and last outputs. Time is a count of steps."""
+    """An engine and its requests' texts and last outputs. Time is a count of steps. `rebuild` returns a runner or a future of one."""
 
     def __init__(self, runner: Any, config: RuntimeConfig, rebuild: Any = None) -> None:
         self.runner = runner
         compiler: Any = OpenCompiler()
-        self.engine = Engine(config, runner, compiler, lambda: None, check_every_step=True, rebuild=rebuild)
+
+        def start_rebuild(num_failed: int) -> Future[Any]:
+            made = rebuild(num_failed)
+            if isinstance(made, Future):
+                return made
+            done: Future[Any] = Future()
+            done.set_result(made)
+            return done
+
+        self.engine = Engine(
+            config, runner, compiler, lambda: None, check_every_step=True, rebuild=rebuild and start_rebuild
+        )
         self.now = 0.0
         self.last: dict[Request, RequestOutput] = {}
         self.text: dict[Request, str] = {}

@@ -19,12 +19,14 @@ class Turn:
         decodes: running requests with one missing token, the next one last.
         prefills: the other running requests, the next one last.
         has_started_all: whether no waiting request can start any more.
+        num_looked_up: work of looking for prompts of waiting requests in the cache.
     """
 
     flow: Flow
     decodes: list[Request] = field(default_factory=list)
     prefills: list[Request] = field(default_factory=list)
     has_started_all: bool = False
+    num_looked_up: int = 0
 
     @property
     def size(self) -> int:

@@ -8,6 +8,7 @@ Templates run in a bounded sandbox (chat_template.py).
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import itertools
@@ -47,7 +48,7 @@ class ChatFraming:
         encoder: the tokenizer.
         template: Jinja source of the chat template; None for the plain form.
         special_names: special tokens by the names that templates use: bos_token, eos_token, ...
-        now: the time seen by the template, fixed so that equal prompts have equal tokens; default: the time of first use.
+        now: the time seen by the template, fixed so that equal prompts have equal tokens; default: the time of `prepare`.
         tools: the tools of the conversation, as the template takes them.
     """
 
@@ -77,15 +78,21 @@ class ChatFraming:
         """Whether the model has a chat template."""
         return self._source is not None
 
+    def prepare(self) -> None:
+        """Compile the template, which takes milliseconds; otherwise the first use does it. An invalid one fails when it is used."""
+        if self._source is not None:
+            with contextlib.suppress(Exception):
+                self._ready_template()
+
     def with_tools(self, tools: str | None) -> ChatFraming:
         """The framing of conversations with these tools, given as JSON text; without tools, this framing."""
         if tools is None:
             return self
         found = self._with_tools.get(tools)
         if found is None:
-            environment = self._ready_environment()
+            self.prepare()
             found = ChatFraming(self._encoder, self._source, self._special_names, self._now, json.loads(tools))
-            found._environment = environment
+            found._environment, found._template = self._ready_environment(), self._template
             if len(self._with_tools) >= _MAX_TOOL_LISTS:
                 self._with_tools.clear()
             self._with_tools[tools] = found
@@ -217,6 +224,11 @@ class ChatFraming:
             self._environment = TemplateEnvironment(self._now or datetime.datetime.now())
         return self._environment
 
+    def _ready_template(self) -> jinja2.Template:
+        if self._template is None:
+            self._template = self._ready_environment().compiled(self._source or "")
+        return self._template
+
     def _render(self, roles: tuple[str, ...], adds_prompt: bool) -> tuple[str, ...] | _Refusal:
         """The framing around each content: len(roles) + 1 strings."""
         environment = self._ready_environment()
@@ -225,10 +237,9 @@ class ChatFraming:
         pieces: list[str] = []
         num_chars = 0
         try:
-            if self._template is None:
-                self._template = environment.compiled(self._source or "")
+            template = self._ready_template()
             environment.begin()
-            for piece in self._template.generate(
+            for piece in template.generate(
                 messages=messages,
                 add_generation_prompt=adds_prompt,
                 tools=self._tools,

@@ -118,6 +118,7 @@ class Tokenizer:
             eos_token_ids = _eos_ids(path, content, settings)
             tokenizer = cls(_Description(content, settings, eos_token_ids, _chat_template(path, settings)))
             tokenizer._load()
+            tokenizer.chat.prepare()
         except UnsupportedTokenizerError as error:
             raise ModelLoadError(str(path), f"tokenizer.json: {error}") from None
         except (ModelLoadError, KeyboardInterrupt, SystemExit):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rtlang.contract.errors import ParameterError
+from rtlang.contract.errors import ParameterError, RtlangError
 from rtlang.model.text.chat import ChatFraming
+from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang.model.text.tokenizer import Tokenizer
 from tests.support.tokenizer_kinds import write_tokenizer_kind
 
@@ -241,3 +243,28 @@ def test_a_template_may_stand_in_a_file_of_its_own_or_among_several(tmp_path: Pa
     assert Tokenizer.from_pretrained(tmp_path).chat.open_text((), "user") == "<|im_start|>user\n"
     (tmp_path / "chat_template.jinja").write_text(TURNS)
     assert Tokenizer.from_pretrained(tmp_path).chat.open_text((), "user") == "<s><start_of_turn>user\n"
+
+
+def test_a_template_is_compiled_once_with_the_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    original = TemplateEnvironment.compiled
+
+    def compile_template(self: TemplateEnvironment, source: str) -> Any:
+        compiled.append(source)
+        return original(self, source)
+
+    monkeypatch.setattr(TemplateEnvironment, "compiled", compile_template)
+    tokenizer = load(tmp_path, CHATML)
+    assert set(compiled) == {CHATML}
+    compiled.clear()
+    for name in ("a", "b"):
+        tools = json.dumps([{"type": "function", "function": {"name": name}}])
+        assert tokenizer.chat.with_tools(tools).open_text((), "user")
+    assert tokenizer.chat.open_text((), "user") == "<|im_start|>user\n"
+    assert not compiled
+
+
+def test_an_invalid_template_fails_when_it_is_used(tmp_path: Path) -> None:
+    tokenizer = load(tmp_path, "{% for %}")
+    with pytest.raises(RtlangError):
+        tokenizer.chat.open_text((), "user")
