@@ -46,7 +46,7 @@ class ClientProtocol:
         self.limits: dict[str, Any] = dict(welcome.get("limits") or {})
         self.runs: dict[int, RemoteGraphRun] = {}
         self._resume_s = resume_s
-        self._last_id = self._last_request = 0
+        self._last_id = 0
         self._output: list[bytes] = []
 
     def take_output(self) -> list[bytes]:
@@ -231,10 +231,11 @@ class ClientProtocol:
             return []
         if run.reopening is None or run.reopening.ledger.take(event):
             return [(run, event)]
-        if isinstance(event, CallRequested) and event.node_id in run.call_answers:
-            self._output.append(
-                run.call_answers[event.node_id]
-            )  # another server asks again for a call that is answered
+        # Another server repeats what the listener has had: tokens that no reader will pay for, calls that are answered.
+        if isinstance(event, TextDelta):
+            self.grant(run, len(event.token_ids))
+        elif isinstance(event, CallRequested) and event.node_id in run.call_answers:
+            self._output.append(run.call_answers[event.node_id])
         return []
 
     def _take_answer(self, run: RemoteGraphRun, message: Mapping[str, Any], error: RtlangError | None) -> Notices:
@@ -249,7 +250,6 @@ class ClientProtocol:
             answer = None if run.opening.is_resolved else run.opening
             if error is None and run.rid is None:
                 run.rid, run.epoch, run.opening_message = check_str(message, "rid"), check_str(message, "epoch"), b""
-                run.catching_up = []
                 self._repeat_grants(run, message)
         if error is not None:
             if answer is run.opening:
@@ -274,10 +274,13 @@ class ClientProtocol:
 
     def _pack(self, message: Mapping[str, Any]) -> bytes:
         packed = Encoding.MSGPACK.pack(message)
+        self._check_size(packed)
+        return packed
+
+    def _check_size(self, packed: bytes) -> None:
         limit = self.limits.get("max_frame_bytes")
         if isinstance(limit, int) and len(packed) > limit:
             raise GraphError(None, "graph", f"the message of {len(packed)} bytes exceeds the server's limit of {limit}")
-        return packed
 
     def _register(
         self,
@@ -288,12 +291,11 @@ class ClientProtocol:
         closes: bool,
     ) -> list[PendingExtend]:
         """Number extends and register them as unanswered; with `closes`, the last one closes the graph."""
-        fields = {"t": "extend", "s": run.graph_id}
         extensions = {}
-        for request, batch in enumerate(batches, self._last_request + 1):
-            is_last = closes and batch is batches[-1]
-            message = self._pack({**fields, "nodes": batch, "q": request, "close": is_last})
-            extensions[request] = PendingExtend(new_answer(), message, frozenset(node["id"] for node in batch))
-        self._last_request += len(extensions)
+        for request, batch in enumerate(batches, run.last_request + 1):
+            fields = {"t": "extend", "s": run.graph_id, "nodes": batch, "close": closes and batch is batches[-1]}
+            extensions[request] = PendingExtend.numbered(request, new_answer(), fields)
+            self._check_size(extensions[request].message)
+        run.last_request += len(extensions)
         run.extending.update(extensions)
         return list(extensions.values())

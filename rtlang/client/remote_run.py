@@ -43,11 +43,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class PendingExtend:
-    """An extend that the server has not answered yet, with its encoded message."""
+    """An extend that the server has not answered yet: the fields of its message, and the message with its number, encoded."""
 
     answer: Answer
+    fields: Mapping[str, Any]
     message: bytes
-    node_ids: frozenset[int] = frozenset()
+
+    @classmethod
+    def numbered(cls, request: int, answer: Answer, fields: Mapping[str, Any]) -> PendingExtend:
+        """The extend with the number `request`."""
+        return cls(answer, fields, Encoding.MSGPACK.pack({**fields, "q": request}))
 
 
 @dataclass(slots=True)
@@ -85,7 +90,7 @@ class RemoteGraphRun:
         opening, extending: open and extends that the server has not answered.
         rid, epoch: ids of the stream and of the server process, once the open is acknowledged; until then `opening_message` is retained.
         num_taken: messages of the stream received so far.
-        last_acknowledged: the last extend that was answered; 0 if none.
+        last_request, last_acknowledged: numbers of the last extend, and of the last one that was answered; 0 if none.
         was_closed, was_cancelled: whether a close or cancel was sent, which must be sent again on a new connection.
         call_answers: answers to host calls whose node has not ended; they are sent again on a new connection.
         is_attaching: whether an attach on a new connection is unanswered.
@@ -106,8 +111,7 @@ class RemoteGraphRun:
         self.call_answers: dict[int, bytes] = {}
         self.rid: str | None = None
         self.epoch, self.opening_message = "", b""
-        self.catching_up: list[bytes] = []
-        self.num_taken = self.last_acknowledged = 0
+        self.num_taken = self.last_request = self.last_acknowledged = 0
         self.was_closed = self.was_cancelled = self.is_attaching = False
         self.reopening: Reopening | None = None
         self.num_granted = self.num_received = 0
@@ -149,36 +153,37 @@ class RemoteGraphRun:
             self._reopen(self.reopening, frame_bytes)
         self.is_attaching = self.rid is not None
         if not self.is_attaching:  # the open was never acknowledged
-            return [self.opening_message, *self.catching_up, *self.unacknowledged()]
+            return [self.opening_message, *self.unacknowledged()]
         place = {"rid": self.rid, "epoch": self.epoch, "from": self.num_taken, "q": self.last_acknowledged}
         return [Encoding.MSGPACK.pack({"t": "attach", "s": self.graph_id, **place})]
 
     def _reopen(self, reopening: Reopening, frame_bytes: object) -> None:
         """Prepare to open the graph again on another server, which goes on behind the output that has arrived."""
-        pending = {node_id for extension in self.extending.values() for node_id in extension.node_ids}
-        nodes = [node for node_id, node in self.known.items() if node_id not in pending]
-        batches = in_batches(nodes, frame_bytes)
+        pending = [each for _, each in sorted(self.extending.items())]
+        refusable = {node["id"] for each in pending for node in each.fields["nodes"]}
+        batches = in_batches([node for node_id, node in self.known.items() if node_id not in refusable], frame_bytes)
         ledger = reopening.ledger
         continue_from = ledger.continue_from(self.known.values())
         others = set(ledger.known.keys() | continue_from.keys()) - self.known.keys()  # of nodes in blocks
-        messages: list[dict[str, Any]] = []
-        for batch in batches:
-            node_ids = {node["id"] for node in batch} | (set() if messages else others)
-            fields = continuation_to_wire(ledger.known, continue_from, node_ids)
-            messages.append({"t": "extend", "s": self.graph_id, "nodes": batch} | fields)
-        is_done = not self.is_open and not self.was_closed and not self.extending
-        if is_done:
-            messages[-1]["close"] = True
+        first, *later = ({node["id"] for node in batch} for batch in batches)
+        is_done = not self.is_open and not self.was_closed and not pending
+        extensions: list[tuple[Answer, Mapping[str, Any]]] = []
+        for batch, node_ids in zip(batches[1:], later, strict=True):
+            fields = {"t": "extend", "s": self.graph_id, "nodes": batch, "close": is_done and batch is batches[-1]}
+            fields |= continuation_to_wire(ledger.known, continue_from, node_ids)
+            extensions.append((Answer(is_awaited=False), fields))
+        extensions += [(each.answer, each.fields) for each in pending]
+        self.extending = {q: PendingExtend.numbered(q, *each) for q, each in enumerate(extensions, 1)}
+        self.last_request = len(self.extending)
         body = dict(reopening.message["body"])
         body["graph"] = {**body["graph"], "nodes": batches[0]}
         if reopening.outputs is not None:
             body["graph"]["outputs"] = [each for each in reopening.outputs if each in self.known]
         body["open"] = len(batches) > 1 or not is_done
         self.num_granted, self.num_received = max(0, self.num_granted - self.num_received), 0
-        first = {name: value for name, value in messages[0].items() if name in ("known", "continue_from")}
-        opening = reopening.message | first | {"body": body, "idem": secrets.token_hex(16), "credit": self.num_granted}
+        opening = reopening.message | continuation_to_wire(ledger.known, continue_from, first | others)
+        opening |= {"body": body, "idem": secrets.token_hex(16), "credit": self.num_granted}
         self.opening_message = Encoding.MSGPACK.pack(opening)
-        self.catching_up = [Encoding.MSGPACK.pack(message) for message in messages[1:]]
         self.rid, self.epoch, self.num_taken, self.last_acknowledged = None, "", 0, 0
         self.offsets.clear()
 

@@ -82,6 +82,49 @@ def test_another_server_is_granted_what_has_not_arrived() -> None:
     assert client.sent() == []
 
 
+def test_tokens_that_another_server_repeats_are_granted_again() -> None:
+    client = Client()
+    client.submit(credit=10, seed=3)
+    client.take(ack(granted=10))
+    client.take(delta(0, 7, 8))
+    usage = {"prompt_tokens": 1, "cached_tokens": 0, "completion_tokens": 2}
+    timing = {"queued_s": 0.0, "first_token_s": 0.0, "total_s": 0.0}
+    end = {"t": "event", "s": 1, "n": 1, "e": "end", "completions": [], "usage": usage, "timing": timing}
+    assert len(client.take(end)) == 1
+    client.protocol.reconnected({"epoch": "another"})
+    (*_, opening) = client.sent()
+    assert ([each["n"] for each in opening["known"]], opening["credit"]) == ([1], 8)
+    client.take(ack(rid="q", epoch="another", granted=8))
+    assert client.take(delta(0, 7, 8)) == client.take(end) == []
+    assert client.sent() == [{"t": "credit", "n": 2, "s": 1}]
+
+
+def test_extends_that_another_server_lacks_come_before_those_that_wait() -> None:
+    client = Client()
+    run = client.submit(is_open=True)
+    client.take(ack())
+    text = "x" * 400
+    client.protocol.extend(run, [Text(number, 1, (text,)) for number in (2, 3)], lambda: Answer(True))
+    for request in (1, 2):
+        client.take(ack(q=request) | {"rid": None})
+    (waiting,) = client.protocol.extend(run, [Text(4, 1, ("y",))], lambda: Answer(True))
+    client.sent()
+    for epoch in ("second", "third"):
+        client.protocol.reconnected({"epoch": epoch})
+        opening, *extends = client.sent()
+        assert (opening["t"], [each["t"] for each in extends]) == ("open", ["extend"] * len(extends))
+        assert [node["id"] for each in extends for node in each["nodes"]] == [2, 3, 4][3 - len(extends) :]
+        assert [each["q"] for each in extends] == list(range(1, len(extends) + 1))
+        client.take(ack(rid="q", epoch=epoch))
+        # The connection breaks before the server has answered: the extends are repeated with their numbers.
+        client.protocol.reconnected({"epoch": epoch})
+        (attach,) = client.sent()
+        assert (attach["t"], attach["q"]) == ("attach", 0)
+        client.take(ack(**{"from": 0}, last_q=0, refused=[]))
+        assert client.sent() == extends
+    assert not waiting.answer.is_resolved
+
+
 def test_what_was_not_sent_before_a_connection_broke_is_not_sent_twice() -> None:
     client = Client()
     run = client.submit(is_open=True)

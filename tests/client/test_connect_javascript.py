@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 
 import rtlang as rt
+from rtlang.client.client_protocol import ClientProtocol
+from rtlang.client.remote_run import Answer
 from rtlang.contract.config import ServeConfig
+from rtlang.contract.errors import GraphError
+from rtlang.contract.events import Completion, NodeFailed, NodeFinished, Timing
+from rtlang.contract.graph import RequestGraph, nodes_to_plain
+from rtlang.contract.params import FinishReason, Usage
+from rtlang.protocol.event_codec import event_to_wire
 from rtlang.serve.server import running_server
+from tests.support.cut_proxy import cut_proxy
+from tests.support.serving import serving
 
 MODULE = Path(__file__).parents[2] / "rtlang" / "client" / "js" / "rtlang.js"
-NODE = shutil.which("node")
+NODE = os.environ.get("RTLANG_NODE", shutil.which("node"))
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 
@@ -26,17 +38,32 @@ def url() -> Iterator[str]:
         yield address
 
 
-def run(script: str, *arguments: str) -> Any:
-    """The JSON that a module prints. It may use `rtlang`, the client, and `args`."""
+def start(script: str, *arguments: str) -> subprocess.Popen[str]:
+    """A module that prints JSON. It may use `rtlang`, the client, and `args`."""
     assert NODE is not None
     found = subprocess.run([NODE, "--version"], capture_output=True, text=True, check=True).stdout
     major = int(found.strip().lstrip("v").split(".")[0])
     flags = [] if major >= 22 else ["--experimental-websocket", "--no-warnings"]
     source = f"import * as rtlang from {json.dumps(MODULE.as_uri())};\nconst args = process.argv.slice(1);\n{script}"
     command = [NODE, *flags, "--input-type=module", "-e", source, "--", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def run(script: str, *arguments: str) -> Any:
+    """The JSON that a module prints; arguments as of `start`."""
+    return result_of(start(script, *arguments))
+
+
+def result_of(process: subprocess.Popen[str]) -> Any:
+    with process:
+        try:
+            output, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0, errors
+    return json.loads(output)
 
 
 MACHINE = """
@@ -124,6 +151,172 @@ console.log(JSON.stringify(code));
         )
         == "protocol"
     )
+
+
+LOOP = {
+    "id": 10,
+    "kind": "repeat",
+    "at_most": 3,
+    "stride": 2,
+    "body": {"nodes": [{"id": 11, "kind": "generate", "params": {"n": 2}}, {"id": 12, "kind": "text"}], "end": 12},
+}
+BEST = {"id": 9, "kind": "generate", "params": {"best_of": 2}}
+OTHER_SERVER = """
+const other = (epoch) => p.receive(JSON.stringify({ t: "welcome", v: 1, epoch, limits: {}, models: [], caps: [] }));
+const restart = (epoch) => { p.disconnected(new Error("gone")); p.connected(); sent(); other(epoch); log.push(sent()); };
+say({ t: "ack", s: 1, rid: "r", epoch: "e", granted: 10 }); sent(); log.length = 0;
+const delta = (n, i, o, ...ids) => say({ t: "delta", s: 1, n, i, o, d: "x", ids });
+const end = { t: "event", s: 1, n: 1, e: "end", completions: [{ text: "x" }] };
+"""
+
+
+def test_another_server_goes_on_from_tokens_and_outcomes_as_python_has_them() -> None:
+    """The oracle is the client for Python, on the same messages."""
+    nodes = [{"id": 0, "parent": None, "kind": "text", "parts": ["x"]}]
+    nodes += [{"id": n, "parent": 0, "kind": "generate", "name": f"n{n}", "params": {"n": n}} for n in (1, 2, 3)]
+    deltas = [(1, 0, 5, 6), (2, 1, 7), (3, 2, 8), (2, 1, 9), (3, 0, 4)]
+    client = ClientProtocol({"epoch": "e"}, 30.0)
+    graph = RequestGraph.from_plain({"nodes": nodes, "inputs": []})
+    owner: Any = client
+    run_of = client.submit(owner, graph, lambda event: None, lambda: Answer(True), seed=5, credit=100)
+    client.take({"t": "ack", "s": 1, "rid": "r", "epoch": "e", "granted": 100})
+    offsets: Counter[tuple[int, int]] = Counter()
+    messages: list[dict[str, Any]] = []
+    for n, i, *ids in deltas:
+        messages.append({"t": "delta", "s": 1, "n": n, "i": i, "o": offsets[n, i], "d": "x", "ids": ids})
+        offsets[n, i] += 1
+    done = NodeFinished(1, 1, "n1", (Completion("x", (5, 6), FinishReason.LENGTH),), Usage(1, 0, 2), Timing())
+    messages += [event_to_wire(1, done), event_to_wire(1, NodeFailed(1, 2, None, GraphError(2, "x", "no")))]
+    for message in messages:
+        client.take(message)
+    client.reconnected({"epoch": "another"})
+    opening = msgpack.unpackb(client.take_output()[-1])
+    found = run(
+        """
+const p = new rtlang.ClientProtocol({ resumeMs: 30000 });
+const welcome = (epoch) => JSON.stringify({ t: "welcome", v: 1, epoch, limits: {}, models: [], caps: [] });
+p.connected(); p.receive(welcome("e"));
+const [nodes, messages] = JSON.parse(args[0]);
+p.open("program", { graph: { nodes, inputs: [] }, inputs: {}, priority: 0, seed: 5, open: false }, { credit: 100 });
+p.receive(JSON.stringify({ t: "ack", s: 1, rid: "r", epoch: "e", granted: 100 }));
+for (const message of messages) p.receive(JSON.stringify(message));
+p.disconnected(new Error("gone")); p.connected(); p.takeOutput(); p.receive(welcome("another"));
+console.log(p.takeOutput().at(-1));
+""",
+        json.dumps([nodes_to_plain(graph.nodes), messages]),
+    )
+    assert len(opening["known"]) == 2
+    assert opening["continue_from"] == [{"n": 3, "ids": [[4], [], [8]]}]
+    assert run_of.num_granted == opening["credit"] == 94
+    assert found == opening | {"idem": found["idem"]}
+
+
+def test_a_generation_goes_on_at_another_server_with_its_seed_and_its_credit() -> None:
+    first, again, third, repeated = run(
+        MACHINE
+        + "log.splice(0, 2);"
+        + OTHER_SERVER.replace("log.length = 0", "")
+        + """
+delta(1, 0, 0, 5, 6); restart("second");
+say({ t: "ack", s: 1, rid: "r2", epoch: "second", granted: 8 });
+delta(1, 0, 0, 7); restart("third");
+log.push(say(end), say({ t: "end", s: 1, reason: "stop" })); log.splice(3, 2, log[3]);
+console.log(JSON.stringify(log));
+"""
+    )
+    (opening,), (second,), (last,) = first, again, third
+    assert 0 <= opening["body"]["seed"] < 2**53
+    continued = {"continue_from": [{"n": 1, "ids": [[5, 6]]}], "credit": 8}
+    assert second == opening | continued | {"idem": second["idem"]}
+    continued = {"continue_from": [{"n": 1, "ids": [[5, 6, 7]]}], "credit": 7}
+    assert last == opening | continued | {"idem": last["idem"]}
+    assert len({opening["idem"], second["idem"], last["idem"]}) == 3
+    assert repeated == ["event"]
+
+
+def test_repeated_messages_are_dropped_their_tokens_granted_and_answered_calls_answered_again() -> None:
+    log = run(
+        MACHINE
+        + OTHER_SERVER
+        + """
+const call = { t: "event", s: 1, n: 4, e: "call", function: "f", args: [] };
+log.push(say(call)); p.resolve(stream, 4, 7); sent();
+delta(1, 0, 0, 5, 6); say(end); delta(3, 0, 0, 1); restart("second");
+say({ t: "ack", s: 1, rid: "r2", epoch: "second", granted: 7 }); sent();
+log.push(say(call), sent(), delta(1, 0, 0, 5, 6), say(end), sent(), delta(3, 0, 0, 1), delta(3, 0, 1, 2), sent());
+console.log(JSON.stringify(log));
+"""
+    )
+    answer = {"t": "resolve", "s": 1, "n": 4, "value": 7}
+    assert log[0] == ["event"]
+    assert log[1][0]["known"] == [{"e": "end", "n": 1, "completions": [{"text": "x"}]}]
+    assert "continue_from" not in log[1][0], "node 3 is not in the graph as a generation"
+    assert (log[1][1:], log[1][0]["credit"]) == ([answer], 7)
+    assert log[2:] == [
+        [],
+        [answer],
+        [],
+        [],
+        [{"t": "credit", "s": 1, "n": 2}],
+        [],
+        ["delta"],
+        [{"t": "credit", "s": 1, "n": 1}],
+    ]
+
+
+def test_extends_go_to_another_server_with_the_output_of_their_nodes() -> None:
+    log = run(
+        MACHINE
+        + OTHER_SERVER
+        + f"const loop = {json.dumps(LOOP)}, best = {json.dumps(BEST)};"
+        + """
+p.extend(stream, [loop]); p.extend(stream, [best]); p.extend(stream, [{ id: 30 }], { close: true }); sent();
+say({ t: "ack", s: 1, q: 1 }); say({ t: "ack", s: 1, q: 2 });
+delta(13, 1, 0, 8); delta(9, 0, 0, 3); say({ ...end, n: 11 }); say({ t: "event", s: 1, n: 40, e: "error", code: "dependency" });
+restart("second");
+say({ t: "ack", s: 1, rid: "r2", epoch: "second" });
+p.disconnected(new Error("gone")); p.connected(); sent(); other("second"); log.push(sent());
+say({ t: "ack", s: 1, rid: "r2", epoch: "second", from: 0, last_q: 1, refused: [], granted: 10 }); log.push(sent());
+log.push(say({ t: "error", s: 1, q: 2, code: "graph", message: "no" }), sent());
+console.log(JSON.stringify(log));
+"""
+    )
+    (opening, loop, best, waiting), (attach,), repeated, refused, last = log
+    assert opening["known"] == [{"e": "end", "n": 11, "completions": [{"text": "x"}]}]
+    assert opening["continue_from"] == [{"n": 13, "ids": [[], [8]]}], "the second iteration of node 11"
+    assert loop == {"t": "extend", "s": 1, "nodes": [LOOP], "q": 1}
+    assert best == {"t": "extend", "s": 1, "nodes": [BEST], "q": 2}
+    assert waiting == {"t": "extend", "s": 1, "nodes": [{"id": 30}], "q": 3, "close": True}
+    assert (attach["t"], attach["q"]) == ("attach", 0)
+    assert repeated[:2] == [best, waiting]
+    assert refused == ["error"], "the graph cannot complete without nodes that the first server took"
+    assert last == [{"t": "cancel", "s": 1}]
+
+
+def test_a_stream_goes_on_when_another_server_takes_the_place_of_its_own() -> None:
+    script = """
+const client = await rtlang.connect(args[0], { resumeMs: 20000 });
+const stream = client.generate({ prompt: "Hi", params: { max_tokens: 6 } });
+for await (const delta of stream) console.log(delta.text);
+console.log((await stream.result).values.text);
+client.close();
+"""
+    with serving() as first, serving() as second, cut_proxy(first.url) as proxy, start(script, proxy.url) as process:
+        assert process.stdout is not None
+        try:
+            first.target.wait_for(1)
+            for number in range(3):
+                first.target.step(f"<{number}>")
+                assert process.stdout.readline() == f"<{number}>\n"
+            proxy.lead_to(second.url)
+            proxy.cut()
+            second.target.wait_for(1)
+            for number in range(3, 7):  # the last one ends it
+                second.target.step(f"<{number}>")
+            rest, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert rest.split() == ["<3>", "<4>", "<5>", "<0><1><2><3><4><5>"], errors
 
 
 def test_generations_programs_and_errors_over_a_socket(url: str) -> None:

@@ -9,7 +9,8 @@
  *
  * `ClientProtocol` is the protocol rtlang.v1 as a state machine without I/O and clock; `Client` puts a WebSocket around it. A stream
  * grants credit as its reader takes deltas, so a slow reader slows its own stream only. With `resumeMs`, a broken connection is
- * replaced, and every stream goes on behind the last message that arrived. The protocol is specified in docs/protocol-v1.md.
+ * replaced, and every stream goes on behind the last message that arrived; on another server process, which knows nothing of it, it
+ * goes on from the tokens and outcomes that arrived. The protocol is specified in docs/protocol-v1.md.
  */
 
 export const SUBPROTOCOL = "rtlang.v1.json";
@@ -39,12 +40,89 @@ function randomName() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+function randomSeed() {
+  const [high, low] = globalThis.crypto.getRandomValues(new Uint32Array(2));
+  return (high % 2 ** 21) * 2 ** 32 + low; // an integer that a number holds exactly
+}
+
+const blocksOf = (node) => [...(node.cases ?? []).map(([, block]) => block), node.default, node.body].filter(Boolean);
+
+/** The node with an id among nodes and those of their blocks; in a repeated block, that of its first iteration. */
+function findNode(nodes, id) {
+  for (const node of nodes) {
+    if (node.id === id) return node;
+    const isRepeated = node.kind === "repeat" && id > node.id && id <= node.id + node.at_most * node.stride;
+    const inner = isRepeated ? node.id + 1 + ((id - node.id - 1) % node.stride) : id;
+    for (const block of blocksOf(node)) {
+      const found = findNode(block.nodes, inner);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+/** The output of a stream so far, from which another server goes on. */
+class Ledger {
+  constructor() {
+    this.known = new Map(); // ends of nodes, by node
+    this.tokens = new Map(); // of running nodes, by choice
+    this.noted = new Set(); // events that come once
+    this.repeated = new Map(); // numbers of tokens that the next server sends again, by "node,choice"
+  }
+
+  /** Notes a message; false if an earlier server has sent it already. */
+  take({ t, e, s, ...message }) {
+    const { n: node = 0, i: choice = 0, d: text, ids = [] } = message;
+    if (this.noted.has(`end ${node}`)) return false;
+    if (t === "delta") {
+      const place = `${node},${choice}`;
+      const repeated = this.repeated.get(place) ?? 0;
+      if (repeated > 0) {
+        this.repeated.set(place, Math.max(0, repeated - ids.length));
+        return false;
+      }
+      if (ids.length === 0) return this.note(`tail ${place} ${text}`);
+      if (!this.tokens.has(node)) this.tokens.set(node, new Map());
+      const choices = this.tokens.get(node);
+      if (!choices.has(choice)) choices.set(choice, []);
+      choices.get(choice).push(...ids);
+    } else if (e === "end" || e === "error") {
+      this.noted.add(`end ${node}`);
+      this.tokens.delete(node);
+      if (message.code !== "dependency") this.known.set(node, { e, ...message });
+    } else if (e !== "waiting") return this.note(`${e} ${node}`);
+    return true;
+  }
+
+  note(key) {
+    const isNew = !this.noted.has(key);
+    this.noted.add(key);
+    return isNew;
+  }
+
+  /** The items of `continue_from` for the next server, by node; `nodes` are those of the graph. */
+  continueFrom(nodes) {
+    const items = new Map();
+    this.repeated.clear();
+    for (const [n, choices] of this.tokens) {
+      const { kind, params = {} } = findNode(nodes, n) ?? {};
+      if (kind === "generate" && (params.best_of ?? 1) === 1) {
+        items.set(n, { n, ids: Array.from({ length: params.n ?? 1 }, (_, choice) => choices.get(choice) ?? []) });
+      } else for (const [choice, ids] of choices) this.repeated.set(`${n},${choice}`, ids.length);
+    }
+    return items;
+  }
+}
+
 /** One stream as the protocol sees it. Changed by `ClientProtocol` only. */
 class StreamState {
-  constructor(s, opening, granted) {
+  constructor(s, opening, granted, ledger) {
     this.s = s;
-    this.opening = opening; // until the server has acknowledged it
+    this.opening = opening;
     this.granted = granted;
+    this.ledger = ledger; // null if the stream ends with its connection
+    this.accepted = new Map(); // answered extend messages by q, for another server
+    this.again = new Set(); // numbers of those that another server has not answered yet
     this.received = 0; // tokens
     this.taken = 0; // messages
     this.rid = this.epoch = null;
@@ -101,8 +179,12 @@ export class ClientProtocol {
     const message = { t: "open", s, kind, body, credit };
     if (deadlineMs !== null) message.deadline_ms = deadlineMs;
     if (progress) message.progress = true;
-    if (this.resumeMs !== null) Object.assign(message, { detach_ms: this.resumeMs, idem: randomName() });
-    const stream = new StreamState(s, message, credit);
+    const isResumable = this.resumeMs !== null;
+    if (isResumable) {
+      const seed = body.seed ?? randomSeed(); // with which another server gives the same text
+      Object.assign(message, { body: { ...body, seed }, detach_ms: this.resumeMs, idem: randomName() });
+    }
+    const stream = new StreamState(s, message, credit, isResumable ? new Ledger() : null);
     this.streams.set(s, stream);
     if (this.isConnected) this.send(message);
     return stream;
@@ -185,7 +267,7 @@ export class ClientProtocol {
       case "ack":
         return this.takeAck(stream, message);
       case "error":
-        if (stream.extends.has(message.q)) return [this.answered(stream, message.q, new RtlangError(message))];
+        if (stream.extends.has(message.q)) return this.answered(stream, message.q, new RtlangError(message));
         return [this.end(stream, new RtlangError(message))];
       case "delta": {
         stream.taken += 1;
@@ -194,11 +276,19 @@ export class ClientProtocol {
         const expected = stream.offsets.get(place) ?? 0;
         if (message.o !== expected) throw new RtlangError({ code: "protocol", message: `offset ${message.o}, expected ${expected}` });
         stream.offsets.set(place, expected + 1);
+        if (stream.ledger?.take(message) === false) {
+          this.grant(stream, message.ids?.length ?? 0); // the reader has had these tokens
+          return [];
+        }
         return [{ type: "delta", stream, message }];
       }
       case "event":
         stream.taken += 1;
         if (message.e === "end" || message.e === "error") stream.answers.delete(message.n);
+        if (stream.ledger?.take(message) === false) {
+          if (message.e === "call" && stream.answers.has(message.n)) this.sendTo(stream, stream.answers.get(message.n));
+          return [];
+        }
         return [{ type: "event", stream, message }];
       case "end":
         stream.hasEnded = true;
@@ -214,15 +304,15 @@ export class ClientProtocol {
     if (message.from !== undefined) {
       stream.isAttaching = false;
       for (const q of [...stream.extends.keys()]) {
-        if (q <= message.last_q && !message.refused.includes(q)) notices.push(this.answered(stream, q, null));
+        if (q <= message.last_q && !message.refused.includes(q)) notices.push(...this.answered(stream, q, null));
       }
       this.repeat(stream, message.refused);
     } else if (message.q !== undefined) {
-      if (stream.extends.has(message.q)) notices.push(this.answered(stream, message.q, null));
+      if (stream.extends.has(message.q)) notices.push(...this.answered(stream, message.q, null));
     } else {
       stream.rid = message.rid;
       stream.epoch = message.epoch;
-      stream.opening = null;
+      if (stream.ledger === null) stream.opening = null;
       notices.push({ type: "ack", stream });
     }
     // Grants may have been lost with an earlier connection.
@@ -233,13 +323,42 @@ export class ClientProtocol {
   }
 
   answered(stream, q, error) {
+    if (stream.ledger !== null && error === null) stream.accepted.set(q, stream.extends.get(q));
     stream.extends.delete(q);
     stream.lastAnsweredQ = Math.max(stream.lastAnsweredQ, q);
-    return { type: "extend", stream, q, error };
+    if (!stream.again.delete(q)) return [{ type: "extend", stream, q, error }];
+    if (error === null) return [];
+    this.cancel(stream); // the first server took these nodes, and the stream cannot complete without them
+    return [this.end(stream, error)];
+  }
+
+  /** Prepares to open a stream on another server, which goes on behind the output that has arrived. */
+  startAgain(stream) {
+    const { ledger, opening } = stream;
+    const graph = opening.body.graph ?? { nodes: [{ id: 1, kind: "generate", params: opening.body.params }] };
+    const extensions = [...stream.accepted, ...stream.extends];
+    const continueFrom = ledger.continueFrom([graph, ...extensions.map(([, each]) => each)].flatMap((each) => each.nodes));
+    const continued = (message, ids) => {
+      const { known: _, continue_from: __, ...rest } = message;
+      const take = (items) => ids.filter((n) => items.has(n)).map((n) => items.get(n));
+      const fields = Object.entries({ known: take(ledger.known), continue_from: take(continueFrom) });
+      return { ...rest, ...Object.fromEntries(fields.filter(([, items]) => items.length > 0)) };
+    };
+    const later = new Set(extensions.flatMap(([, message]) => message.nodes.map((node) => node.id)));
+    const first = [...new Set([...ledger.known.keys(), ...continueFrom.keys()])].filter((n) => !later.has(n));
+    stream.extends = new Map(extensions.map(([q, message]) => [q, continued(message, message.nodes.map((node) => node.id))]));
+    for (const q of stream.accepted.keys()) stream.again.add(q);
+    stream.accepted.clear();
+    stream.granted = Math.max(0, stream.granted - stream.received);
+    stream.opening = { ...continued(opening, first), idem: randomName(), credit: stream.granted };
+    stream.rid = stream.epoch = null;
+    stream.received = stream.taken = stream.lastAnsweredQ = 0;
+    stream.offsets.clear();
   }
 
   reopen(stream) {
-    if (stream.opening !== null) {
+    if (stream.rid !== null && stream.epoch !== this.welcome.epoch && stream.ledger !== null) this.startAgain(stream);
+    if (stream.rid === null) {
       this.send(stream.opening);
       this.repeat(stream, []);
       return;

@@ -1,9 +1,9 @@
 """The live page at `/`, the snapshots of the engine that it shows (`/v1/engine/snapshot`, `/v1/engine/snapshot/stream`), and the
 JavaScript client at `/rtlang.js`.
 
-The page is one file without external resources. Its Content-Security-Policy allows the scripts and the style in it by their hashes, and
-connections to this server; nothing else is loaded or run, and no other site may frame it. It is served without a key, because it holds
-nothing but itself; everything that it shows comes from routes behind the key.
+The page loads nothing but that client. Its Content-Security-Policy allows the scripts and the style in it by their hashes, and scripts
+of and connections to this server; nothing else is loaded or run, and no other site may frame it. It is served without a key, because it
+holds nothing but itself; everything that it shows comes from routes behind the key.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def live_page() -> tuple[str, dict[str, str]]:
         hashes[kind].append(f"'sha256-{digest}'")
     policy = (
         "default-src 'none'",
-        f"script-src {' '.join(hashes['script'])}",
+        f"script-src 'self' {' '.join(hashes['script'])}",
         f"style-src {' '.join(hashes['style'])}",
         "connect-src 'self'",
         "img-src data:",

@@ -139,60 +139,6 @@ const tests = {
     assert.equal(page.linePoints([0, 5, 10], 10, 3), "0.0,21.0 50.0,11.0 100.0,1.0");
   },
 
-  "streams get their messages, in arrays or alone, and each ends once"() {
-    const socket = { sent: [], send(text) { this.sent.push(JSON.parse(text)); } };
-    const client = new page.StreamClient(() => socket, "secret");
-    const log = [];
-    const listeners = (name) => ({ onMessage: (message) => log.push([name, message.t]), onEnd: (message) => log.push([name, "end", message.code ?? message.reason]) });
-    const first = client.open({ kind: "generate", body: { prompt: "a" } }, listeners("first"));
-    const second = client.open({ kind: "generate", body: { prompt: "b" } }, listeners("second"));
-    assert.deepEqual([first, second], [1, 2]);
-    socket.onopen();
-    assert.deepEqual(socket.sent, [{ t: "hello", v: 1, client: "page", auth: "secret" }]);
-    const receive = (message) => socket.onmessage({ data: JSON.stringify(message) });
-    receive({ t: "welcome", v: 1 });
-    assert.deepEqual(socket.sent.slice(1).map((each) => [each.t, each.s]), [["open", 1], ["open", 2]]);
-    receive([{ t: "ack", s: 1 }, { t: "delta", s: 2, d: "x" }, { t: "unknown" }, { t: "delta", s: 77 }]);
-    assert.ok(socket.sent.slice(1).every((each) => each.progress === true));
-    client.cancel(first);
-    receive({ t: "end", s: 1, reason: "cancelled" });
-    client.cancel(first);
-    receive({ t: "error", s: 2, code: "overload", message: "no" });
-    receive({ t: "delta", s: 2, d: "late" });
-    assert.deepEqual(log, [["first", "ack"], ["second", "delta"], ["first", "end", "cancelled"], ["second", "end", "overload"]]);
-    assert.equal(socket.sent.filter((each) => each.t === "cancel").length, 1);
-  },
-
-  "credit is given back for the tokens that arrived, before it is spent"() {
-    const socket = { sent: [], send(text) { this.sent.push(JSON.parse(text)); } };
-    const client = new page.StreamClient(() => socket, "");
-    client.open({}, {});
-    const receive = (message) => socket.onmessage({ data: JSON.stringify(message) });
-    receive({ t: "welcome" });
-    let credit = 256;
-    for (let i = 0; i < 500; i++) {
-      const ids = Array(1 + (i % 7)).fill(3);
-      credit -= ids.length;
-      receive({ t: "delta", s: 1, d: "x", ids });
-      for (const each of socket.sent.splice(0)) if (each.t === "credit") credit += each.n;
-      assert.ok(credit > 128 && credit <= 256, String(credit));
-    }
-  },
-
-  "a fatal error and a closed connection end every stream"() {
-    for (const end of [(socket) => socket.onmessage({ data: '{"t":"error","code":"protocol","param":"auth","fatal":true}' }), (socket) => socket.onclose({ code: 1006, reason: "" })]) {
-      const socket = { send() {} }, ends = [];
-      const client = new page.StreamClient(() => socket, "");
-      client.open({}, { onEnd: (message) => ends.push(message.code) });
-      client.open({}, { onEnd: (message) => ends.push(message.code) });
-      end(socket);
-      socket.onclose({ code: 1000, reason: "" });
-      client.open({}, { onEnd: (message) => ends.push(message.code) });
-      assert.equal(ends.length, 3);
-      assert.ok(client.isClosed);
-    }
-  },
-
   "tokens are cut by their lengths in characters, not in units of UTF-16"() {
     const spans = page.steeredSpans("a🦊bc", [[0.1, 1], [2.0, 2], [0.2, 4]]);
     assert.deepEqual(spans, [{ text: "a", isSteered: false }, { text: "🦊", isSteered: true }, { text: "bc", isSteered: false }]);
