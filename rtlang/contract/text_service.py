@@ -6,11 +6,14 @@ nodes, so that they can cross a process boundary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from rtlang.contract.nodes import Part
+
+HistoryEnd: TypeAlias = Literal["prompt", "open", "closed"]
+"""How a conversation ends: with the prompt of an answer, behind the content of the last message, or with that message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,19 @@ class TextService(Protocol):
 
         Raises:
             RequestError, ParameterError: as the graph with this text node would fail.
+        """
+
+    def history_parts(
+        self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: HistoryEnd
+    ) -> list[Part] | None:
+        """A whole conversation as the model's chat template writes it, as the beginning of a text node.
+
+        Args:
+            messages: maps with `role` and `content` (text). Messages of the assistant may have `tool_calls`: maps with `id`, `name` and
+                `arguments` (JSON text); messages of a tool have `tool_call_id`.
+            tools: the tools of the conversation as JSON text.
+        Returns:
+            None if the template does not write each content and the arguments of each call once, or refuses the messages.
         """
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part
-from rtlang.contract.text_service import TextServiceInfo
+from rtlang.contract.text_service import HistoryEnd, TextServiceInfo
+from rtlang.model.text.history import history_parts
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
@@ -46,6 +48,15 @@ class TokenizerTextService:
         """See `TextService.encode_parts`."""
         sequence = append_text(TokenSequence(), parts, self._tokenizer, {}, lambda ref: "", _ANY_LENGTH)
         return list(sequence.token_ids)
+
+    def history_parts(
+        self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: HistoryEnd
+    ) -> list[Part] | None:
+        """See `TextService.history_parts`."""
+        chat = self._tokenizer.chat.with_tools(tools)
+        described = [dict(message) for message in messages]
+        described[0]["content"] += chat.description_of_tools
+        return history_parts(chat, described, end)
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         """See `TextService.decode`."""

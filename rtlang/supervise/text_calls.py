@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rtlang.contract.graph import Text, nodes_from_plain, nodes_to_plain
 from rtlang.contract.nodes import Part
-from rtlang.contract.text_service import TextService, TextServiceInfo
+from rtlang.contract.text_service import HistoryEnd, TextService, TextServiceInfo
 
 Ask = Callable[[str, Any], Any]
 """Calls a method in the other process with plain arguments; returns its plain value. Blocks."""
@@ -36,7 +36,14 @@ class RemoteTextService:
 
     def encode_parts(self, parts: Sequence[Part]) -> list[int]:
         """See `TextService.encode_parts`."""
-        return list(self._ask("encode_parts", nodes_to_plain([Text(0, None, tuple(parts))])))
+        return list(self._ask("encode_parts", _parts_to_plain(parts)))
+
+    def history_parts(
+        self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: HistoryEnd
+    ) -> list[Part] | None:
+        """See `TextService.history_parts`."""
+        plain = self._ask("history_parts", [[dict(message) for message in messages], tools, end])
+        return None if plain is None else _parts_from_plain(plain)
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         """See `TextService.decode`."""
@@ -65,9 +72,10 @@ def answer_text_call(service: TextService, method: str, args: Any) -> Any:
             text, adds_start, allow_special = args
             return service.encode(text, adds_start=adds_start, allow_special=allow_special)
         case "encode_parts":
-            (node,) = nodes_from_plain(args)
-            assert isinstance(node, Text)
-            return service.encode_parts(node.parts)
+            return service.encode_parts(tuple(_parts_from_plain(args)))
+        case "history_parts":
+            found = service.history_parts(*args)
+            return None if found is None else _parts_to_plain(found)
         case "decode":
             return service.decode(args[0], shows_special=args[1])
         case "token_names":
@@ -75,3 +83,13 @@ def answer_text_call(service: TextService, method: str, args: Any) -> Any:
         case "token_bytes":
             return service.token_bytes(args)
     raise ValueError(f"unknown method {method}")
+
+
+def _parts_to_plain(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    return nodes_to_plain([Text(0, None, tuple(parts))])
+
+
+def _parts_from_plain(plain: list[dict[str, Any]]) -> list[Part]:
+    (node,) = nodes_from_plain(plain)
+    assert isinstance(node, Text)
+    return list(node.parts)

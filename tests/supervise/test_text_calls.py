@@ -7,7 +7,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from rtlang.contract.graph import RoleEnd, RoleStart
+from rtlang.contract.graph import RoleEnd, RoleStart, TokenIds
 from rtlang.contract.text_service import TextServiceInfo
 from rtlang.supervise.text_calls import RemoteTextService, answer_text_call
 
@@ -23,6 +23,9 @@ class Service:
     def encode_parts(self, parts: Any) -> list[int]:
         assert parts == (RoleStart("user"), "hello", RoleEnd())
         return [7]
+
+    def history_parts(self, messages: Any, tools: str | None, end: str) -> Any:
+        return None if end == "open" else [TokenIds((len(messages),)), f"{messages[0]['role']} {tools} {end}"]
 
     def decode(self, token_ids: Any, *, shows_special: bool = False) -> str:
         return f"{token_ids} {shows_special}"
@@ -44,6 +47,9 @@ def test_calls_and_their_values_cross_as_they_are() -> None:
     assert remote.info == Service.info
     assert remote.encode("four", allow_special=True) == [4, True, True]
     assert remote.encode_parts([RoleStart("user"), "hello", RoleEnd()]) == [7]
+    history = [{"role": "user", "content": "Hi"}]
+    assert remote.history_parts(history, "[]", "prompt") == [TokenIds((1,)), "user [] prompt"]
+    assert remote.history_parts(history, None, "open") is None
     assert remote.decode((1, 2), shows_special=True) == "[1, 2] True"
     assert remote.token_names([255]) == ["255"]
     assert remote.token_bytes([255]) == [b"\xff"]

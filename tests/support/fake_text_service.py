@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
@@ -41,6 +42,9 @@ class FakeTextService:
                 case _:
                     raise AssertionError(part)
         return ids
+
+    def history_parts(self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: str) -> list[Part] | None:
+        return None  # it has no template
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         for token_id in token_ids:

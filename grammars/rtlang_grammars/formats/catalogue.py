@@ -123,6 +123,7 @@ _LISTED = (
         (Calls(("<|tool_calls_section_begin|>",), ("<|tool_calls_section_end|>",)),),
         (),
         id_pattern="[0-9]{1,4}",
+        listed_id="functions.{name}:{number}",
         reasoning=_THINK,
     ),
     ToolFormat("phi-4", (_OBJECT,), (_array("<|tool_call|>", "<|/tool_call|>"),), _COMMA, reasoning=_THINK),

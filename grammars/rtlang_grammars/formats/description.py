@@ -87,6 +87,7 @@ class ToolFormat:
             the trigger.
         arguments, tagged: how arguments are written.
         id_pattern: regular expression of ids, if calls have a slot for one.
+        listed_id: the id that the chat template expects of a call in a history, from {name} and {number}; empty for any id.
         reasoning: the section of reasoning, or None.
         content: the section of content; None if content is plain text before the calls.
         preamble: a section of content before the calls, for formats with content sections.
@@ -103,6 +104,7 @@ class ToolFormat:
     arguments: ArgumentStyle = ArgumentStyle.JSON
     tagged: TaggedArguments | None = None
     id_pattern: str = ""
+    listed_id: str = ""
     reasoning: Span | None = None
     content: Span | None = None
     preamble: Span | None = None

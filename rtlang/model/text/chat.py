@@ -109,6 +109,21 @@ class ChatFraming:
             text += '\nTo call a tool, write {"name": ..., "arguments": {...}} on a line.'
         return text
 
+    def render(self, messages: list[dict[str, Any]], *, adds_prompt: bool) -> str:
+        """The text of whole messages.
+
+        Raises:
+            ParameterError: the model has no template, or it refuses the messages.
+        """
+        found = self._generated(messages, adds_prompt) if self.has_template else _Refusal("there is none")
+        if isinstance(found, _Refusal):
+            raise ParameterError("messages", messages, f"the model's chat template refuses them: {found.reason}")
+        return found
+
+    def framing_ids(self, text: str, *, is_start: bool) -> list[int]:
+        """Token ids of text of the template, in which names of special tokens are these tokens."""
+        return self._encoder.encode(text, is_start=is_start, allow_special=True)
+
     def _renders_tools(self, tools: list[dict[str, Any]]) -> bool:
         """Whether the names of the tools are in the framing of a conversation."""
         for roles in (("user",), ("system", "user")):
@@ -231,9 +246,21 @@ class ChatFraming:
 
     def _render(self, roles: tuple[str, ...], adds_prompt: bool) -> tuple[str, ...] | _Refusal:
         """The framing around each content: len(roles) + 1 strings."""
-        environment = self._ready_environment()
         marks = [_MARK.format(index) for index in range(len(roles))]
         messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
+        rest = self._generated(messages, adds_prompt)
+        if isinstance(rest, _Refusal):
+            return rest
+        segments: list[str] = []
+        for mark in marks:
+            before, found, rest = rest.partition(mark)
+            if not found or mark in rest:
+                return _Refusal(f"it does not render the content of every message exactly once ({', '.join(roles)})")
+            segments.append(before)
+        return (*segments, rest)
+
+    def _generated(self, messages: list[dict[str, Any]], adds_prompt: bool) -> str | _Refusal:
+        environment = self._ready_environment()
         pieces: list[str] = []
         num_chars = 0
         try:
@@ -254,14 +281,7 @@ class ChatFraming:
             return _Refusal(error.message or type(error).__name__)
         except Exception as error:  # a template is a program and may raise anything
             return _Refusal(f"{type(error).__name__}: {error}")
-        rest = "".join(pieces)
-        segments: list[str] = []
-        for mark in marks:
-            before, found, rest = rest.partition(mark)
-            if not found or mark in rest:
-                return _Refusal(f"it does not render the content of every message exactly once ({', '.join(roles)})")
-            segments.append(before)
-        return (*segments, rest)
+        return "".join(pieces)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -17,12 +16,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.text_service import TextService, text_service_of
+from rtlang.contract.text_service import HistoryEnd, TextService, text_service_of
 from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import LazyList, pack_slices
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.text_models import mark_ids
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_list
 from rtlang.serve.openai.messages import read_messages
 from rtlang.serve.openai.tools import read_tool_request
@@ -146,8 +144,8 @@ def _chat_ids(given: Mapping[str, Any], texts: TextService, tool_format: str | N
     if asks and continues:
         raise ParameterError("add_generation_prompt", asks, "not together with continue_final_message")
     tools = read_tool_request({"tools": given["tools"]} if "tools" in given else {}).text
-    parts = read_messages(given, tools, tool_format, partial(mark_ids, texts), continues=continues)
-    return texts.encode_parts(parts if asks or continues else parts[:-1])
+    end: HistoryEnd = "prompt" if asks else "open" if continues else "closed"
+    return texts.encode_parts(read_messages(given, tools, tool_format, texts, end=end))
 
 
 def encoded(texts: TextService, text: str, *, adds_start: bool, is_special: bool) -> list[int]:

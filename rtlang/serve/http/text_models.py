@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -65,15 +64,9 @@ def read_served_chat(
     if service.chat_format is None:
         name = service.target.tool_format
         service.chat_format = ChatFormat(name, _begins_reasoning(text_service, name))
-    marks = None if text_service is None else functools.partial(mark_ids, text_service)
     limit = None if principal is None else principal.limits.max_output_tokens
     name, is_reasoning = service.chat_format
-    return read_chat(body, name, longest_output(service), marks, is_reasoning=is_reasoning, all_tokens=limit)
-
-
-def mark_ids(text_service: TextService, mark: str) -> list[int]:
-    """The tokens of a mark of a tool format, with the names of special tokens as these tokens."""
-    return text_service.encode(mark, adds_start=False, allow_special=True)
+    return read_chat(body, name, longest_output(service), text_service, is_reasoning=is_reasoning, all_tokens=limit)
 
 
 def _begins_reasoning(text_service: TextService | None, name: str | None) -> bool:

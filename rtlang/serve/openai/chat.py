@@ -13,11 +13,12 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import MAX_LOGPROBS, MAX_N
+from rtlang.contract.text_service import TextService
 from rtlang.serve.openai import sampling, structured, tools
 from rtlang.serve.openai.completions import read_model, read_stream
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
 from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
-from rtlang.serve.openai.messages import MarkIds, read_messages
+from rtlang.serve.openai.messages import read_messages
 from rtlang.serve.openai.shapes import Heading, UsageCount, finish_reason
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader
 
@@ -85,7 +86,7 @@ def read_chat(
     body: Mapping[str, Any],
     model_format: str | None,
     longest_output: int,
-    mark_ids: MarkIds | None = None,
+    texts: TextService | None = None,
     *,
     is_reasoning: bool = False,
     all_tokens: int | None = None,
@@ -96,7 +97,7 @@ def read_chat(
         model_format: the name of the format of the model's tool calls; None if its chat template shows none.
         longest_output: the maximum number of tokens if the request says none.
         is_reasoning: the generation prompt of the model begins its reasoning.
-        mark_ids: the tokens of marks in the calls of a history; None to write them as plain text.
+        texts: the tokenizer and chat template of the model, for a history of calls; None if they are not known here.
         all_tokens: as `longest_output` for all choices together; None for no limit.
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
@@ -108,7 +109,7 @@ def read_chat(
     plan = tools.plan_reply(asked, structured.read_structured(given), model_format, is_reasoning=is_reasoning)
     if read_bool(given, "add_generation_prompt", not continues) is continues:
         raise ParameterError("add_generation_prompt", continues, "expected the opposite of continue_final_message")
-    parts = read_messages(given, asked.text, model_format, mark_ids, continues=continues)
+    parts = read_messages(given, asked.text, model_format, texts, end="open" if continues else "prompt")
     num_top = _read_top(given)
     default_tokens = longest_output
     if all_tokens is not None:

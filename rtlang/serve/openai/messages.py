@@ -1,18 +1,21 @@
 """Chat messages as parts of a text node.
 
-Contents are plain text, which never becomes special tokens. The calls in a message of the assistant are written in the format of the model,
-as the model wrote them; marks of the format become the tokens of their names.
+Contents are plain text, which never becomes special tokens. A conversation with calls of tools is written by the chat template as a
+whole, as is one in a format whose contents have marks around them. Where the template cannot, the calls in a message of the assistant are
+written in the format of the model, as the model wrote them, and marks of the format become the tokens of their names.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
+from rtlang.contract.text_service import HistoryEnd, TextService
 from rtlang.serve.openai.fields import check_inner, read_list, read_text
+from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import ToolCall
 from rtlang_grammars.formats.rendering import rendered_calls
 
@@ -24,12 +27,21 @@ _IGNORED = ("name", "refusal", "reasoning_content", "reasoning", "annotations", 
 """Ignored fields of messages: participants' names, and what assistants' messages of responses carry, mostly as null."""
 _TEXT_TYPES = ("text", "input_text", "output_text")
 
-MarkIds = Callable[[str], Sequence[int]]
-"""The tokens of a mark of a format, with the names of special tokens as these tokens."""
+
+class _Message(NamedTuple):
+    role: str
+    text: str
+    calls: Sequence[ToolCall] = ()
+    call_id: str | None = None
 
 
 def read_messages(
-    given: Mapping[str, Any], tools: str | None, tool_format: str | None, mark_ids: MarkIds | None, *, continues: bool
+    given: Mapping[str, Any],
+    tools: str | None,
+    tool_format: str | None,
+    texts: TextService | None,
+    *,
+    end: HistoryEnd = "prompt",
 ) -> tuple[Part, ...]:
     """The prompt of a chat.
 
@@ -37,57 +49,78 @@ def read_messages(
         given: the accepted fields of the body.
         tools: the tools as JSON text for the chat template.
         tool_format: the format of the model's tool calls.
-        mark_ids: None if marks are to be written as plain text.
-        continues: the model continues the last message, which must be the assistant's.
+        texts: the tokenizer and chat template of the model; None if they are not known here.
+        end: how the prompt ends; the last message is left open for the model to continue it, which must be the assistant's.
     Raises:
         ParameterError: a message is malformed; names the field by its path.
     """
-    messages = read_list(given, "messages")
-    if not 1 <= len(messages) <= MAX_MESSAGES:
-        raise ParameterError("messages", messages, f"expected 1 to {MAX_MESSAGES} messages")
-    parts: list[Part] = []
-    role = ""
-    for i, message in enumerate(messages):
-        where = f"messages[{i}]"
-        if not isinstance(message, Mapping):
-            raise ParameterError(where, message, "expected an object with role and content")
-        role = _role(message, f"{where}.role")
-        parts.append(RoleStart(role, tools if i == 0 else None))
-        parts += _content(message, role, where, tool_format or PLAIN_FORMAT, mark_ids)
-        parts.append(RoleEnd())
-    if not continues:
-        return (*parts, RoleStart("assistant"))
-    if role != "assistant":
+    plain = read_list(given, "messages")
+    if not 1 <= len(plain) <= MAX_MESSAGES:
+        raise ParameterError("messages", plain, f"expected 1 to {MAX_MESSAGES} messages")
+    messages = [_message(message, f"messages[{i}]") for i, message in enumerate(plain)]
+    if end == "open" and messages[-1].role != "assistant":
         raise ParameterError("continue_final_message", True, "expected the last message to be the assistant's")
-    return tuple(parts[:-1])
+    if texts is not None and _needs_template(messages, tool_format):
+        parts = texts.history_parts([_for_template(message) for message in messages], tools, end)
+        if parts is not None:
+            return tuple(parts)
+    return tuple(_framed(messages, tools, tool_format or PLAIN_FORMAT, texts, end))
 
 
-def _role(message: Mapping[str, Any], where: str) -> str:
+def _message(message: Any, where: str) -> _Message:
+    if not isinstance(message, Mapping):
+        raise ParameterError(where, message, "expected an object with role and content")
     role = message.get("role")
     if not isinstance(role, str) or role not in _ROLES:
-        raise ParameterError(where, role, f"expected one of {', '.join(_ROLES)}")
-    return _ROLES[role]
-
-
-def _content(
-    message: Mapping[str, Any], role: str, where: str, tool_format: str, mark_ids: MarkIds | None
-) -> list[Part]:
+        raise ParameterError(f"{where}.role", role, f"expected one of {', '.join(_ROLES)}")
+    role = _ROLES[role]
     accepted = ["role", "content"] + ["tool_calls"] * (role == "assistant") + ["tool_call_id"] * (role == "tool")
     given = check_inner(where, message, accepted, _IGNORED)
     calls = read_calls(given.get("tool_calls") or [], f"{where}.tool_calls")
-    if role == "tool":
-        read_text(given, "tool_call_id", f"{where}.")
+    call_id = read_text(given, "tool_call_id", f"{where}.") if role == "tool" else None
     if "content" not in given and not calls and role != "assistant":
         raise ParameterError(f"{where}.content", None, "expected a string or a list of text parts")
-    text = content_text(given.get("content", ""), f"{where}.content")
-    parts: list[Part] = [text] if text else []
-    if calls:
-        if text:
-            parts.append("\n")
-        for piece, is_mark in rendered_calls(tool_format, calls):
-            ids = mark_ids(piece) if is_mark and mark_ids is not None else ()
-            # A mark that is no single token is encoded together with the text around it, as in the rendered template.
-            parts.append(TokenIds(tuple(ids)) if len(ids) == 1 else piece)
+    return _Message(role, content_text(given.get("content", ""), f"{where}.content"), calls, call_id)
+
+
+def _needs_template(messages: Sequence[_Message], tool_format: str | None) -> bool:
+    """Whether the framing of these messages depends on more than their roles."""
+    has_sections = tool_format in FORMATS and FORMATS[tool_format].content is not None
+    return any(each.calls or each.role == "tool" or (each.role == "assistant" and has_sections) for each in messages)
+
+
+def _for_template(message: _Message) -> dict[str, Any]:
+    plain: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.calls:
+        plain["tool_calls"] = [{"id": each.id, "name": each.name, "arguments": each.text} for each in message.calls]
+    if message.call_id is not None:
+        plain["tool_call_id"] = message.call_id
+    return plain
+
+
+def _framed(
+    messages: Sequence[_Message], tools: str | None, tool_format: str, texts: TextService | None, end: HistoryEnd
+) -> list[Part]:
+    """The messages one by one, each framed by its role."""
+    parts: list[Part] = []
+    for i, message in enumerate(messages):
+        parts.append(RoleStart(message.role, None if i else tools))
+        if message.text:
+            parts.append(message.text)
+        if message.calls:
+            parts += ["\n"] * bool(message.text) + _calls(message.calls, tool_format, texts)
+        parts.append(RoleEnd())
+    if end == "prompt":
+        return [*parts, RoleStart("assistant")]
+    return parts if end == "closed" else parts[:-1]
+
+
+def _calls(calls: Sequence[ToolCall], tool_format: str, texts: TextService | None) -> list[Part]:
+    parts: list[Part] = []
+    for piece, is_mark in rendered_calls(tool_format, calls):
+        ids = texts.encode(piece, adds_start=False, allow_special=True) if is_mark and texts is not None else ()
+        # A mark that is no single token is encoded together with the text around it, as in the rendered template.
+        parts.append(TokenIds(tuple(ids)) if len(ids) == 1 else piece)
     return parts
 
 

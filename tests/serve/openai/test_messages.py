@@ -9,14 +9,29 @@ import pytest
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.serve.openai.messages import read_messages
+from tests.support.fake_text_service import FakeTextService
 
 USER = {"role": "user", "content": "Hi"}
 
 
 def read(messages: Any, tools: str | None = None, tool_format: str | None = None, **options: Any) -> tuple[Part, ...]:
-    return read_messages(
-        {"messages": messages}, tools, tool_format, options.pop("mark_ids", None), **{"continues": False} | options
-    )
+    return read_messages({"messages": messages}, tools, tool_format, options.pop("texts", None), **options)
+
+
+class Texts(FakeTextService):
+    """Marks have the given tokens."""
+
+    def __init__(self, *ids: int, parts: list[Part] | None = None) -> None:
+        self.ids, self.parts = list(ids), parts
+        self.asked: list[Any] = []
+
+    def encode(self, text: str, *, adds_start: bool = True, allow_special: bool = False) -> list[int]:
+        assert (adds_start, allow_special) == (False, True)
+        return self.ids
+
+    def history_parts(self, messages: Any, tools: str | None, end: str) -> list[Part] | None:
+        self.asked.append((messages, tools, end))
+        return self.parts
 
 
 def call(arguments: Any = '{"a":  1}', **more: Any) -> dict[str, Any]:
@@ -36,28 +51,48 @@ def test_messages_are_framed_and_end_with_the_generation_prompt() -> None:
 
 def test_a_last_message_can_be_continued() -> None:
     begun = {"role": "assistant", "content": "Once"}
-    assert read([USER, begun], continues=True)[-2:] == (RoleStart("assistant"), "Once")
+    assert read([USER, begun], end="open")[-2:] == (RoleStart("assistant"), "Once")
+    assert read([USER, begun], end="closed")[-2:] == ("Once", RoleEnd())
     with pytest.raises(ParameterError) as caught:
-        read([USER], continues=True)
+        read([USER], end="open")
     assert caught.value.field == "continue_final_message"
 
 
 def test_calls_of_a_history_are_written_in_the_format_of_the_model() -> None:
     result = {"role": "tool", "tool_call_id": "c1", "content": "2"}
-    parts = read([USER, call(), result], tool_format="hermes", mark_ids=lambda mark: (len(mark),))
+    parts = read([USER, call(), result], tool_format="hermes", texts=Texts(11))
     assert parts[3:] == (
         RoleStart("assistant"),
         TokenIds((11,)),
         '\n{"name": "f", "arguments": {"a":  1}}\n',
-        TokenIds((12,)),
+        TokenIds((11,)),
         RoleEnd(),
         *(RoleStart("tool"), "2", RoleEnd()),
         RoleStart("assistant"),
     )
-    spelled = read([USER, call()], tool_format="hermes", mark_ids=lambda mark: (1, 2))
+    spelled = read([USER, call()], tool_format="hermes", texts=Texts(1, 2))
     assert "".join(map(str, spelled[4:-2])) == '<tool_call>\n{"name": "f", "arguments": {"a":  1}}\n</tool_call>'
     plain = read([USER, call("", content="So:")])
     assert plain[4:7] == ("So:", "\n", '{"name": "f", "arguments": {}}')
+
+
+def test_the_chat_template_writes_conversations_whose_framing_depends_on_more_than_roles() -> None:
+    answer = {"role": "assistant", "content": "Yes"}
+    result = {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "2"}]}
+    texts = Texts(parts=[TokenIds((1,)), "whole"])
+    assert read([USER, call(), result], "[]", "hermes", texts=texts) == (TokenIds((1,)), "whole")
+    calls = [{"id": "c1", "name": "f", "arguments": '{"a":  1}'}]
+    assert texts.asked.pop() == (
+        [USER, {"role": "assistant", "content": "", "tool_calls": calls}, {**result, "content": "2"}],
+        "[]",
+        "prompt",
+    )
+    assert read([USER, answer], None, "harmony", texts=texts, end="open") == (TokenIds((1,)), "whole")
+    assert texts.asked.pop() == ([USER, answer], None, "open")
+    for tool_format in ("hermes", "json", None):
+        assert read([USER, answer], None, tool_format, texts=texts)[0] == RoleStart("user")
+    assert read([USER], None, "harmony", texts=texts)[0] == RoleStart("user")
+    assert texts.asked == []
 
 
 @pytest.mark.parametrize(
