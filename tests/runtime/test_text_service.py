@@ -9,7 +9,7 @@ import pytest
 import tokenizers
 
 import rtlang as rt
-from rtlang.contract.errors import ParameterError, RequestError
+from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import NodeFailed, NodeFinished
 from rtlang.contract.graph import Generate, RequestGraph, RoleEnd, RoleStart, Text, TokenIds
 from rtlang.contract.params import SamplingParams
@@ -80,7 +80,7 @@ def test_a_prompt_of_token_ids_gives_the_same_text_as_its_words(
 
 
 def test_a_prompt_with_an_unknown_token_fails_alone(service: TokenizerTextService, runtime: rt.Runtime) -> None:
-    with pytest.raises(RequestError, match=f"expected 0 to {service.info.vocab_size - 1}"):
+    with pytest.raises(ParameterError, match=f"expected ids from 0 to {service.info.vocab_size - 1}"):
         _run(runtime, (TokenIds((1, service.info.vocab_size)),))
 
 

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import RequestGraph
+from rtlang.contract.principal import Principal
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
@@ -34,10 +34,14 @@ from rtlang.serve.http.text_models import (
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.chat import ChatWriter
 from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
-from rtlang.serve.openai.shapes import Heading
+from rtlang.serve.openai.shapes import Asked, Heading
 from rtlang.serve.service import StreamService
 
 _INLINE_EVENTS = 32  # more are encoded on a thread
+_NO_EMBEDDINGS = (
+    "this server computes no embeddings: its models are trained to generate text, and vectors of their hidden states would not be "
+    "comparable; use a server of an embedding model, such as text-embeddings-inference, under a base URL of its own"
+)
 
 
 class Writer(Protocol):
@@ -52,135 +56,109 @@ class Writer(Protocol):
 
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
-    started = int(time.time())
+    group = _OpenAiRoutes(service)
+    return [
+        Route("/v1/embeddings", group.embeddings, methods=["POST"]),
+        Route("/v1/chat/completions", group.chat, methods=["POST"]),
+        Route("/v1/models", group.models),
+        Route("/v1/models/{model:path}", group.model),
+        Route("/v1/completions", group.completions, methods=["POST"]),
+    ]
 
-    def described(name: str) -> dict[str, Any]:
-        model = next(each for each in service.server_info.models if each["model"] == name)
+
+class _OpenAiRoutes:
+    def __init__(self, service: StreamService) -> None:
+        self._service, self._started = service, int(time.time())
+
+    async def models(self, request: Request) -> Response:
+        data = [self._described(name) for name in model_names(self._service)]
+        return JSONResponse({"object": "list", "data": data})
+
+    async def model(self, request: Request) -> Response:
+        asked = request.path_params["model"]
+        if asked not in model_names(self._service):
+            raise HttpError(404, f"there is no model {asked[:200]!r}", code="model_not_found", param="model")
+        return JSONResponse(self._described(asked))
+
+    async def completions(self, request: Request) -> Response:
+        service = self._service
+        read = read_completion(await read_map(request, service))
+        text_service = None
+        if read.num_logprobs is not None:
+            text_service = needed_text_service(service, "logprobs")
+        elif read.echo and any(not isinstance(prompt, str) for prompt in read.prompts):
+            text_service = needed_text_service(service, "echo")
+        tokens = TokenTexts(text_service)
+        texts: list[str] = [prompt for prompt in read.prompts if isinstance(prompt, str)] if read.echo else []
+        first_ids: list[int] = []
+        if read.echo and text_service is not None:
+            texts, first_ids = await asyncio.to_thread(echo_texts, read, text_service.decode, text_service.encode)
+            await tokens.load_ids(first_ids)
+        writer = CompletionWriter(read, self._heading("cmpl", read.asked), tokens.bytes_of, texts, first_ids)
+        return await respond(request, service, read.asked, writer, tokens)
+
+    async def chat(self, request: Request) -> Response:
+        service = self._service
+        body = await read_map(request, service)
+        read = await asyncio.to_thread(read_served_chat, service, body, principal_of(request))
+        tokens = TokenTexts(needed_text_service(service, "logprobs") if read.num_top is not None else None)
+        heading = self._heading("chatcmpl", read.asked)
+        writer = ChatWriter(read, heading, tokens.bytes_of, lambda: f"call_{secrets.token_hex(12)}")
+        return await respond(request, service, read.asked, writer, tokens)
+
+    async def embeddings(self, request: Request) -> Response:
+        raise HttpError(404, _NO_EMBEDDINGS, code="not_supported", param="model")
+
+    def _heading(self, prefix: str, asked: Asked) -> Heading:
+        name = served_model(self._service, asked.model)
+        return Heading(f"{prefix}-{secrets.token_hex(12)}", int(time.time()), name)
+
+    def _described(self, name: str) -> dict[str, Any]:
+        model = next(each for each in self._service.server_info.models if each["model"] == name)
         return {
             "id": name,
             "object": "model",
-            "created": started,
+            "created": self._started,
             "owned_by": "rtlang",
             "root": name,
             "parent": None,
             "max_model_len": model.get("max_model_len"),
         }
 
-    async def models(request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [described(name) for name in model_names(service)]})
-
-    async def model(request: Request) -> Response:
-        asked = request.path_params["model"]
-        if asked not in model_names(service):
-            raise HttpError(404, f"there is no model {asked[:200]!r}", code="model_not_found", param="model")
-        return JSONResponse(described(asked))
-
-    async def completions(request: Request) -> Response:
-        asked = read_completion(await read_map(request, service))
-        name = served_model(service, asked.model)
-        text_service = None
-        if asked.num_logprobs is not None:
-            text_service = needed_text_service(service, "logprobs")
-        elif asked.echo and any(not isinstance(prompt, str) for prompt in asked.prompts):
-            text_service = needed_text_service(service, "echo")
-        tokens = TokenTexts(text_service)
-        texts: list[str] = [prompt for prompt in asked.prompts if isinstance(prompt, str)] if asked.echo else []
-        first_ids: list[int] = []
-        if asked.echo and text_service is not None:
-            texts, first_ids = await asyncio.to_thread(echo_texts, asked, text_service.decode, text_service.encode)
-            await tokens.load_ids(first_ids)
-        heading = Heading(f"cmpl-{secrets.token_hex(12)}", int(time.time()), name)
-        writer = CompletionWriter(asked, heading, tokens.bytes_of, texts, first_ids)
-        return await respond(
-            request,
-            service,
-            asked.graph,
-            writer,
-            tokens,
-            asked.is_stream,
-            asked.priority,
-            asked.constraint_field,
-            prompt_field="prompt",
-        )
-
-    async def chat(request: Request) -> Response:
-        body = await read_map(request, service)
-        asked = await asyncio.to_thread(read_served_chat, service, body, principal_of(request))
-        name = served_model(service, asked.model)
-        tokens = TokenTexts(needed_text_service(service, "logprobs") if asked.num_top is not None else None)
-        heading = Heading(f"chatcmpl-{secrets.token_hex(12)}", int(time.time()), name)
-        writer = ChatWriter(asked, heading, tokens.bytes_of, lambda: f"call_{secrets.token_hex(12)}")
-        return await respond(
-            request,
-            service,
-            asked.graph,
-            writer,
-            tokens,
-            asked.is_stream,
-            asked.priority,
-            asked.plan.field,
-            prompt_field="messages",
-        )
-
-    async def embeddings(request: Request) -> Response:
-        raise HttpError(404, "the served model generates text; it computes no embeddings", code="not_supported")
-
-    return [
-        Route("/v1/embeddings", embeddings, methods=["POST"]),
-        Route("/v1/chat/completions", chat, methods=["POST"]),
-        Route("/v1/models", models),
-        Route("/v1/models/{model:path}", model),
-        Route("/v1/completions", completions, methods=["POST"]),
-    ]
-
 
 async def respond(
     request: Request,
     service: StreamService,
-    graph: RequestGraph,
+    asked: Asked,
     writer: Writer,
     tokens: TokenTexts,
-    is_stream: bool,
-    priority: int,
-    constraint_field: str | None,
     on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
-    *,
-    prompt_field: str = "input",
 ) -> Response:
-    """Run a graph and respond with its events, as `writer` shapes them.
+    """Run the graph of a request and respond with its events, as `writer` shapes them.
 
     Args:
-        constraint_field, prompt_field: the fields that errors of the constraint and of the prompt are about.
         on_error: the events that report an error after the start of a stream; see `SseResponse`.
     """
-    options = {"priority": priority, "principal": principal_of(request)}
-    batches = _batches(service, graph, options, constraint_field, prompt_field)
-    if is_stream:
-        groups = _chunk_groups(batches, writer, tokens)
-        return SseResponse(groups, on_error=on_error)
+    batches = _batches(service, asked, principal_of(request))
+    if asked.is_stream:
+        return SseResponse(_chunk_groups(batches, writer, tokens), on_error=on_error)
     data = await unless_disconnected(request, _collected(batches, writer, tokens))
     if data is None:
         return Response(status_code=CLIENT_CLOSED)
     return Response(data, media_type="application/json")
 
 
-async def _batches(
-    service: StreamService,
-    graph: RequestGraph,
-    options: dict[str, Any],
-    constraint_field: str | None,
-    prompt_field: str,
-) -> AsyncGenerator[list[Event], None]:
+async def _batches(service: StreamService, asked: Asked, principal: Principal) -> AsyncGenerator[list[Event], None]:
     """Groups of events. A node that fails fails the request."""
     try:
-        opened = GraphStream(service, graph, **options)
+        opened = GraphStream(service, asked.graph, priority=asked.priority, principal=principal)
     except GraphError as error:  # the fields are checked, so this is about a text or token ids of the prompt
-        raise HttpError(400, error.reason, code=error.code, param=prompt_field) from error
+        raise HttpError(400, error.reason, code=error.code, param=asked.prompt_field) from error
     with opened as stream:
         async for events in stream.batches():
             for event in events:
                 if isinstance(event, (NodeFailed, GraphFailed)):
-                    raise _failure(event.error, constraint_field)
+                    raise _failure(event.error, asked.constraint_field)
             yield events
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -17,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import ParameterError
+from rtlang.contract.principal import Principal
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError, described_error
@@ -36,66 +38,61 @@ _RESPONSE_BYTES = 2000  # of a response without the texts of the request and the
 
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
-    store = ResponseStore()
+    group = _ResponseRoutes(service)
+    return [
+        Route("/v1/responses", group.create, methods=["POST"]),
+        Route("/v1/responses/{id}", group.read, methods=["GET"]),
+        Route("/v1/responses/{id}", group.delete, methods=["DELETE"]),
+    ]
 
-    async def create(request: Request) -> Response:
-        body = await read_map(request, service)
-        owner, is_stored = principal_of(request).name, read_bool(_present(body), "store", True)
+
+class _ResponseRoutes:
+    def __init__(self, service: StreamService) -> None:
+        self._service, self._store = service, ResponseStore()
+
+    async def create(self, request: Request) -> Response:
+        service, body = self._service, await read_map(request, self._service)
+        principal, is_stored = principal_of(request), read_bool(_present(body), "store", True)
         previous = body.get("previous_response_id")
-        earlier: tuple[Message, ...] = ()
-        if previous is not None:
-            earlier = _stored(store, owner, previous).messages
-
-        def read() -> tuple[ChatRequest, list[Message], int]:
-            chat, messages = chat_body(body, earlier)
-            try:
-                asked = read_served_chat(service, chat, principal_of(request))
-            except ParameterError as error:
-                raise _renamed(error) from None
-            size = len(json_text([body, messages])) if is_stored else 0  # here, as histories may be long
-            return asked, messages, size
-
-        asked, messages, size = await asyncio.to_thread(read)
-        tokens = TokenTexts(needed_text_service(service, "top_logprobs") if asked.num_top is not None else None)
+        earlier = () if previous is None else _stored(self._store, principal.name, previous).messages
+        read, messages, size = await asyncio.to_thread(_read, service, body, earlier, principal, is_stored)
+        tokens = TokenTexts(needed_text_service(service, "top_logprobs") if read.num_top is not None else None)
 
         def keep(response: dict[str, Any], message: dict[str, Any]) -> None:
             if is_stored:
                 num_bytes = size + _RESPONSE_BYTES + 2 * len(json_text(message))
-                store.put(owner, StoredResponse(response, (*messages, _as_history(message)), num_bytes))
+                stored = StoredResponse(response, (*messages, _as_history(message)), num_bytes)
+                self._store.put(principal.name, stored)
 
-        heading = _heading(body, served_model(service, asked.model), is_stored)
-        writer = ResponsesWriter(asked, heading, tokens.bytes_of, _new_id, keep)
+        heading = _heading(body, served_model(service, read.asked.model), is_stored)
+        writer = ResponsesWriter(read, heading, tokens.bytes_of, _new_id, keep)
 
         def failed(error: BaseException) -> list[bytes]:
             return [sse_event(writer.failure(described_error(error)[1]), event="response.failed")]
 
-        return await respond(
-            request,
-            service,
-            asked.graph,
-            writer,
-            tokens,
-            asked.is_stream,
-            asked.priority,
-            asked.plan.field,
-            on_error=failed,
-        )
+        return await respond(request, service, replace(read.asked, prompt_field="input"), writer, tokens, failed)
 
-    async def read(request: Request) -> Response:
-        found = _stored(store, principal_of(request).name, request.path_params["id"], 404)
+    async def read(self, request: Request) -> Response:
+        found = _stored(self._store, principal_of(request).name, request.path_params["id"], 404)
         return JSONResponse(found.response)
 
-    async def delete(request: Request) -> Response:
-        response_id = request.path_params["id"]
-        _stored(store, principal_of(request).name, response_id, 404)
-        store.remove(principal_of(request).name, response_id)
+    async def delete(self, request: Request) -> Response:
+        owner, response_id = principal_of(request).name, request.path_params["id"]
+        _stored(self._store, owner, response_id, 404)
+        self._store.remove(owner, response_id)
         return JSONResponse({"id": response_id, "object": "response", "deleted": True})
 
-    return [
-        Route("/v1/responses", create, methods=["POST"]),
-        Route("/v1/responses/{id}", read, methods=["GET"]),
-        Route("/v1/responses/{id}", delete, methods=["DELETE"]),
-    ]
+
+def _read(
+    service: StreamService, body: dict[str, Any], earlier: Sequence[Message], principal: Principal, is_stored: bool
+) -> tuple[ChatRequest, list[Message], int]:
+    """The request, its messages, and the bytes of what is stored of it. Called on a thread, as histories may be long."""
+    chat, messages = chat_body(body, earlier)
+    try:
+        read = read_served_chat(service, chat, principal)
+    except ParameterError as error:
+        raise _renamed(error) from None
+    return read, messages, len(json_text([body, messages])) if is_stored else 0
 
 
 def _stored(store: ResponseStore, owner: str, response_id: Any, status: int = 400) -> StoredResponse:

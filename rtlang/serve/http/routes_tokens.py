@@ -21,7 +21,7 @@ from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import LazyList, pack_slices
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.openai.fields import FieldTable, read_bool, read_list
+from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists
 from rtlang.serve.openai.messages import read_messages
 from rtlang.serve.openai.tools import read_tool_request
 from rtlang.serve.service import StreamService
@@ -82,7 +82,8 @@ def routes(service: StreamService) -> list[Route]:
     async def detokenize(request: Request) -> Response:
         given = _DETOKENIZE.given(await read_map(request, service))
         texts = await text_service(service)
-        lists, is_many = read_token_lists(given, "tokens", texts.info.vocab_size)
+        size = texts.info.vocab_size
+        lists, is_many = read_id_lists("tokens", given.get("tokens"), MAX_PROMPTS, size, may_be_empty=True)
         hides_special = read_bool(given, "skip_special_tokens", True)
 
         def decode() -> tuple[list[str], list[str]]:
@@ -158,26 +159,6 @@ def encoded(texts: TextService, text: str, *, adds_start: bool, is_special: bool
 
 def _names_a_token(texts: TextService, text: str, token_id: int) -> bool:
     return token_id in texts.info.special_token_ids and texts.token_names([token_id]) == [text]
-
-
-def read_token_lists(given: Mapping[str, Any], name: str, vocab_size: int) -> tuple[list[list[int]], bool]:
-    """One list of token ids or several, and whether there are several.
-
-    Raises:
-        ParameterError: it is something else, or an id is not in the vocabulary.
-    """
-    value = read_list(given, name)
-    is_many = bool(value) and isinstance(value[0], list)
-    lists = value if is_many else [value]
-    if len(lists) > MAX_PROMPTS:
-        raise ParameterError(name, len(lists), f"expected at most {MAX_PROMPTS} lists of token ids")
-    for ids in lists:
-        if not isinstance(ids, list):
-            raise ParameterError(name, ids, "expected a list of token ids")
-        for token_id in ids:
-            if type(token_id) is not int or not 0 <= token_id < vocab_size:
-                raise ParameterError(name, token_id, f"expected token ids from 0 to {vocab_size - 1}")
-    return lists, is_many
 
 
 def described(texts: TextService) -> dict[str, Any]:

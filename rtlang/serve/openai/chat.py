@@ -19,7 +19,7 @@ from rtlang.serve.openai.completions import read_model, read_stream
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
 from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
 from rtlang.serve.openai.messages import read_messages
-from rtlang.serve.openai.shapes import Heading, UsageCount, finish_reason
+from rtlang.serve.openai.shapes import Asked, Heading, UsageCount, finish_reason
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader
 
 _FIELDS = FieldTable(
@@ -68,16 +68,12 @@ class ChatRequest:
     """A request as a graph, and the settings of its response.
 
     Attributes:
-        model: as the client named it; None if it did not.
         num_top: how many of the most likely tokens to list; None for no log-probabilities.
     """
 
-    graph: RequestGraph
+    asked: Asked
     plan: ReplyPlan
-    model: str | None
-    priority: int
     n: int
-    is_stream: bool
     includes_usage: bool
     num_top: int | None
 
@@ -120,15 +116,10 @@ def read_chat(
         logprobs=num_top,
     )
     is_stream, includes_usage = read_stream(given)
+    graph = RequestGraph((Text(0, None, parts), Generate(1, 0, None, params, plan.constraint)), outputs=(1,))
+    model, priority = read_model(given), sampling.read_priority(given)
     return ChatRequest(
-        RequestGraph((Text(0, None, parts), Generate(1, 0, None, params, plan.constraint)), outputs=(1,)),
-        plan,
-        read_model(given),
-        sampling.read_priority(given),
-        params.n,
-        is_stream,
-        includes_usage,
-        num_top,
+        Asked(graph, model, priority, is_stream, "messages", plan.field), plan, params.n, includes_usage, num_top
     )
 
 

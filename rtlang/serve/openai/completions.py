@@ -15,9 +15,9 @@ from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, T
 from rtlang.contract.graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.contract.params import MAX_LOGPROBS, MAX_N
 from rtlang.serve.openai import sampling, structured
-from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool, read_int
+from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool, read_ids, read_int
 from rtlang.serve.openai.logprobs import CompletionLogprobs, TokenBytes
-from rtlang.serve.openai.shapes import Heading, UsageCount, finish_reason
+from rtlang.serve.openai.shapes import Asked, Heading, UsageCount, finish_reason
 
 MAX_PROMPTS = 2048
 DEFAULT_MAX_TOKENS = 16
@@ -37,25 +37,19 @@ class CompletionRequest:
     """A request as a graph, and the settings of its response.
 
     Attributes:
-        model: as the client named it; None if it did not.
         echo: whether the text begins with the prompt.
         num_logprobs: how many of the most likely tokens to list; None for no log-probabilities.
         wants_text: False with max_tokens = 0: the generated token, without which nothing would be computed, is left out.
-        constraint_field: the field that an error of the constraint is about.
     """
 
-    graph: RequestGraph
+    asked: Asked
     prompts: tuple[Prompt, ...]
-    model: str | None
-    priority: int
     n: int
     num_texts: int
-    is_stream: bool
     includes_usage: bool
     echo: bool
     num_logprobs: int | None
     wants_text: bool
-    constraint_field: str | None
 
 
 def read_completion(body: Mapping[str, Any]) -> CompletionRequest:
@@ -81,26 +75,24 @@ def read_completion(body: Mapping[str, Any]) -> CompletionRequest:
         logprobs=num_logprobs,
         prompt_logprobs=num_logprobs if echo else None,
     )
-    asked = structured.read_structured(given)
+    form = structured.read_structured(given)
     nodes: list[Node] = []
     for i, prompt in enumerate(prompts):
         part: Part = prompt if isinstance(prompt, str) else TokenIds(prompt)
         nodes.append(Text(2 * i, None, (part,)))
-        nodes.append(Generate(2 * i + 1, 2 * i, None, params, None if asked is None else asked.constraint))
+        nodes.append(Generate(2 * i + 1, 2 * i, None, params, None if form is None else form.constraint))
     is_stream, includes_usage = read_stream(given)
+    graph = RequestGraph(tuple(nodes), outputs=tuple(range(1, 2 * len(prompts), 2)))
+    field = None if form is None else form.field
     return CompletionRequest(
-        RequestGraph(tuple(nodes), outputs=tuple(range(1, 2 * len(prompts), 2))),
+        Asked(graph, read_model(given), sampling.read_priority(given), is_stream, "prompt", field),
         prompts,
-        read_model(given),
-        sampling.read_priority(given),
         n,
         max(n, best_of),
-        is_stream,
         includes_usage,
         echo,
         num_logprobs,
         max_tokens > 0,
-        None if asked is None else asked.field,
     )
 
 
@@ -135,20 +127,14 @@ def read_prompts(given: Mapping[str, Any]) -> tuple[Prompt, ...]:
     prompt = given.get("prompt")
     if isinstance(prompt, str):
         return (prompt,)
-    if isinstance(prompt, list) and prompt:
-        if _are_ids(prompt):
-            return (tuple(prompt),)
-        if len(prompt) > MAX_PROMPTS:
-            raise ParameterError("prompt", prompt, f"expected at most {MAX_PROMPTS} prompts")
-        if all(isinstance(each, str) or (isinstance(each, list) and _are_ids(each)) for each in prompt):
-            return tuple(each if isinstance(each, str) else tuple(each) for each in prompt)
-    raise ParameterError(
-        "prompt", prompt, "expected a string, a list of strings, of token ids, or of lists of token ids"
-    )
-
-
-def _are_ids(given: Sequence[Any]) -> bool:
-    return bool(given) and all(type(each) is int for each in given)
+    if not isinstance(prompt, list) or not prompt:
+        raise ParameterError(
+            "prompt", prompt, "expected a string, a list of strings, of token ids, or of lists of token ids"
+        )
+    prompts = prompt if isinstance(prompt[0], (str, list)) else [prompt]
+    if len(prompts) > MAX_PROMPTS:
+        raise ParameterError("prompt", prompt, f"expected at most {MAX_PROMPTS} prompts")
+    return tuple(each if isinstance(each, str) else read_ids("prompt", each) for each in prompts)
 
 
 class CompletionWriter:

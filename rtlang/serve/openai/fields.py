@@ -122,3 +122,29 @@ def read_list(given: Mapping[str, Any], name: str, where: str = "") -> list[Any]
     if not isinstance(value, list):
         raise ParameterError(where + name, value, "expected a list")
     return value
+
+
+def read_ids(name: str, value: Any, vocab_size: int | None = None, *, may_be_empty: bool = False) -> tuple[int, ...]:
+    """A list of token ids, below `vocab_size` if that is given.
+
+    Raises:
+        ParameterError: it is something else; names the field.
+    """
+    if not isinstance(value, list) or not (value or may_be_empty):
+        raise ParameterError(name, value, f"expected a list of token ids{'' if may_be_empty else ' that is not empty'}")
+    for token_id in value:
+        if type(token_id) is not int or token_id < 0 or (vocab_size is not None and token_id >= vocab_size):
+            allowed = "token ids from 0" if vocab_size is None else f"token ids from 0 to {vocab_size - 1}"
+            raise ParameterError(name, token_id, f"expected {allowed}")
+    return tuple(value)
+
+
+def read_id_lists(
+    name: str, value: Any, max_lists: int, vocab_size: int | None = None, *, may_be_empty: bool = False
+) -> tuple[list[tuple[int, ...]], bool]:
+    """One list of token ids or several, and whether there are several; otherwise as `read_ids`."""
+    is_many = isinstance(value, list) and bool(value) and isinstance(value[0], list)
+    lists = value if is_many else [value]
+    if len(lists) > max_lists:
+        raise ParameterError(name, len(lists), f"expected at most {max_lists} lists of token ids")
+    return [read_ids(name, ids, vocab_size, may_be_empty=may_be_empty) for ids in lists], is_many

@@ -1,11 +1,29 @@
-"""Parts of responses that several routes share: usage, finish reasons and headers of a response."""
+"""Parts of requests and responses that several routes share: the graph with its options, usage, finish reasons, headings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import FinishReason, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request but for the shape of its response.
+
+    Attributes:
+        model: as the client named it; None if it did not.
+        prompt_field, constraint_field: the fields that errors of the prompt and of the constraint are about.
+    """
+
+    graph: RequestGraph
+    model: str | None
+    priority: int
+    is_stream: bool
+    prompt_field: str
+    constraint_field: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.contract.params import MAX_LOGPROBS, MAX_MAX_TOKENS, MAX_N, MAX_PRIORITY, Constraint, SamplingParams
 from rtlang.serve.openai.completions import MAX_PROMPTS, Prompt
-from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
+from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists, read_int
 from rtlang.serve.openai.sampling import read_biases
 from rtlang.serve.openai.structured import read_structured
 
@@ -203,15 +203,8 @@ def _read_prompts(given: Mapping[str, Any]) -> tuple[list[Prompt], bool]:
         if not texts or len(texts) > MAX_PROMPTS or not all(isinstance(each, str) for each in texts):
             raise ParameterError("text", text, f"expected a string, or a list of 1 to {MAX_PROMPTS} strings")
         return list(texts), isinstance(text, list)
-    value = given["input_ids"]
-    is_list = isinstance(value, list) and bool(value) and isinstance(value[0], list)
-    lists = value if is_list else [value]
-    if len(lists) > MAX_PROMPTS:
-        raise ParameterError("input_ids", len(lists), f"expected at most {MAX_PROMPTS} lists")
-    for ids in lists:
-        if not isinstance(ids, list) or not ids or not all(type(each) is int for each in ids):
-            raise ParameterError("input_ids", ids, "expected a list of token ids that is not empty")
-    return [tuple(ids) for ids in lists], is_list
+    lists, is_list = read_id_lists("input_ids", given["input_ids"], MAX_PROMPTS)
+    return list(lists), is_list
 
 
 def _for_each(given: Mapping[str, Any], name: str, count: int) -> list[Any]:

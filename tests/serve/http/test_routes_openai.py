@@ -175,13 +175,16 @@ def test_malformed_bodies_are_refused(plain: HttpClient) -> None:
 
 
 def test_there_are_no_embeddings(client: OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match="computes no embeddings"):
+    with pytest.raises(
+        openai.NotFoundError, match=r"no embeddings.*trained to generate text.*server of an embedding model"
+    ) as caught:
         client.embeddings.create(model="default", input="a", encoding_format="float")
+    assert (caught.value.code, caught.value.param) == ("not_supported", "model")
 
 
 def test_the_prompt_is_named_where_it_is_wrong(plain: HttpClient) -> None:
     error = plain.post("/v1/completions", {"prompt": [-1]}).json["error"]
-    assert (error["param"], error["code"]) == ("prompt", "graph")
+    assert (error["param"], error["code"]) == ("prompt", "parameter")
 
 
 def test_overload_says_when_to_retry() -> None:

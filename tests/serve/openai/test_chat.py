@@ -37,7 +37,7 @@ def finished(*texts: str, reason: FinishReason = FinishReason.STOP, **more: Any)
 
 def test_a_request_is_one_generation() -> None:
     request = read(max_completion_tokens=7, temperature=0.5, n=2, tools=TOOLS)
-    prompt, generation = request.graph.nodes
+    prompt, generation = request.asked.graph.nodes
     assert isinstance(prompt, Text)
     assert isinstance(generation, Generate)
     assert isinstance(prompt.parts[0], RoleStart)
@@ -45,10 +45,10 @@ def test_a_request_is_one_generation() -> None:
     assert prompt.parts[1] == "Hi"
     assert (generation.params.max_tokens, generation.params.temperature, generation.params.n) == (7, 0.5, 2)
     assert generation.constraint is not None
-    request.graph.validate()
-    assert read(n=3).graph.nodes[1].params.max_tokens == 500  # type: ignore[union-attr]
+    request.asked.graph.validate()
+    assert read(n=3).asked.graph.nodes[1].params.max_tokens == 500  # type: ignore[union-attr]
     limited = read_chat({"messages": MESSAGES, "n": 3}, None, 500, all_tokens=600)
-    assert limited.graph.nodes[1].params.max_tokens == 200  # type: ignore[union-attr]
+    assert limited.asked.graph.nodes[1].params.max_tokens == 200  # type: ignore[union-attr]
 
 
 def test_a_response_has_content_reasoning_calls_and_usage() -> None:

@@ -41,17 +41,17 @@ def writer(request: CompletionRequest, **options: Any) -> CompletionWriter:
 
 def test_prompts_become_independent_generations() -> None:
     request = read_completion({"model": "m", "prompt": [[1, 2], [3]], "max_tokens": 4, "n": 2, "seed": 7, "regex": "a"})
-    texts = [node for node in request.graph.nodes if isinstance(node, Text)]
-    generations = [node for node in request.graph.nodes if isinstance(node, Generate)]
+    texts = [node for node in request.asked.graph.nodes if isinstance(node, Text)]
+    generations = [node for node in request.asked.graph.nodes if isinstance(node, Generate)]
     assert [text.parts for text in texts] == [(TokenIds((1, 2)),), (TokenIds((3,)),)]
     assert [(each.parent, each.params.n, each.params.max_tokens, each.params.seed) for each in generations] == [
         (0, 2, 4, 7),
         (2, 2, 4, 7),
     ]
     assert all(each.constraint is not None for each in generations)
-    assert request.constraint_field == "regex"
-    request.graph.validate()
-    assert read_completion({"prompt": "x"}).graph.nodes[1].params.max_tokens == 16  # type: ignore[union-attr]
+    assert request.asked.constraint_field == "regex"
+    request.asked.graph.validate()
+    assert read_completion({"prompt": "x"}).asked.graph.nodes[1].params.max_tokens == 16  # type: ignore[union-attr]
 
 
 def test_choices_are_numbered_by_prompt_and_choice_and_prompts_counted_once() -> None:

@@ -87,7 +87,7 @@ def test_a_mutated_request_is_read_or_refused_by_name(seed: int) -> None:
             mutate(rng, body)
         try:
             request = read_chat(body, rng.choice(FORMATS), 500) if is_chat else read_completion(body)
-            request.graph.validate()
+            request.asked.graph.validate()
             num_read += 1
         except (ParameterError, GraphError) as error:
             refused.append(error)
