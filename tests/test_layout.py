@@ -70,6 +70,17 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/lang/test_control.py",
         "graphs are recorded by programs, saved, loaded and run there",
     ),
+    **{
+        f"rtlang/engine/drafts/{name}.py": (
+            "tests/engine/drafts/test_drafter.py",
+            "the drafter asks it, or learns with it, in every test",
+        )
+        for name in ("acceptance", "defaults", "proposal", "structure")
+    },
+    "rtlang/cache/continuation.py": (
+        "tests/engine/drafts/test_stored_text.py",
+        "drafts are the only use of what follows a stored sequence",
+    ),
     "rtlang/engine/scheduling/running_requests.py": (
         "tests/engine/test_scheduler.py",
         "it is the part of the scheduler that moves pages, and every test of the scheduler checks its accounting",

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rtlang.cache.continuation import continuation
 from rtlang.cache.node import TOKEN_BYTES, RadixNode
 from rtlang.cache.outline import OutlineNode, outline
 from rtlang.cache.pages import PageAllocator, PageOwner
@@ -148,6 +149,18 @@ class PrefixCache:
         if not self.sharing:
             return 0
         return self._tree.peek(scope.pack(token_ids), len(token_ids) * TOKEN_BYTES)
+
+    def continuation(
+        self, node: RadixNode, token_ids: Sequence[int], limit: int, scope: Scope = PUBLIC, start: int = 0
+    ) -> list[int]:
+        """Up to `limit` tokens that are stored behind a sequence: `node`, then `token_ids`, fewer than a page. Changes nothing.
+
+        Args:
+            scope, start: of the whole sequence, and the position of these tokens in it.
+        """
+        if not self.sharing or not node.is_attached or not node.children or len(token_ids) >= self.page_size:
+            return []
+        return continuation(node, scope.pack(token_ids, start), limit)
 
     def lock(self, node: RadixNode) -> None:
         """Lock `node` and the path to it, so that their pages are not evicted until `unlock`."""

@@ -86,6 +86,11 @@ class RuntimeConfig:
     )
     grammar_cache_dir_bytes: int = _setting(256 << 20, "maximum size of the files in grammar_cache_dir, in bytes")
     grammar_timeout_s: float = _setting(10.0, "maximum time to compile one constraint, in seconds")
+    speculation: str = _setting(
+        "off",
+        "draft tokens and verify several in one step: auto (where no text changes: float32 on the CPU), on (bfloat16 texts may change by "
+        "rounding) or off",
+    )
     fault_injection: bool = _setting(False, "allow requests to ask for faults with x_fault; for tests, on the CPU only")
 
     def __post_init__(self) -> None:
@@ -99,6 +104,9 @@ class RuntimeConfig:
                 raise ConfigError(name, value, "requires device cuda or interpreter")
         _one_of(self, "decoder", "auto", "native", "transformers")
         _one_of(self, "weights", "safetensors", "dummy")
+        _one_of(self, "speculation", "auto", "on", "off")
+        if self.speculation == "on" and self.device != "cpu":
+            raise ConfigError("speculation", "on", "requires device cpu")
         _one_of(self, "policy", "program", "fcfs", "longest_prefix", "priority")
         _at_least(
             self,

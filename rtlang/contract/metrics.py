@@ -1,8 +1,8 @@
 """Metrics of a runtime and its server.
 
 Each runtime has its own `Metrics` object; there is no global registry, so runtimes in one process stay separate. This is a thin layer on
-prometheus-client: names have the prefix `rtlang:` and the usual suffixes, and the only label, `finished_reason`, has a fixed set of values,
-so that request text never becomes a label.
+prometheus-client: names have the prefix `rtlang:` and the usual suffixes, and the only labels, `finished_reason` and `source`, have fixed
+sets of values, so that request text never becomes a label.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 PREFIX = "rtlang:"
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FINISHED_REASONS = ("stop", "length", "cancelled", "error")
+DRAFT_SOURCES = ("own_text", "stored_text", "call_site", "structure")
 
 # Seconds: from a fraction of a step of a small model to a long program.
 _LATENCY_BUCKETS = (
@@ -29,9 +30,10 @@ class Metrics:
 
     Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens looked up and found), prompt_tokens,
     generation_tokens, num_preemptions, engine_steps, engine_restarts, retention_refused, retention_revoked, ws_slow_closed,
-    sockets_refused, and request_success(reason) for each finished request.
-    Gauges (`.set(value)`, `.inc()`, `.dec()`): num_requests_running, num_requests_waiting, kv_cache_usage_perc (0 to 1),
-    kv_pages_free, kv_pages_held, kv_pages_total, sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
+    sockets_refused, request_success(reason) for each finished request, and draft_tokens(source, computed, accepted).
+    Gauges (`.set(value)`, `.inc()`, `.dec()`): step_cost_error (a share), num_requests_running, num_requests_waiting,
+    kv_cache_usage_perc (0 to 1), kv_pages_free, kv_pages_held, kv_pages_total, sockets, ws_connections, ws_streams_detached,
+    ws_resume_buffer_bytes.
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,
     engine_step_gap (from the end of one step to the launch of the next), grammar_compile, mask.
     """
@@ -83,6 +85,17 @@ class Metrics:
         )
         self._success_by_reason = {reason: self._request_success.labels(reason) for reason in FINISHED_REASONS}
 
+        self.step_cost_error = gauge("step_cost_error", "Recent error of the predicted time of a step, relative to it.")
+        self._draft_tokens, self._draft_tokens_accepted = (
+            Counter(PREFIX + name, help_text, ["source"], registry=registry)
+            for name, help_text in (
+                ("draft_tokens", "Draft tokens computed, by source."),
+                ("draft_tokens_accepted", "Draft tokens that were right, by source."),
+            )
+        )
+        for source in DRAFT_SOURCES:
+            self.draft_tokens(source, 0, 0)
+
         self.time_to_first_token = histogram(
             "time_to_first_token_seconds", "From arrival to the first token.", _LATENCY_BUCKETS
         )
@@ -102,6 +115,11 @@ class Metrics:
     def request_success(self, reason: str) -> None:
         """Count a finished request. `reason` is one of FINISHED_REASONS; other values raise KeyError."""
         self._success_by_reason[reason].inc()
+
+    def draft_tokens(self, source: str, num_computed: int, num_accepted: int) -> None:
+        """Count draft tokens of a source: one of DRAFT_SOURCES."""
+        self._draft_tokens.labels(source).inc(num_computed)
+        self._draft_tokens_accepted.labels(source).inc(num_accepted)
 
     def snapshot(self) -> dict[str, float]:
         """All samples by name, followed by the label in braces if there is one, without histogram buckets."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -33,8 +33,11 @@ from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
+from rtlang.engine.drafts.defaults import drafter_for
+from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.fault_isolation import FaultIsolation, is_memory_error
 from rtlang.engine.output_processor import advance, advance_late, num_remaining, replay
+from rtlang.engine.planning.step_cost import StepCost, size_of
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
@@ -51,6 +54,7 @@ MAX_PROMPT_LOGPROBS = 1 << 20
 MAX_REBUILDS = 5
 """Times that the runner is rebuilt; then the process should be restarted."""
 RETRY_AFTER_S = 1.0
+_OBSERVE_EVERY = 4  # steps; to take in the time of one costs 13 us
 MAX_REPLAYED = 256
 """Tokens of earlier runs that are replayed between two steps: about 2 ms."""
 MAX_WORK = 200
@@ -67,6 +71,7 @@ class Engine:
         rebuild: makes a new runner when this one fails at every step, given how often it did so in vain; on another thread, and with as
             many pages. The future fails if it cannot.
         public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
+        drafter: chooses drafts; default: as `config.speculation` says.
         check_every_step: verify all accounting after each step (slow).
     """
 
@@ -80,6 +85,7 @@ class Engine:
         check_every_step: bool = False,
         rebuild: Callable[[int], Future[Runner]] | None = None,
         public_prompts: Iterable[Sequence[int]] = (),
+        drafter: Drafter | None = None,
     ) -> None:
         self.cache = PrefixCache(
             runner.num_pages,
@@ -87,6 +93,8 @@ class Engine:
             sharing=config.prefix_sharing,
             retention_share=config.retention_share,
         )
+        self.step_cost = StepCost()
+        self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost)
         self.scheduler = Scheduler(
             self.cache,
             policy_name=config.policy,
@@ -94,6 +102,7 @@ class Engine:
             max_step_tokens=config.max_step_tokens,
             max_running=config.running_limit,
             max_shared_step_tokens=config.shared_step_limit,
+            drafter=self.drafter,
         )
         self.namespaces = Namespaces(public_prompts)
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
@@ -114,6 +123,7 @@ class Engine:
         self._pipeline = StepPipeline(self.scheduler, runner, compiler, self._apply, self._isolation)
         self._rebuild = rebuild
         self._rebuilding: Future[Runner] | None = None
+        self._last_step: Step | None = None
 
     @property
     def has_work(self) -> bool:
@@ -161,6 +171,7 @@ class Engine:
         first_banned_ids: tuple[int, ...] = (),
         given_ids: Sequence[int] = (),
         credit: Credit | None = None,
+        site: Hashable | None = None,
     ) -> Request:
         """Accept a request. From now on its listener receives exactly one last output.
 
@@ -171,7 +182,7 @@ class Engine:
             score_from: report log-probabilities of prompt tokens from this index on.
             score_only: score the prompt and generate nothing.
             begins_with: text with which the generated tokens begin, before the text that is asked for and constrained.
-            first_banned_ids, credit: see `Request`.
+            first_banned_ids, credit, site: see `Request`.
             given_ids: output tokens of an earlier run with the same arguments, with which the output begins. They are not given out again:
                 the outputs are those that would follow.
             principal: the party that the request belongs to; rows, pages, tokens and compilations are fair between principals.
@@ -215,6 +226,7 @@ class Engine:
             first_banned_ids=first_banned_ids,
             given_ids=tuple(given_ids),
             credit=credit,
+            site=site,
             eos_ids=tokenizer.eos_token_ids,
             stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else tokenizer.eos_token_ids),
         )
@@ -327,7 +339,7 @@ class Engine:
         self._awaiting_masks = [
             each for each in self._awaiting_masks if each.is_awaiting_mask and each.status is not RequestStatus.FINISHED
         ]
-        step = self._schedule(now)
+        step = self._last_step = self._schedule(now)
         self._is_stalled = step is None and bool(self._awaiting_masks)
         outputs += self._pipeline.run(step)
         self.num_steps += step is not None
@@ -341,6 +353,20 @@ class Engine:
     def _take_failed(self) -> list[RequestOutput]:
         failed, self._failed = self._failed, []
         return failed
+
+    def note_time(self, seconds: float) -> None:
+        """Take in the time of the last step: what the next ones draft depends on it, and no text does.
+
+        Args:
+            seconds: time of the engine thread, which does its share of the forward pass; unlike the time that passed, it does not depend on
+                other processes.
+        """
+        step = self._last_step
+        if step is None or self._pipeline.is_busy:
+            return
+        is_drafted = any(row.num_draft_tokens for row in step.rows)
+        if is_drafted or not self.step_cost.is_settled or step.step_id % _OBSERVE_EVERY == 0:
+            self.step_cost.observe(size_of(step), seconds)
 
     def _schedule(self, now: float) -> Step | None:
         while (group := self._isolation.group()) is not None:
@@ -395,8 +421,10 @@ class Engine:
             except Exception as error:
                 self._fail(request, internal_error(logger, f"request {request.request_id} failed", error))
             else:
-                if result.tokens:
-                    self.num_generated_tokens += 1 + request.num_computed_tokens - num_computed
+                num_drafted = request.num_computed_tokens - num_computed
+                self.num_generated_tokens += bool(result.tokens) + num_drafted
+                if num_drafted:
+                    self.scheduler.note_drafted(request, num_drafted)
             if request.late is not None:
                 self._accept_late(request)
             if output is None:

@@ -7,7 +7,7 @@ log-probabilities).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -87,6 +87,7 @@ class Request:
         principal, flow: the party that it belongs to, and its flow while it waits or runs; see `fair_shares.py`.
         last_step_id: the step that computed it last.
         num_passed: requests of others that started while it waited for pages.
+        site: which generation of which program it is; None if that is not known.
     """
 
     request_id: int
@@ -112,6 +113,7 @@ class Request:
     eos_ids: frozenset[int] = frozenset()
     max_tokens: int = 0
     credit: Credit | None = None
+    site: Hashable | None = None
 
     num_prompt_tokens: int = 0
     status: RequestStatus = RequestStatus.WAITING

@@ -10,6 +10,8 @@ then waiting ones in policy order. A flow with less than its share of the rows o
 - When no page is free, unlocked cached pages are evicted first, then those under holds of programs with a larger rank, then the policy's
   victim is preempted; its pages stay in the tree until they are needed. A request that has no other beside it may take the pages of all
   holds, so it always goes on.
+- Rows that sample may have drafts (`drafts/drafter.py`), which are computed in free pages behind the known tokens and enter the tree only
+  once they are sampled.
 - A request without credit is parked: it takes no row, and keeps its pages until another needs them. `resume` brings it back.
 
 The scheduler does not deal with tensors, clocks or text.
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rtlang.cache.node import RadixNode
 from rtlang.cache.prefix_cache import PrefixCache
@@ -27,6 +29,8 @@ from rtlang.contract.step import Step
 from rtlang.engine import policy
 from rtlang.engine.batch_layout import BatchLayout
 from rtlang.engine.credit import Credit
+from rtlang.engine.drafts.drafter import MAX_DRAFT_TOKENS, Candidate, Drafter
+from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.scheduling.running_requests import RunningRequests
 from rtlang.engine.shares.fair_shares import FairShares
@@ -59,6 +63,7 @@ class Scheduler:
         max_rows, max_step_tokens: limits of one step.
         max_running: maximum number of running requests, which have pages; if there are more than rows, they take turns.
         max_shared_step_tokens: limit of one step while several flows have work, so that nobody waits long for the next step.
+        drafter: chooses tokens that are computed with the last known one of a request; None: every row is of known tokens.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Scheduler:
         max_step_tokens: int,
         max_running: int | None = None,
         max_shared_step_tokens: int | None = None,
+        drafter: Drafter | None = None,
     ) -> None:
         self.cache = cache
         self.num_preemptions = 0
@@ -81,6 +87,7 @@ class Scheduler:
         self._max_running = max(max_rows, max_running or 0)
         self._max_shared_step_tokens = min(max_step_tokens, max_shared_step_tokens or max_step_tokens)
         self._shares = FairShares()
+        self._drafter = drafter
         self._num_added = 0
         self._num_waiting = 0
         self._step_id = 0
@@ -146,6 +153,8 @@ class Scheduler:
 
     def _end(self, request: Request) -> None:
         request.status = RequestStatus.FINISHED
+        if self._drafter is not None:
+            self._drafter.forget(request)
         if request.flow is not None:
             self._shares.leave(request.flow)
             request.flow = None
@@ -173,8 +182,11 @@ class Scheduler:
             if request.credit is not None:
                 left = self._allowances.get(request.credit, request.credit.num_tokens)
                 self._allowances[request.credit] = left - request.num_pending_tokens
+        drafts: Mapping[Request, Sequence[int]] = {}
         if only is None:
-            self._fill_step(self.running, now, max_step_tokens)
+            room = self._fill_step(self.running, now, max_step_tokens)
+            if self._drafter is not None:
+                drafts = self._add_drafts(self._drafter, room)
         else:
             others = [
                 (flow, [entry for entry in flow.waiting if entry[-1] not in only]) for flow in self._shares.active
@@ -193,7 +205,7 @@ class Scheduler:
         for request in self._scheduled:
             request.last_step_id = self._step_id
         self.most_pages_in_use = max(self.most_pages_in_use, self.cache.num_in_use)
-        layout = self._layout.lay_out(self.running, self._scheduled)
+        layout = self._layout.lay_out(self.running, self._scheduled, drafts)
         self._step_requests = layout.requests
         self._step = Step(self._step_id, layout.rows, tuple(self._copies), layout.num_mask_rows)
         return self._step
@@ -254,8 +266,12 @@ class Scheduler:
 
     # -- the work of a step
 
-    def _fill_step(self, running: Sequence[Request], now: float, max_step_tokens: int | None) -> None:
-        """Choose the rows of a step: of the flows with work, the one with the smallest virtual time goes next."""
+    def _fill_step(self, running: Sequence[Request], now: float, max_step_tokens: int | None) -> int:
+        """Choose the rows of a step: of the flows with work, the one with the smallest virtual time goes next.
+
+        Returns:
+            Number of tokens that the step may still have.
+        """
         if self._reorders:
             for flow in self._shares.active:
                 reorder_head(flow, lambda request: self.cache.peek(request.token_ids, request.scope))
@@ -284,6 +300,48 @@ class Scheduler:
             heapq.heapreplace(heap, (turn.flow.virtual_time, turn.size, turn.flow.number, turn))
         for flow, entry in (*self._skipped, *self._awaiting_masks):
             heapq.heappush(flow.waiting, entry)
+        return budget
+
+    def _add_drafts(self, drafter: Drafter, room: int) -> dict[Request, Sequence[int]]:
+        """The drafts of the rows that sample, at most `room` tokens.
+
+        Drafts take free pages only, as far as each running request can still grow by one: nothing is evicted or preempted for them.
+        """
+        candidates: list[Candidate] = []
+        size = StepSize(0)
+        num_free = self.cache.num_free - len(self.running)
+        for request, num_tokens in self._scheduled.items():
+            end = request.num_computed_tokens + num_tokens
+            is_sampled = not request.score_only and end == request.num_target_tokens
+            size = size.with_row(num_tokens, request.num_computed_tokens, is_sampled)
+            if is_sampled and request.may_draft:
+                num_slots = (len(request.page_ids) + max(0, num_free)) * self._page_size - end
+                limit = min(num_slots, request.max_tokens - request.num_output_tokens - 1)
+                candidates.append(Candidate(request, limit, end))
+        if not candidates:
+            return {}
+        drafts = drafter.choose(candidates, size, len(self._scheduled), room)
+        for request in list(drafts):
+            limit = MAX_DRAFT_TOKENS
+            if request.credit is not None:
+                limit = self._allowances[request.credit]
+            end = request.num_target_tokens
+            missing = -(-(end + min(limit, len(drafts[request]))) // self._page_size) - len(request.page_ids)
+            if 0 < missing <= self.cache.num_free - len(self.running):
+                request.page_ids += self.cache.allocate(missing) or ()
+            limit = min(limit, len(request.page_ids) * self._page_size - end)
+            drafts[request] = drafts[request][: max(0, limit)]
+            if not drafts[request]:
+                del drafts[request]
+            elif request.credit is not None:
+                self._allowances[request.credit] -= len(drafts[request])
+        drafter.note(drafts)
+        return drafts
+
+    def note_drafted(self, request: Request, num_tokens: int) -> None:
+        """A request has got so many tokens from its draft: its flow pays for them like for those of further steps."""
+        if request.flow is not None:
+            self._shares.serve(request.flow, num_tokens)
 
     def _serve(self, turn: Turn, limit: int, now: float) -> int:
         """Schedule the next work of a flow, at most `limit` tokens. Returns the number of tokens; 0 if nothing is left for this step."""

@@ -37,6 +37,10 @@ class Runner(Protocol):
         """Whether a step should be launched before the results of the previous one are collected."""
 
     @property
+    def is_row_invariant(self) -> bool:
+        """Whether the tokens sampled for a row do not depend on the other rows and tokens of its step."""
+
+    @property
     def num_pages(self) -> int:
         """Pages available to sequences."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -212,6 +212,7 @@ class GraphRun:
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
         given_ids: Sequence[int] = (),
+        site: Hashable | None = None,
     ) -> Request:
         def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request:
             nonlocal given_ids
@@ -235,6 +236,7 @@ class GraphRun:
                 first_banned_ids=first_banned_ids,
                 given_ids=given,
                 credit=self._credit,
+                site=site,
             )
 
         def guarded(output: RequestOutput) -> None:

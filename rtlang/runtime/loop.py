@@ -258,7 +258,9 @@ class EngineLoop:
         return True
 
     def _step(self, engine: Engine, now: float) -> None:
+        started = time.thread_time()
         outputs = engine.step(now)
+        engine.note_time(time.thread_time() - started)
         if self._on_step is not None:
             self._on_step(engine, outputs, now, self.clock())
         for output in outputs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rtlang.contract.metrics import Metrics
+from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import RequestOutput
 from rtlang.model.runner import Runner
@@ -16,6 +17,7 @@ class Telemetry:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._seen: dict[str, int] = {}
+        self._seen_drafts: dict[str, tuple[int, int]] = {}
         self._last_token_time: dict[int, float] = {}  # by request id, while the request runs
         self._last_step_end: float | None = None
 
@@ -30,6 +32,9 @@ class Telemetry:
         self._count("prefix_cache_hits", cache.stats.num_hit_tokens)
         self._count("retention_refused", cache.retention.num_refused)
         self._count("retention_revoked", cache.retention.num_revoked)
+        if engine.drafter is not None:
+            self._count_drafts(engine.drafter)
+        metrics.step_cost_error.set(engine.step_cost.error)
         metrics.num_requests_running.set(len(scheduler.running))
         metrics.num_requests_waiting.set(scheduler.num_waiting)
         metrics.kv_pages_total.set(cache.num_pages)
@@ -49,7 +54,8 @@ class Telemetry:
             if before is None:
                 metrics.time_to_first_token.observe(now - request.arrival_time)
             else:
-                metrics.inter_token_latency.observe(now - before)
+                for _ in output.token_ids:  # those of a draft came together
+                    metrics.inter_token_latency.observe((now - before) / len(output.token_ids))
             self._last_token_time[request.request_id] = now
         if not output.is_last:
             return
@@ -58,6 +64,14 @@ class Telemetry:
         if request.first_step_time is not None:
             metrics.request_queue_time.observe(request.first_step_time - request.arrival_time)
         metrics.request_success(str(output.finish_reason))
+
+    def _count_drafts(self, drafter: Drafter) -> None:
+        for source, num_drafted in drafter.num_drafted.items():
+            now = num_drafted, drafter.num_accepted[source]
+            before = self._seen_drafts.get(source, (0, 0))
+            if now != before:
+                self._metrics.draft_tokens(source, now[0] - before[0], now[1] - before[1])
+                self._seen_drafts[source] = now
 
     def _count(self, name: str, total: int) -> None:
         grown = total - self._seen.get(name, 0)
@@ -68,8 +82,10 @@ class Telemetry:
 
 def counters(engine: Engine, runner: Runner) -> dict[str, int]:
     """Counters and gauges of an engine and its runner."""
-    cache, scheduler = engine.cache, engine.scheduler
+    cache, scheduler, drafter = engine.cache, engine.scheduler, engine.drafter
     return {
+        "num_drafted_tokens": 0 if drafter is None else drafter.num_drafted.total(),
+        "num_accepted_tokens": 0 if drafter is None else drafter.num_accepted.total(),
         "num_steps": engine.num_steps,
         "num_requests_running": len(scheduler.running),
         "num_requests_waiting": scheduler.num_waiting,

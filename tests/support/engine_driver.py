@@ -15,7 +15,7 @@ from tests.support.open_constraint import OpenCompiler
 class EngineDriver:
     """An engine and its requests' texts and last outputs. Time is a count of steps. `rebuild` returns a runner or a future of one."""
 
-    def __init__(self, runner: Any, config: RuntimeConfig, rebuild: Any = None) -> None:
+    def __init__(self, runner: Any, config: RuntimeConfig, rebuild: Any = None, drafter: Any = None) -> None:
         self.runner = runner
         compiler: Any = OpenCompiler()
 
@@ -28,7 +28,13 @@ class EngineDriver:
             return done
 
         self.engine = Engine(
-            config, runner, compiler, lambda: None, check_every_step=True, rebuild=rebuild and start_rebuild
+            config,
+            runner,
+            compiler,
+            lambda: None,
+            check_every_step=True,
+            rebuild=rebuild and start_rebuild,
+            drafter=drafter,
         )
         self.now = 0.0
         self.last: dict[Request, RequestOutput] = {}

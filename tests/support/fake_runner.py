@@ -136,6 +136,7 @@ class FakeRunner:
     num_computed: int = 0
     max_rows_seen: int = 0
     is_pipelined: bool = False
+    is_row_invariant: bool = False
     num_replayed: int = 0
     num_eager: int = 0
 

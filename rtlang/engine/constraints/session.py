@@ -134,8 +134,9 @@ class ConstraintSession:
 
     @property
     def may_draft(self) -> bool:
-        """Whether `masks_along` may be called with a draft: masks are quick, and none is being computed elsewhere."""
-        return self._prepared is None and not self._mask_times.is_slow and self._error is None
+        """Whether `masks_along` may be called with a draft: masks are quick, and no other thread works on the constraint."""
+        is_used = self._prepared is not None or self._accepted is not None or getattr(self._matcher, "is_busy", False)
+        return not is_used and not self._mask_times.is_slow and self._error is None
 
     def num_allowed(self, draft: Sequence[int]) -> int:
         """Number of tokens at the start of `draft` that the constraint allows as parts of the text. Changes nothing.
@@ -155,6 +156,19 @@ class ConstraintSession:
         finally:
             self._matcher.rollback(num_taken)
         return num_taken
+
+    def forced_tokens(self, num_bytes: int) -> list[int]:
+        """Tokens that spell text that must come next, as the tokenizer would; empty if fewer than `num_bytes` bytes must.
+
+        Empty also where the matcher fails: the next mask fails as well, and reports it.
+        """
+        forced_bytes: Any = getattr(self._matcher, "forced_bytes", None)
+        try:
+            is_long = forced_bytes is not None and len(forced_bytes()) >= num_bytes
+            return self._matcher.forced_tokens() if is_long else []
+        except Exception:
+            logger.debug("forced text was not found", exc_info=True)
+            return []
 
     def masks_along(self, draft: Sequence[int], rows: NDArray[np.int32]) -> list[Mask | None]:
         """As `find_mask` for the next token and for the one after each draft, into the rows of `rows`, [len(draft) + 1, words].

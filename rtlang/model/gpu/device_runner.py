@@ -108,6 +108,11 @@ class DeviceRunner:
         return self._accelerator
 
     @property
+    def is_row_invariant(self) -> bool:
+        """See `Runner`."""
+        return False
+
+    @property
     def num_pages(self) -> int:
         """See `Runner`."""
         self._check_open()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -56,6 +56,7 @@ class Submit(Protocol):
         begins_with: str = "",
         first_banned_ids: tuple[int, ...] = (),
         given_ids: Sequence[int] = (),
+        site: Hashable | None = None,
     ) -> Request: ...
 
 
@@ -274,6 +275,7 @@ class ModelCalls:
             begins_with="" if healing is None else healing.text,
             first_banned_ids=() if healing is None else healing.banned_token_ids,
             given_ids=given[choice] if choice < len(given) else (),
+            site=(node.node_id if node.name is None else node.name, node.constraint),
         )
         work.requests.append(request)
         work.by_choice[choice] = request

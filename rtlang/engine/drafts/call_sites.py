@@ -1,0 +1,72 @@
+"""Drafts from the call site: what the same generation of the same program said before.
+
+The texts of one site are kept behind each other, each after a mark. A request looks for the end of its output among them, so its first
+tokens are drafted from the first tokens of earlier texts. Sites belong to one principal and one namespace: the time of a step would tell
+others what was said.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+
+from rtlang.engine.drafts.proposal import Proposal
+from rtlang.engine.drafts.token_index import LONGEST_MATCH, TokenIndex
+from rtlang.engine.request import Request
+
+MAX_SITE_TOKENS = 4096
+"""Tokens of one site; then the older half is dropped."""
+MAX_TOKENS = 1 << 18
+"""Tokens of all sites, about 40 MB; then the site that was used least recently is dropped."""
+_MAX_TEXT_TOKENS = 1024
+_MARKS = (-2, -1)  # before each text: two, since matches begin with two tokens
+
+
+class CallSites:
+    """The texts of call sites. See `Source`."""
+
+    name = "call_site"
+
+    def __init__(self) -> None:
+        self._sites: OrderedDict[Hashable, TokenIndex] = OrderedDict()
+        self._num_tokens = 0
+
+    def propose(self, request: Request, limit: int) -> Proposal | None:
+        """See `Source`."""
+        site = self._sites.get(_key(request)) if request.site is not None else None
+        if site is None:
+            return None
+        context = request.token_ids[max(request.num_prompt_tokens, len(request.token_ids) - LONGEST_MATCH) :]
+        if len(context) < LONGEST_MATCH:
+            context = [*_MARKS, *context]
+        place = site.find(context)
+        if place is None:
+            return None
+        tokens = site.tokens[place[0] : place[0] + limit]
+        end = next((index for index, token_id in enumerate(tokens) if token_id < 0), len(tokens))
+        return Proposal(self.name, tokens[:end], place[1]) if end else None
+
+    def forget(self, request: Request) -> None:
+        """Keep the text of a request for the next one of its site."""
+        text = request.output_token_ids[:_MAX_TEXT_TOKENS]
+        if request.site is None or not text:
+            return
+        key = _key(request)
+        site = self._sites.get(key)
+        if site is None:
+            site = self._sites[key] = TokenIndex()
+        self._sites.move_to_end(key)
+        num_before = len(site.tokens)
+        site.extend((*_MARKS, *text))
+        if len(site.tokens) > MAX_SITE_TOKENS:
+            half = TokenIndex()
+            half.extend(site.tokens[-MAX_SITE_TOKENS // 2 :])
+            site = self._sites[key] = half
+        self._num_tokens += len(site.tokens) - num_before
+        while self._num_tokens > MAX_TOKENS:
+            _, dropped = self._sites.popitem(last=False)
+            self._num_tokens -= len(dropped.tokens)
+
+
+def _key(request: Request) -> Hashable:
+    return request.principal.name, request.principal.namespace, request.site

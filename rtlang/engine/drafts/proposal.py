@@ -1,0 +1,37 @@
+"""What a source of drafts says about one request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rtlang.engine.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Tokens that may follow those of a request.
+
+    Attributes:
+        source: the name of its source.
+        evidence: how much speaks for the first token, in tokens: as many have agreed before it. Each further token has one more.
+    """
+
+    source: str
+    token_ids: Sequence[int]
+    evidence: int
+
+
+class Source(Protocol):
+    """A source of drafts. Used on the engine thread."""
+
+    @property
+    def name(self) -> str:
+        """Its name in metrics."""
+
+    def propose(self, request: Request, limit: int) -> Proposal | None:
+        """The tokens that it expects next, from 1 to `limit`; None if it knows nothing."""
+
+    def forget(self, request: Request) -> None:
+        """Drop what it keeps about a request that has ended; may keep its text for later ones."""

@@ -1,0 +1,239 @@
+"""Drafts on a model in float32: for every option of a request the tokens, log-probabilities and texts are those without drafts."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.params import SamplingParams
+from rtlang.engine.constraints.compiler import ConstraintCompiler
+from rtlang.engine.drafts.call_sites import CallSites
+from rtlang.engine.drafts.drafter import Drafter
+from rtlang.engine.drafts.own_text import OwnText
+from rtlang.engine.drafts.stored_text import StoredText
+from rtlang.engine.drafts.structure import Structure
+from rtlang.engine.engine import Engine
+from rtlang.engine.request import Request, RequestOutput
+from rtlang.model.host_runner import HostRunner
+from rtlang_grammars import Constraint, ConstraintKind
+from tests.support.draft_sources import FreeCost, Oracle
+from tests.support.long_tests import is_long
+
+SCHEMA = Constraint(
+    ConstraintKind.JSON_SCHEMA,
+    json.dumps(
+        {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "age": {"type": "integer"},
+                "tags": {"type": "array", "items": {"enum": ["red", "green", "blue"]}},
+            },
+            "required": ["name", "age", "tags"],
+            "additionalProperties": False,
+        }
+    ),
+)
+CHOICE = Constraint(ConstraintKind.CHOICE, json.dumps(["yes, of course", "yes, perhaps", "no"]))
+PROMPTS = (
+    "Repeat after me: the cat sat on the mat. The cat sat on the mat. The cat sat",
+    "Once upon a time there was a little",
+    'Write JSON. {"name": "Anna", "age": 3, "tags": ["red"]} {"name": "Tom", "age": 4, "tags": []} Now you:',
+)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "seeded": {"temperature": 0.8, "top_p": 0.95},
+    "hot": {"temperature": 1.3, "top_k": 50, "min_p": 0.02},
+    "penalties": {"temperature": 0.7, "presence_penalty": 0.6, "frequency_penalty": 0.4, "repetition_penalty": 1.2},
+    "logprobs": {"logprobs": 3, "temperature": 0.5},
+    "prompt_logprobs": {"prompt_logprobs": 1, "logprobs": 0},
+    "stops": {"stop": ("the", ".")},
+    "stop_regex": {"stop_regex": (r"[a-z]+, ",), "temperature": 0.8},
+    "min_tokens": {"min_tokens": 12, "stop": (" ",), "temperature": 0.9},
+    "bias": {"logit_bias": ((300, 4.0), (301, 3.0)), "temperature": 0.6},
+    "ignore_eos": {"ignore_eos": True},
+    "schema": {"constraint": SCHEMA},
+    "sampled_schema": {"constraint": SCHEMA, "temperature": 0.9, "logprobs": 2, "distortion": True},
+    "steered": {"constraint": SCHEMA, "max_tokens": 18, "temperature": 1.0},
+    "choice": {"constraint": CHOICE, "temperature": 1.0},
+}
+
+
+@dataclass
+class Outcome:
+    """What a request gave out."""
+
+    text: str = ""
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    end: object = None
+    scores: Sequence[TokenLogprob] = ()
+    distortion: list[float] = field(default_factory=list)
+    usage: tuple[int, ...] = ()
+
+
+class World:
+    """An engine on the model of the module, and what its requests gave out."""
+
+    def __init__(self, runner: HostRunner, compiler: ConstraintCompiler, drafter: Any = None, **settings: Any) -> None:
+        config = RuntimeConfig(page_size=runner.config.page_size, speculation="off", **settings)
+        self._woken = threading.Event()
+        self.engine = Engine(config, runner, compiler, self._woken.set, check_every_step=True)
+        if drafter is not None:
+            self.drafter = drafter(self.engine)
+            self.engine.scheduler._drafter = self.drafter
+        self.outcomes: list[Outcome] = []
+
+    def add(self, token_ids: list[int], options: dict[str, Any], *, seed: int, choice: int = 0) -> Request:
+        given = {"max_tokens": 40} | options
+        constraint = given.pop("constraint", None)
+        outcome = Outcome()
+        self.outcomes.append(outcome)
+
+        def listen(output: RequestOutput) -> None:
+            assert outcome.end is None
+            outcome.text += output.text
+            outcome.token_ids += output.token_ids
+            outcome.logprobs += output.logprobs
+            if output.is_last:
+                request = output.request
+                outcome.end = (output.finish_reason, request.output_stop, repr(output.error))
+                outcome.scores = request.prompt_scores
+                outcome.distortion = [number for number, _ in request.distortion]
+                outcome.usage = (request.num_prompt_tokens, request.num_output_tokens)
+                assert request.output_text.text == outcome.text
+                assert request.output_token_ids == outcome.token_ids
+
+        params = SamplingParams(**given)
+        return self.engine.add(
+            token_ids,
+            params,
+            listen,
+            now=0.0,
+            constraint=constraint,
+            seed=seed,
+            choice=choice,
+            site="site",
+            score_from=1 if params.prompt_logprobs is not None else None,
+        )
+
+    def run(self) -> None:
+        for _ in range(20_000):
+            if not self.engine.num_requests:
+                break
+            self._woken.clear()
+            if not self.engine.has_work:
+                assert self._woken.wait(60)
+            for output in self.engine.step(0.0):
+                output.request.listener(output)
+        assert self.engine.num_requests == 0
+        assert self.engine.cache.num_in_use == 0
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[tuple[HostRunner, ConstraintCompiler]]:
+    config = RuntimeConfig(dtype="float32", num_threads=1, num_pages=512)
+    runner = HostRunner(config)
+    runner.load()
+    compiler = ConstraintCompiler(config, runner.tokenizer, runner.model_config.vocab_size)
+    yield runner, compiler
+    compiler.close()
+    runner.close()
+
+
+def sources(engine: Engine) -> Drafter:
+    return Drafter((StoredText(engine.cache), CallSites(), OwnText(), Structure()), FreeCost())
+
+
+def assert_same(found: Outcome, expected: Outcome, name: str) -> None:
+    assert found.token_ids == expected.token_ids, name
+    assert (found.text, found.end, found.usage) == (expected.text, expected.end, expected.usage), name
+    for ours, theirs in ((found.logprobs, expected.logprobs), (found.scores, expected.scores)):
+        assert [each.token_id for each in ours] == [each.token_id for each in theirs], name
+        for mine, other in zip(ours, theirs, strict=True):
+            assert mine.logprob == pytest.approx(other.logprob, abs=1e-4), name
+            assert [token_id for token_id, _ in mine.top] == [token_id for token_id, _ in other.top], name
+    assert found.distortion == pytest.approx(expected.distortion, abs=1e-4), name
+
+
+def plain(runner: HostRunner, compiler: ConstraintCompiler, names: Sequence[str], seed: int) -> list[Outcome]:
+    """Every prompt with every named option, one token a step."""
+    world = World(runner, compiler)
+    for index, prompt in enumerate(PROMPTS):
+        for name in names:
+            world.add(runner.tokenizer.encode(prompt, is_start=True), OPTIONS[name], seed=seed + index)
+    world.run()
+    return world.outcomes
+
+
+@pytest.mark.parametrize("rounds", [2])
+def test_every_source_keeps_every_text(model: tuple[HostRunner, ConstraintCompiler], rounds: int) -> None:
+    """In the second round the tree and the call site know the texts."""
+    runner, compiler = model
+    for seed in range(20 if is_long() else 1):
+        names = list(OPTIONS)
+        expected = plain(runner, compiler, names, seed)
+        world = World(runner, compiler, sources)
+        for _ in range(rounds):
+            world.outcomes.clear()
+            for index, prompt in enumerate(PROMPTS):
+                for name in names:
+                    world.add(runner.tokenizer.encode(prompt, is_start=True), OPTIONS[name], seed=seed + index)
+            world.run()
+            for found, wanted, name in zip(world.outcomes, expected, names * len(PROMPTS), strict=True):
+                assert_same(found, wanted, name)
+        assert set(world.drafter.num_accepted) >= {"own_text", "stored_text"}
+
+
+@pytest.mark.parametrize(("limit", "wrong"), [(1, 0.0), (3, 0.4), (7, 0.0), (16, 0.1), (16, 1.0)])
+def test_right_and_wrong_drafts_keep_every_text(
+    model: tuple[HostRunner, ConstraintCompiler], limit: int, wrong: float
+) -> None:
+    """Rows take turns, and share steps with prompts in chunks."""
+    runner, compiler = model
+    rng = random.Random(f"{limit}{wrong}")
+    names = list(OPTIONS) if is_long() else rng.sample(list(OPTIONS), 7)
+    expected = plain(runner, compiler, names, 3)
+    texts: dict[Request, list[int]] = {}
+    wrong_ids = [*runner.tokenizer.eos_token_ids, *rng.sample(range(300, 500), 8)]
+
+    def oracle(engine: Engine) -> Drafter:
+        source = Oracle(lambda request: texts[request], wrong=wrong, wrong_ids=wrong_ids)
+        return Drafter([source], FreeCost(), max_draft_tokens=limit)
+
+    world = World(runner, compiler, oracle, max_rows=8, max_step_tokens=96)
+    cases = [(index, name) for index in range(len(PROMPTS)) for name in names]
+    for (index, name), wanted in zip(cases, expected, strict=True):
+        request = world.add(runner.tokenizer.encode(PROMPTS[index], is_start=True), OPTIONS[name], seed=3 + index)
+        texts[request] = wanted.token_ids
+    world.run()
+    for found, wanted, (_, name) in zip(world.outcomes, expected, cases, strict=True):
+        assert_same(found, wanted, name)
+    drafted, accepted = world.drafter.num_drafted["oracle"], world.drafter.num_accepted["oracle"]
+    assert drafted > 0
+    if wrong == 0.0:
+        assert accepted >= 0.99 * drafted, "only a steered token or a stop may cut a right draft"
+    if wrong == 1.0:
+        assert accepted < 0.05 * drafted
+
+
+def test_choices_of_one_prompt_keep_their_texts(model: tuple[HostRunner, ConstraintCompiler]) -> None:
+    runner, compiler = model
+    prompt = runner.tokenizer.encode(PROMPTS[1], is_start=True)
+    outcomes = []
+    for drafter in (None, sources):
+        world = World(runner, compiler, drafter)
+        for choice in range(4):
+            world.add(prompt, {"temperature": 0.9}, seed=11, choice=choice)
+        world.run()
+        outcomes.append([outcome.token_ids for outcome in world.outcomes])
+    assert outcomes[0] == outcomes[1]
+    assert len({tuple(each) for each in outcomes[0]}) > 1
