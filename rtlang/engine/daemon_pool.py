@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, Protocol, TypeVar
 
-from rtlang.engine.fair_queue import FairQueue
+from rtlang.engine.fair_queue import FairQueue, Owner
 
 _T = TypeVar("_T")
 
@@ -39,9 +39,9 @@ class DaemonPool(Executor):
         Raises:
             RuntimeError: the pool was shut down.
         """
-        return self.submit_for("", 0, lambda: fn(*args, **kwargs))
+        return self.submit_for(("", ""), 0, lambda: fn(*args, **kwargs))
 
-    def submit_for(self, owner: str, size: int, fn: Callable[[], _T]) -> Future[_T]:
+    def submit_for(self, owner: Owner, size: int, fn: Callable[[], _T]) -> Future[_T]:
         """Run `fn` on a thread of the pool, for an owner; `size` orders the jobs of one owner.
 
         Raises:

@@ -120,6 +120,7 @@ class Engine:
         self._is_stalled = False  # the last step was empty because of them
         self._next_id = 1
         self._isolation = FaultIsolation(config.max_step_tokens)
+        compiler.is_busy = lambda: bool(self.scheduler.running)
         self._pipeline = StepPipeline(self.scheduler, runner, compiler, self._apply, self._isolation)
         self._rebuild = rebuild
         self._rebuilding: Future[Runner] | None = None
@@ -241,9 +242,9 @@ class Engine:
         self._requests[request.request_id] = request
         if constraint is not None:
             compiled = sequence(begins_with, constraint) if begins_with else constraint
-            self._await(request, self._compiler.session(compiled, request.max_tokens, principal.name))
+            self._await(request, self._compiler.session(compiled, request.max_tokens, principal.client_id))
         elif params.stop_regex and not score_only:
-            self._await(request, self._compiler.stop_patterns(params.stop_regex, principal.name))
+            self._await(request, self._compiler.stop_patterns(params.stop_regex, principal.client_id))
         else:
             self._enter(request)
         return request

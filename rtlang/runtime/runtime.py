@@ -296,7 +296,7 @@ class Runtime:
                     lambda: self._is_broken,
                     partial(loop.engine.namespaces.scope, principal.namespace),
                 ),
-                offload=partial(self._encode, principal.name),
+                offload=partial(self._encode, principal.client_id),
             )
             graph_run.add_nodes(graph.nodes)
 
@@ -567,7 +567,7 @@ class Runtime:
         self._running_loop().post(command, client)
 
     def _encode(
-        self, owner: str, size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]
+        self, owner: tuple[str, str], size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]
     ) -> None:
         """Encode a long text on a thread; see `Offload`."""
 

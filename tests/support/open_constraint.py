@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.contract.errors import ParameterError
+from rtlang.engine.fair_queue import Owner
 from rtlang.engine.stop_search import StopPattern, compile_stop_patterns
 from rtlang_grammars.spec.work_limit import WorkLimit
 
@@ -44,7 +45,7 @@ class OpenSession:
 class OpenCompiler:
     """Fills masks and compiles stop patterns at once; see `ConstraintCompiler`."""
 
-    def stop_patterns(self, sources: tuple[str, ...], owner: str = "") -> Future[tuple[StopPattern, ...]]:
+    def stop_patterns(self, sources: tuple[str, ...], owner: Owner = ("", "")) -> Future[tuple[StopPattern, ...]]:
         done: Future[tuple[StopPattern, ...]] = Future()
         try:
             done.set_result(compile_stop_patterns(sources))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rtlang_grammars.spec.tokens import SPELLING_BYTES, TOKEN_LEAD, token_at
 from rtlang_grammars.spec.vocabulary import Vocabulary
-from rtlang_grammars.spec.work_limit import WorkLimit
+from rtlang_grammars.spec.work_limit import StoppableWork, WorkLimit
 
 UNREACHABLE = 1 << 30
 """Cost of bytes that no tokens spell."""
@@ -43,18 +43,39 @@ class CompletionPath:
         Raises:
             WorkLimitError: finding out is more than `work` allows.
         """
+        known = self.fits_at_once(limit, offset)
+        if known is not None:
+            return known
+        if work is not None:
+            work.spend(1 + (len(self.data) - len(self._known_end()[0])) // _BYTES_A_UNIT)
+        return self._known_costs(work)[offset] <= limit
+
+    def fits_at_once(self, limit: int, offset: int = 0) -> bool | None:
+        """As `fits`, but None if the costs have to be computed first: neither one token per byte fits nor are the longest too many."""
         if self._table.has_every_byte and len(self.data) - offset <= limit:
             return True
         if len(self.data) - offset > limit * max(self._table.max_length, SPELLING_BYTES):
             return False
-        if work is not None and self._costs is None:
-            work.spend(1 + (len(self.data) - len(self._known_end()[0])) // _BYTES_A_UNIT)
-        return self.cost(offset) <= limit
+        return None if self._costs is None else self._costs[offset] <= limit
 
-    def _known_costs(self) -> list[int]:
+    @property
+    def num_tokens(self) -> int | None:
+        """The fewest tokens for the data; None while the costs are not computed, and if no tokens spell it."""
+        return None if self._costs is None or self._costs[0] == UNREACHABLE else self._costs[0]
+
+    def compute_costs(self, work: StoppableWork) -> None:
+        """Compute the costs now, which takes about 2 us a byte.
+
+        Raises:
+            GrammarError: the budget is used up.
+        """
+        self._known_costs(work)
+
+    def _known_costs(self, work: WorkLimit | None = None) -> list[int]:
         if self._costs is None:
-            self._costs, self._lengths = self._table.costs(self.data, self._known_end())
-            self._tail = None
+            costs, self._lengths = self._table.costs(self.data, self._known_end(), work)
+            self._costs, self._tail = costs, None  # last, since other threads look at it first
+            return costs
         return self._costs
 
     def _known_end(self) -> tuple[list[int], list[int]]:
@@ -108,17 +129,23 @@ class TokenTable:
         self.max_length = max(map(len, self.ids), default=1)
         self.has_every_byte = all(bytes([byte]) in self.ids for byte in range(TOKEN_LEAD))
 
-    def costs(self, data: bytes, known: tuple[list[int], list[int]]) -> tuple[list[int], list[int]]:
+    def costs(
+        self, data: bytes, known: tuple[list[int], list[int]], work: WorkLimit | None = None
+    ) -> tuple[list[int], list[int]]:
         """For each offset the fewest tokens to the end, and the length of the first of them; both [len(data) + 1].
 
         Args:
             known: these of the last offsets; may be empty.
+            work: asked on the way if it `waits`; otherwise it is spent already.
         """
+        asks = work if work is not None and work.waits else None
         costs, lengths = known if known[0] else ([0], [0])
         num_new = len(data) + 1 - len(costs)
         costs, lengths = [UNREACHABLE] * num_new + costs, [0] * num_new + lengths
         ids = self.ids
         for at in range(num_new - 1, -1, -1):
+            if asks is not None and not at % 256:
+                asks.spend()
             if data[at] == TOKEN_LEAD:
                 end = at + SPELLING_BYTES
                 if end <= len(data) and costs[end] < UNREACHABLE:

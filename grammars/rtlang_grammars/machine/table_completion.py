@@ -110,7 +110,7 @@ class TableCompletion:
             WorkLimitError: the search was stopped, or another thread is searching.
         """
         heads = self._heads(configuration)
-        if not self._lock.acquire(blocking=work is None):
+        if not self._lock.acquire(blocking=work is None or work.waits):
             raise WorkLimitError
         try:
             self._work = work
@@ -188,22 +188,29 @@ class TableCompletion:
 
     def _work_out(self, starts: Iterable[int]) -> None:
         """Compute short texts of some starts and of all frames they call: callees first, mutually recursive ones until all have one."""
-        unknown: list[int] = []
+        unknown: dict[int, set[int]] = {}
         self._call(starts, unknown)
         is_changed = True
         while is_changed and unknown:
             is_changed = False
-            for start in () if self._is_full else tuple(unknown):
+            for start, lacked in () if self._is_full else tuple(unknown.items()):
+                if all(self._shortest.get(called) is None for called in lacked):
+                    continue  # the search would find the same
                 self._wanted = set()
                 text = self._search([(start, 0, ROOT)], None)
+                unknown[start] = self._lacked()
                 self._call([called for called in self._wanted if called not in self._shortest], unknown)
                 if text is not None:
                     self._keep(start, text)
-                    unknown.remove(start)
+                    del unknown[start]
                     is_changed = True
 
-    def _call(self, starts: Iterable[int], unknown: list[int]) -> None:
-        """Compute `starts` depth first; those without a text so far are added to `unknown`."""
+    def _lacked(self) -> set[int]:
+        """The frames without a text that the last search called."""
+        return {called for called in self._wanted if self._shortest.get(called) is None}
+
+    def _call(self, starts: Iterable[int], unknown: dict[int, set[int]]) -> None:
+        """Compute `starts` depth first; those without a text so far are added to `unknown`, with the frames that they lack."""
         waiting, active = list(starts), set[int]()
         while waiting and not self._is_full:
             start = waiting[-1]
@@ -219,7 +226,7 @@ class TableCompletion:
                 continue
             self._keep(start, text)
             if text is None:
-                unknown.append(start)
+                unknown[start] = self._lacked()
 
     def _keep(self, start: int, text: bytes | None) -> None:
         """Store the text that the last search found."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes
 from rtlang.engine.daemon_pool import Timer
+from rtlang.engine.fair_queue import Owner
 from rtlang_grammars import CompletionPath
 from rtlang_grammars.api.rtlang_backend import RtlangGrammar
 
@@ -50,12 +51,14 @@ class PendingCompile:
 
     Attributes:
         is_unwanted: set when no request waits any more, so the compilation may stop.
-        owners: the principals that wait, each with a job in the queue of the lane.
-        is_slow: it has used its slice of the fast lane.
+        owners: the clients that wait, each with a job in the queue of the lane.
+        lane: where it is compiled; it has used the slices of the lanes before.
+        grammar: the compiled grammar, while its completion path is searched.
     """
 
     timer: Timer | None = None
     is_unwanted: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[Future[ConstraintSession], int]] = field(default_factory=list)
-    owners: set[str] = field(default_factory=set)
-    is_slow: bool = False
+    owners: set[Owner] = field(default_factory=set)
+    lane: int = 0
+    grammar: RtlangGrammar | None = None

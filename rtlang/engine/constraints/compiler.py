@@ -2,8 +2,8 @@
 
 The engine never waits for a grammar: `ConstraintCompiler.session` returns a future. Equal constraints requested at the same time are
 compiled once, and a cache with a byte limit keeps compiled constraints (and compilation errors) by the canonical form of their source. A
-failure of one constraint fails the requests that use it and no others. Compilations are fair between principals, small ones come first, and
-slow ones have threads of their own (`CompileLanes`).
+failure of one constraint fails the requests that use it and no others. Compilations are fair between principals and between the clients of
+each, small ones come first, and slow ones have threads of their own (`CompileLanes`).
 """
 
 from __future__ import annotations
@@ -23,26 +23,34 @@ from numpy.typing import NDArray
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, OverloadError, RtlangError
 from rtlang.contract.metrics import Metrics
+from rtlang.contract.principal import LOCAL
 from rtlang.engine.constraints.cache import CacheEntry, PendingCompile
 from rtlang.engine.constraints.compile_quota import CompileQuota
-from rtlang.engine.constraints.lanes import CancelFlag, CompileLanes
+from rtlang.engine.constraints.lanes import CompileLanes
 from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
+from rtlang.engine.fair_queue import Owner
 from rtlang.engine.stop_search import StopPattern, compile_stop_patterns
 from rtlang_grammars import (
     CompletionSearch,
     Constraint,
+    GrammarError,
     GrammarStore,
     RtlangBackend,
     TokenBudget,
     Vocabulary,
 )
 from rtlang_grammars.api import precompile
+from rtlang_grammars.completion.completion_path import UNREACHABLE
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from rtlang_grammars.spec.canonical_json import canonical
+from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.work_limit import StoppableWork
 
-_SEARCH_LIMIT = 4096
-"""Maximum length in tokens of the completion path searched at compile time."""
+_UNLIMITED = UNREACHABLE - 1
+"""Maximum length in tokens of the completion path that is searched at compile time: the search itself is bounded."""
+_MAX_PRICED_BYTES = 4096
+"""Maximum length of a completion path whose token costs are computed at compile time."""
 _ERROR_BYTES = 1024
 _MAX_OTHER_FORMS, _MAX_OTHER_BYTES = 256, 32 << 10
 """Number and maximum length of sources whose canonical forms are cached; others are canonicalized each time, off the step."""
@@ -71,6 +79,8 @@ class ConstraintCompiler:
         vocab_size: width of the model's logits.
         metrics: receives the times of compilation and mask filling; optional.
         executor, timer: replace the threads and timers; for tests.
+    Attributes:
+        is_busy: whether the engine has requests, so that long compilations must leave it time; the engine sets it.
     Raises:
         ConfigError: grammar_cache_dir names an unknown user (~name).
     """
@@ -90,7 +100,8 @@ class ConstraintCompiler:
         self._folder = _folder(config)  # resolved now, in case the process changes its working directory
         self._metrics, self._on_compiled = metrics or Metrics(), on_compiled
         self._own_threads = executor is None
-        self._lanes = CompileLanes(config.grammar_threads, executor)
+        self.is_busy: Callable[[], bool] = lambda: False
+        self._lanes = CompileLanes(config.grammar_threads, executor, lambda: self.is_busy())
         # Masks have their own threads: a step must never queue behind a compilation.
         self._fill_pool = executor or DaemonPool(config.grammar_threads, "constraint-fill")
         # Slow masks have separate threads, because a step waits for all masks in the other pool.
@@ -109,8 +120,10 @@ class ConstraintCompiler:
         self.quota = CompileQuota()
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 
-    def session(self, constraint: Constraint, max_tokens: int, owner: str = "") -> Future[ConstraintSession]:
-        """Create a session for a new output of at most `max_tokens` tokens, for the principal named `owner`.
+    def session(
+        self, constraint: Constraint, max_tokens: int, owner: Owner = LOCAL.client_id
+    ) -> Future[ConstraintSession]:
+        """Create a session for a new output of at most `max_tokens` tokens, for a client (`Principal.client_id`).
 
         Never raises and never blocks. The future may be cancelled. It fails with:
             ConstraintError: the constraint cannot be compiled, or not within the time limit.
@@ -139,21 +152,18 @@ class ConstraintCompiler:
             else:
                 pending = self._waiting.setdefault(constraint, PendingCompile())
                 pending.requests.append((future, max_tokens))
-                is_new, is_slow = owner not in pending.owners, pending.is_slow
+                is_new, lane = owner not in pending.owners, pending.lane
                 pending.owners.add(owner)
         if compiled is not None:
-            if compiled.error is not None or (compiled.path is not None and compiled.path.fits(max_tokens)):
-                self._answer(future, compiled, max_tokens)
-            else:
-                self._compile_for(owner, 0, lambda: self._answer(future, compiled, max_tokens), asked=future)
+            self._answer_for(owner, future, compiled, max_tokens)
         elif is_new:
-            self._compile_for(
-                owner, len(constraint.source), lambda: self._compile(constraint, is_slow), is_slow=is_slow
-            )
+            self._compile_for(owner, len(constraint.source), lambda: self._compile(constraint, lane), lane=lane)
         return future
 
-    def stop_patterns(self, sources: tuple[str, ...], owner: str = "") -> Future[tuple[StopPattern, ...]]:
-        """Compile the patterns of `stop_regex` of one request, for the principal named `owner`. Never raises and never blocks.
+    def stop_patterns(
+        self, sources: tuple[str, ...], owner: Owner = LOCAL.client_id
+    ) -> Future[tuple[StopPattern, ...]]:
+        """Compile the patterns of `stop_regex` of one request, for a client. Never raises and never blocks.
 
         The future fails with:
             ParameterError: a pattern is invalid, needs backtracking, or is too complex.
@@ -270,25 +280,24 @@ class ConstraintCompiler:
     # -- on the compile threads
 
     def _compile_for(
-        self, owner: str, size: int, job: Callable[[], None], *, is_slow: bool = False, asked: Future[Any] | None = None
+        self, owner: Owner, size: int, job: Callable[[], None], *, lane: int = 0, asked: Future[Any] | None = None
     ) -> None:
         """Run a job in a lane; see `_submit`."""
-        self._submit(lambda run: self._lanes.submit(run, owner=owner, size=size, is_slow=is_slow), job, asked)
+        self._submit(lambda run: self._lanes.submit(run, owner=owner, size=size, lane=lane), job, asked)
 
-    def _compile(self, constraint: Constraint, is_slow: bool) -> None:
+    def _compile(self, constraint: Constraint, lane: int) -> None:
         size = len(constraint.source)
         if not precompile.is_ready(
             self._vocab_size,
             constraint,
-            lambda: self._compile_for("", size, lambda: self._compile(constraint, is_slow)),  # lets others run first
+            lambda: self._compile_for(("", ""), size, lambda: self._compile(constraint, lane)),  # lets others run first
         ):
             return
         with self._lock:
             pending = self._waiting.get(constraint)
             # It timed out, was closed, or was requested by others and compiled or moved in the meantime.
-            if pending is None or pending.is_slow != is_slow or constraint in self._running:
+            if pending is None or pending.lane != lane or constraint in self._running:
                 return
-            is_unwanted = pending.is_unwanted
             refused = self._waiting.pop(constraint) if len(self._late) >= MAX_LATE else None
             if refused is None:
                 self._running.add(constraint)
@@ -298,10 +307,10 @@ class ConstraintCompiler:
         if self._backend is not None:  # the time limit starts now, so that no request fails because others were slow
             self._start_timer_of(constraint)
         started = perf_counter()
-        form, compiled, is_new = self._compiled(constraint, is_unwanted, is_slow)
-        self.quota.charge(tuple(pending.owners), perf_counter() - started)
+        form, compiled, is_new = self._compiled(constraint, pending)
+        self.quota.charge({name for name, _ in pending.owners}, perf_counter() - started)
         if compiled is None:
-            self._move_to_slow_lane(constraint)
+            self._move_on(constraint)
             return
         if is_new:
             seconds = perf_counter() - started
@@ -313,7 +322,7 @@ class ConstraintCompiler:
             self._running.discard(constraint)
             self._late.discard(constraint)
             self._make_room()
-            was_stopped = compiled.error is not None and is_unwanted.is_set()
+            was_stopped = compiled.error is not None and pending.is_unwanted.is_set()
             if compiled.size_bytes <= self._config.grammar_cache_bytes and not was_stopped:
                 replaced = self._cache.pop(form, None)
                 self._cache[form] = compiled
@@ -327,10 +336,10 @@ class ConstraintCompiler:
             if waiting.timer is not None:
                 waiting.timer.cancel()
             for future, max_tokens in waiting.requests:
-                self._answer(future, compiled, max_tokens)
+                self._answer_for(next(iter(pending.owners)), future, compiled, max_tokens)
 
-    def _move_to_slow_lane(self, constraint: Constraint) -> None:
-        """A compilation has used its slice of the fast lane: begin it again in the slow one, with all of its time."""
+    def _move_on(self, constraint: Constraint) -> None:
+        """A compilation has used its slice of a lane: begin it again in the next one, with all of its time."""
         with self._lock:
             self._running.discard(constraint)
             self._late.discard(constraint)
@@ -338,12 +347,12 @@ class ConstraintCompiler:
             pending = self._waiting.get(constraint)
             if pending is None:
                 return
-            timer, pending.timer, pending.is_slow = pending.timer, None, True
-            owners = tuple(pending.owners)
+            timer, pending.timer, pending.lane = pending.timer, None, pending.lane + 1
+            owners, lane = tuple(pending.owners), pending.lane
         if timer is not None:
             timer.cancel()
         for owner in owners:
-            self._compile_for(owner, len(constraint.source), lambda: self._compile(constraint, True), is_slow=True)
+            self._compile_for(owner, len(constraint.source), lambda: self._compile(constraint, lane), lane=lane)
 
     def _drop_oldest(self) -> None:
         """Enforce the cache limit. Call with the lock held."""
@@ -358,12 +367,10 @@ class ConstraintCompiler:
             if len(self._forms) > _MAX_OTHER_FORMS:
                 self._forms.popitem(last=False)
 
-    def _compiled(
-        self, constraint: Constraint, is_unwanted: threading.Event, is_slow: bool
-    ) -> tuple[Constraint, CacheEntry | None, bool]:
+    def _compiled(self, constraint: Constraint, pending: PendingCompile) -> tuple[Constraint, CacheEntry | None, bool]:
         """The canonical form of a constraint, its cache entry, and whether the entry is new. No entry: its slice is over."""
         source_bytes, form = len(constraint.source), constraint
-        flag: CancelFlag | None = None
+        is_over = False
         try:
             form = canonical(constraint)
             with self._lock:
@@ -371,15 +378,52 @@ class ConstraintCompiler:
             if known is not None and not known.is_invalid:
                 return form, known, False
             backend, search = self._make_backend()
-            flag = self._lanes.cancel_flag(is_unwanted, is_slow=is_slow)
-            grammar = backend.compile(constraint, flag)
-            matcher = grammar.matcher()
-            path = search.find(matcher, _SEARCH_LIMIT)
+            with self._lanes.working(pending.is_unwanted, pending.lane) as flag:
+                try:
+                    if pending.grammar is None:
+                        pending.grammar = backend.compile(constraint, flag)
+                    grammar, work = pending.grammar, StoppableWork(Budget(cancelled=flag))
+                    path = search.find(grammar.matcher(), _UNLIMITED, work=work)
+                    if path is not None and len(path.data) <= _MAX_PRICED_BYTES:
+                        path.compute_costs(work)
+                finally:
+                    is_over = flag.is_over
         except BaseException as error:  # see ConstraintSession.fill
-            if flag is not None and flag.is_over and not is_unwanted.is_set():
+            if is_over and not pending.is_unwanted.is_set():
                 return form, None, True
             return form, CacheEntry(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
-        return form, CacheEntry(grammar.size_bytes + source_bytes, source_bytes, grammar, path), True
+        other_bytes = source_bytes + (0 if path is None else len(path.data))
+        return form, CacheEntry(grammar.size_bytes + other_bytes, other_bytes, grammar, path), True
+
+    def _answer_for(
+        self, owner: Owner, future: Future[ConstraintSession], compiled: CacheEntry, max_tokens: int
+    ) -> None:
+        """Answer a request, now if that takes no time."""
+        if compiled.path is None or compiled.path.fits_at_once(max_tokens) is not None:
+            self._answer(future, compiled, max_tokens)
+        else:
+            self._answer_later(future, compiled, max_tokens, owner, 0)
+
+    def _answer_later(
+        self, future: Future[ConstraintSession], compiled: CacheEntry, max_tokens: int, owner: Owner, lane: int
+    ) -> None:
+        """Compute the costs of a completion path in a lane, then answer."""
+        path = compiled.path
+        assert path is not None
+
+        def job() -> None:
+            with self._lanes.working(threading.Event(), lane) as flag:
+                try:
+                    path.compute_costs(StoppableWork(Budget(cancelled=flag)))
+                except GrammarError as error:
+                    if flag.is_over:
+                        self._answer_later(future, compiled, max_tokens, owner, lane + 1)
+                    elif future.set_running_or_notify_cancel():
+                        future.set_exception(as_constraint_error(error))
+                    return
+            self._answer(future, compiled, max_tokens)
+
+        self._compile_for(owner, len(path.data), job, lane=lane, asked=future)
 
     def _answer(self, future: Future[ConstraintSession], compiled: CacheEntry, max_tokens: int) -> None:
         if not future.set_running_or_notify_cancel():
@@ -393,17 +437,13 @@ class ConstraintCompiler:
         if compiled.error is not None:
             raise _copy_of(compiled.error)
         _, search = self._make_backend()
-        assert compiled.grammar is not None
-        matcher, path = compiled.grammar.matcher(), compiled.path
+        grammar, path = compiled.grammar, compiled.path
+        assert grammar is not None
         if path is None or not path.fits(max_tokens):
-            path = search.find(matcher, max_tokens)
-            if path is None:
-                raise BudgetError(max_tokens, None if compiled.path is None else compiled.path.cost())
-            compiled.path = path
+            raise BudgetError(max_tokens, None if path is None else path.num_tokens)
         keeper, ends = TokenBudget(search, path), search.vocabulary.eos_token_ids
-        grammar = compiled.grammar
         return ConstraintSession(
-            matcher,
+            grammar.matcher(),
             keeper,
             ends,
             compiled.invalidate,
@@ -452,7 +492,7 @@ class ConstraintCompiler:
 
     def _make_room(self) -> None:
         """Adjust the number of threads, not counting those busy with late compilations. Call with the lock held."""
-        self._lanes.resize(self._config.grammar_threads, len(self._late))
+        self._lanes.resize(len(self._late))
 
     def _refuse(self, constraint: Constraint, waiting: PendingCompile) -> None:
         if waiting.timer is not None:

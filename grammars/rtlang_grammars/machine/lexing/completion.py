@@ -72,7 +72,7 @@ class LexedCompletion:
         if configuration in self._found:
             return self._found[configuration], False
         lock = self._grammar.lock
-        if not lock.acquire(blocking=work is None):
+        if not lock.acquire(blocking=work is None or work.waits):
             raise WorkLimitError
         try:
             found = b"" if self._grammar.is_complete(configuration) else None
@@ -124,7 +124,7 @@ class LexedCompletion:
                 return None
             if work is not None:
                 work.spend(_UNITS_A_TRY)
-            else:  # the search may take long: let others use the grammar
+            if work is None or work.waits:  # the search may take long: let others use the grammar
                 self._grammar.lock.release()
                 time.sleep(0)
                 self._grammar.lock.acquire()
