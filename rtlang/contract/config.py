@@ -61,7 +61,7 @@ class RuntimeConfig:
     retention_share: float = _setting(
         0.5, "maximum share of the KV pool kept for sequences that open programs continue later; 0 keeps none"
     )
-    policy: str = _setting("program", "order of waiting requests: program, fcfs, longest_prefix or priority")
+    policy: str = _setting("program", "order of waiting requests: program, fcfs or longest_prefix")
     max_rows: int | None = _setting(
         None, "maximum number of requests in one step; default: 256 on the CPU, 64 on a GPU"
     )
@@ -74,6 +74,11 @@ class RuntimeConfig:
     max_shared_step_tokens: int | None = _setting(
         None,
         "maximum number of tokens in one step while several clients have work; default: 128 on the CPU, max_step_tokens on a GPU",
+    )
+    target_gap_ms: float | None = _setting(
+        None,
+        "maximum time between two tokens that a long prompt of another request may cause, in milliseconds; default: four times the time of "
+        "a step without prompts",
     )
     max_waiting: int = _setting(
         20_000,
@@ -107,7 +112,7 @@ class RuntimeConfig:
         _one_of(self, "speculation", "auto", "on", "off")
         if self.speculation == "on" and self.device != "cpu":
             raise ConfigError("speculation", "on", "requires device cpu")
-        _one_of(self, "policy", "program", "fcfs", "longest_prefix", "priority")
+        _one_of(self, "policy", "program", "fcfs", "longest_prefix")
         _at_least(
             self,
             1,
@@ -129,6 +134,9 @@ class RuntimeConfig:
         if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
             raise ConfigError("grammar_cache_dir", folder, "expected the path of a directory")
         _seconds(self, "grammar_timeout_s")
+        gap = self.target_gap_ms
+        if gap is not None and (isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 < gap <= 1e9):
+            raise ConfigError("target_gap_ms", gap, "expected a positive number of milliseconds, at most 1e+09")
 
     @property
     def row_limit(self) -> int:

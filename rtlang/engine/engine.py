@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
+from time import perf_counter
 from typing import Any
 
 from rtlang.cache.prefix_cache import PrefixCache
@@ -37,7 +38,9 @@ from rtlang.engine.drafts.defaults import drafter_for
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.fault_isolation import FaultIsolation, is_memory_error
 from rtlang.engine.output_processor import advance, advance_late, num_remaining, replay
+from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepCost, size_of
+from rtlang.engine.planning.step_planner import planner_for
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
@@ -68,6 +71,8 @@ class Engine:
         runner: a loaded model runner.
         compiler: compiles constraints on its own threads.
         wake: called from any thread when a compiled constraint or a mask makes a request ready.
+        cost: the cost of steps, as far as it was measured before.
+        clock: measures the steps of a device, in seconds; for tests.
         rebuild: makes a new runner when this one fails at every step, given how often it did so in vain; on another thread, and with as
             many pages. The future fails if it cannot.
         public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
@@ -86,6 +91,8 @@ class Engine:
         rebuild: Callable[[int], Future[Runner]] | None = None,
         public_prompts: Iterable[Sequence[int]] = (),
         drafter: Drafter | None = None,
+        cost: StepCost | None = None,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.cache = PrefixCache(
             runner.num_pages,
@@ -93,15 +100,14 @@ class Engine:
             sharing=config.prefix_sharing,
             retention_share=config.retention_share,
         )
-        self.step_cost = StepCost()
+        self.step_cost = StepCost() if cost is None else cost
         self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost)
         self.scheduler = Scheduler(
             self.cache,
+            planner_for(config, self.step_cost),
             policy_name=config.policy,
             max_rows=config.row_limit,
-            max_step_tokens=config.max_step_tokens,
             max_running=config.running_limit,
-            max_shared_step_tokens=config.shared_step_limit,
             drafter=self.drafter,
         )
         self.namespaces = Namespaces(public_prompts)
@@ -121,10 +127,10 @@ class Engine:
         self._next_id = 1
         self._isolation = FaultIsolation(config.max_step_tokens)
         compiler.is_busy = lambda: bool(self.scheduler.running)
-        self._pipeline = StepPipeline(self.scheduler, runner, compiler, self._apply, self._isolation)
-        self._rebuild = rebuild
+        self._rebuild, self._clock = rebuild, clock
         self._rebuilding: Future[Runner] | None = None
         self._last_step: Step | None = None
+        self._pipeline = self._make_pipeline()
 
     @property
     def has_work(self) -> bool:
@@ -163,7 +169,7 @@ class Engine:
         choice: int = 0,
         priority: int = 0,
         principal: Principal = LOCAL,
-        program_time: float | None = None,
+        program: Program | None = None,
         remaining_tokens: int = 0,
         is_urgent: bool = True,
         score_from: int | None = None,
@@ -179,7 +185,7 @@ class Engine:
         Args:
             token_ids: the prompt.
             seed, choice: key of the sampling noise, together with the index of each output token.
-            program_time, remaining_tokens, is_urgent: the place among other requests; see `Request`.
+            program, remaining_tokens, is_urgent: the place among other requests; see `Request`. None for a program of its own.
             score_from: report log-probabilities of prompt tokens from this index on.
             score_only: score the prompt and generate nothing.
             begins_with: text with which the generated tokens begin, before the text that is asked for and constrained.
@@ -218,7 +224,7 @@ class Engine:
             priority=priority,
             principal=principal,
             scope=self.namespaces.scope(principal.namespace, token_ids),
-            program_time=now if program_time is None else program_time,
+            program=Program(now) if program is None else program,
             remaining_tokens=remaining_tokens,
             is_urgent=is_urgent,
             arrival_time=now,
@@ -356,7 +362,7 @@ class Engine:
         return failed
 
     def note_time(self, seconds: float) -> None:
-        """Take in the time of the last step: what the next ones draft depends on it, and no text does.
+        """Take in the time of the last step: what the next ones contain depends on it, and no text does.
 
         Args:
             seconds: time of the engine thread, which does its share of the forward pass; unlike the time that passed, it does not depend on
@@ -365,8 +371,8 @@ class Engine:
         step = self._last_step
         if step is None or self._pipeline.is_busy:
             return
-        is_drafted = any(row.num_draft_tokens for row in step.rows)
-        if is_drafted or not self.step_cost.is_settled or step.step_id % _OBSERVE_EVERY == 0:
+        is_plain = all(len(row.token_ids) == 1 for row in step.rows)
+        if not is_plain or not self.step_cost.is_settled or step.step_id % _OBSERVE_EVERY == 0:
             self.step_cost.observe(size_of(step), seconds)
 
     def _schedule(self, now: float) -> Step | None:
@@ -402,8 +408,14 @@ class Engine:
         if runner.num_pages < self._num_pages:
             raise RuntimeError(f"the new runner has {runner.num_pages} pages; the first one had {self._num_pages}")
         self._rebuilding, self._runner = None, runner
-        self._pipeline = StepPipeline(self.scheduler, runner, self._compiler, self._apply, self._isolation)
+        self._pipeline = self._make_pipeline()
         self._isolation.note_rebuilt()
+
+    def _make_pipeline(self) -> StepPipeline:
+        scheduler = self.scheduler
+        return StepPipeline(
+            scheduler, self._runner, self._compiler, self._apply, self._isolation, self.step_cost, clock=self._clock
+        )
 
     def _apply(self, results: SampledRows) -> list[RequestOutput]:
         """Process the results of rows."""

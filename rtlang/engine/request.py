@@ -21,6 +21,7 @@ from rtlang.contract.step import SampledToken
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
+from rtlang.engine.planning.program import Program
 from rtlang.engine.shares.flow import Flow
 
 
@@ -66,7 +67,9 @@ class Request:
 
     Attributes:
         token_ids: prompt followed by output; grows by sampled tokens.
-        program_time, arrival_time: arrival of its program and of itself, in seconds of the engine's clock.
+        program: the program that it belongs to, shared with the program's other requests.
+        arrival_time: in seconds of the engine's clock.
+        prompt_s: expected time of the part of its prompt that is not computed, in seconds; 0 while it is not known.
         remaining_tokens: estimated tokens on the longest path of its program behind it.
         is_urgent: whether the code of its program waits for it.
         listener: receives every RequestOutput, including the last; called on the engine thread.
@@ -101,7 +104,7 @@ class Request:
     priority: int = 0
     principal: Principal = LOCAL
     scope: Scope = PUBLIC
-    program_time: float = 0.0
+    program: Program = field(default_factory=lambda: Program(0.0))
     remaining_tokens: int = 0
     is_urgent: bool = True
     arrival_time: float = 0.0
@@ -131,6 +134,7 @@ class Request:
     logprobs: list[TokenLogprob] = field(default_factory=list)
     distortion: list[tuple[float, int]] = field(default_factory=list)
     first_step_time: float | None = None
+    prompt_s: float = 0.0
     flow: Flow | None = None
     last_step_id: int = 0
     num_passed: int = 0

@@ -31,6 +31,7 @@ from rtlang.engine.batch_layout import BatchLayout
 from rtlang.engine.credit import Credit
 from rtlang.engine.drafts.drafter import MAX_DRAFT_TOKENS, Candidate, Drafter
 from rtlang.engine.planning.step_cost import StepSize
+from rtlang.engine.planning.step_planner import StepPlanner
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.scheduling.running_requests import RunningRequests
 from rtlang.engine.shares.fair_shares import FairShares
@@ -59,33 +60,31 @@ class Scheduler:
 
     Args:
         cache: the prefix cache, which accounts for all pages.
+        planner: decides the number of tokens of each step.
         policy_name: a key of `policy.KEYS`.
-        max_rows, max_step_tokens: limits of one step.
+        max_rows: maximum number of rows of one step.
         max_running: maximum number of running requests, which have pages; if there are more than rows, they take turns.
-        max_shared_step_tokens: limit of one step while several flows have work, so that nobody waits long for the next step.
         drafter: chooses tokens that are computed with the last known one of a request; None: every row is of known tokens.
     """
 
     def __init__(
         self,
         cache: PrefixCache,
+        planner: StepPlanner,
         *,
         policy_name: str,
         max_rows: int,
-        max_step_tokens: int,
         max_running: int | None = None,
-        max_shared_step_tokens: int | None = None,
         drafter: Drafter | None = None,
     ) -> None:
-        self.cache = cache
+        self.cache, self.planner = cache, planner
         self.num_preemptions = 0
         self.most_pages_in_use = 0
         self._policy_name, self._key = policy_name, policy.KEYS[policy_name]
         self._reorders = policy_name == "longest_prefix"
-        self._max_rows, self._max_step_tokens = max_rows, max_step_tokens
+        self._max_rows = max_rows
         self._page_size = cache.page_size
         self._max_running = max(max_rows, max_running or 0)
-        self._max_shared_step_tokens = min(max_step_tokens, max_shared_step_tokens or max_step_tokens)
         self._shares = FairShares()
         self._drafter = drafter
         self._num_added = 0
@@ -138,6 +137,7 @@ class Scheduler:
         if request.flow is None:
             request.flow = self._shares.enter(request.principal)
         self._num_added += 1
+        self._estimate(request)
         heapq.heappush(request.flow.waiting, (self._key(request), self._num_added, request))
         self._num_waiting += 1
 
@@ -150,6 +150,13 @@ class Scheduler:
         elif request.status is RequestStatus.PARKED:
             self._requests.unpark(request, may_run=False)
         self._end(request)
+
+    def _estimate(self, request: Request) -> None:
+        """Set the expected time of the rest of the prompt. Short ones are not looked up in the cache: their time counts as nothing."""
+        num_tokens, token_s = request.num_target_tokens - request.num_computed_tokens, self.planner.token_s
+        if request.node is None and num_tokens * token_s >= policy.SERVICE_QUANTUM_S:
+            num_tokens -= self.cache.peek(request.token_ids, request.scope)
+        request.prompt_s = num_tokens * token_s
 
     def _end(self, request: Request) -> None:
         request.status = RequestStatus.FINISHED
@@ -219,8 +226,13 @@ class Scheduler:
         """Account for a computed step, without its drafts. Returns its requests in row order."""
         self.cache.commit()
         requests = self.requests_of(step)
+        token_s = self.planner.token_s
         for request, row in zip(requests, step.rows, strict=True):
-            request.num_computed_tokens += len(row.token_ids) - row.num_draft_tokens
+            num_tokens = len(row.token_ids) - row.num_draft_tokens
+            request.num_computed_tokens += num_tokens
+            request.program.service_s += num_tokens * token_s
+            if num_tokens > 1:
+                self._estimate(request)
         return requests
 
     def launched(self, step: Step) -> list[Request]:
@@ -277,8 +289,8 @@ class Scheduler:
                 reorder_head(flow, lambda request: self.cache.peek(request.token_ids, request.scope))
         turns = turns_of(running, self._shares.active)
         is_shared = len(turns) > 1
-        budget = self._max_shared_step_tokens if is_shared else self._max_step_tokens
-        budget = min(budget, max_step_tokens or budget)
+        planned = self.planner.num_tokens(turns)
+        budget = min(planned, max_step_tokens or planned)
         may_start = len(self.running) < self._max_running
         self._max_decode_rows = order_turns(turns, self._key, min(self._max_rows, budget), may_start=may_start)
         self._skipped.clear()
@@ -346,6 +358,11 @@ class Scheduler:
     def _serve(self, turn: Turn, limit: int, now: float) -> int:
         """Schedule the next work of a flow, at most `limit` tokens. Returns the number of tokens; 0 if nothing is left for this step."""
         while requests := self._running_work(turn):
+            if requests is turn.prefills and self._is_waiting_next(turn):
+                if num_tokens := self._start_next(turn, limit, now):
+                    return num_tokens
+                turn.has_started_all = True
+                continue
             request = requests[-1]
             already = self._scheduled.get(request, 0)
             is_running = request.status is RequestStatus.RUNNING  # else preempted in this step
@@ -375,6 +392,11 @@ class Scheduler:
         if turn.decodes and (turn.has_started_all or self._num_decode_rows < self._max_decode_rows):
             return turn.decodes
         return turn.prefills
+
+    def _is_waiting_next(self, turn: Turn) -> bool:
+        """Whether the first waiting request of a flow goes before its next running prompt."""
+        waiting = turn.flow.waiting
+        return bool(waiting) and not turn.has_started_all and waiting[0][0] < self._key(turn.prefills[-1])
 
     def _num_next(self, request: Request, already: int, limit: int) -> int:
         """Number of tokens to compute next, behind those that this step computes already; without credit, all but the one that samples."""
@@ -423,7 +445,7 @@ class Scheduler:
 
     def _revokes_behind(self, request: Request, num_alone: int) -> float | None:
         """Holds of programs with a larger rank may be revoked for a request; all (None) if only `num_alone` requests run."""
-        return None if len(self.running) <= num_alone else self.rank(request.program_time, request.priority)
+        return None if len(self.running) <= num_alone else self.rank(request.program.arrival_time, request.priority)
 
     # -- waiting requests
 

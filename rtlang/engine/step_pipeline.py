@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from rtlang.contract.step import Row, SampledRow, Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.device import DeviceConstraints
 from rtlang.engine.fault_isolation import FaultIsolation
+from rtlang.engine.planning.step_cost import StepCost, size_of
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.model.runner import Runner
@@ -72,6 +74,8 @@ class StepPipeline:
     Args:
         apply: processes the results of rows; returns the outputs.
         isolation: is told which steps failed.
+        cost: is told how long steps of a device take; those of the host are measured outside.
+        clock: in seconds; for tests.
         executor: runs slow background work instead of a dedicated thread; for tests.
     """
 
@@ -82,13 +86,17 @@ class StepPipeline:
         compiler: ConstraintCompiler,
         apply: Callable[[SampledRows], list[RequestOutput]],
         isolation: FaultIsolation,
+        cost: StepCost,
         executor: Executor | None = None,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._scheduler, self._runner, self._compiler = scheduler, runner, compiler
         self._apply, self._isolation = apply, isolation
         self._log = LimitedLog(logger)  # a step may fail again and again, for want of memory
         self._constraints = DeviceConstraints(runner, executor)
         self._in_flight: _LaunchedStep | None = None
+        self._cost, self._clock = cost, clock
+        self._started: float | None = None  # when the runner began the step in flight, as far as it is known
 
     @property
     def is_busy(self) -> bool:
@@ -103,6 +111,8 @@ class StepPipeline:
         previous, self._in_flight = self._in_flight, None
         failed: Exception | None = None
         launched = None
+        if previous is None:
+            self._started = self._clock()
         if step is not None:
             try:
                 launched = self._launch(step)
@@ -123,6 +133,7 @@ class StepPipeline:
                 outputs, launched = self._collect(launched, None), None
         except Exception as error:
             assert due is not None
+            self._started = None
             self._recover(due, error)
             return outputs
         if failed is not None:
@@ -170,6 +181,10 @@ class StepPipeline:
     def _collect(self, launched: _LaunchedStep, following: _LaunchedStep | None) -> list[RequestOutput]:
         """Process the results of a step, and discard the rows of the following step that depend on a replaced or late token."""
         result = self._runner.collect(launched.flight)
+        now = self._clock()
+        if self._runner.is_pipelined and self._started is not None:
+            self._cost.observe(size_of(launched.step), now - self._started)
+        self._started = now  # a step that was launched meanwhile begins now
         self._isolation.note_success(launched.requests)
         found: list[tuple[Request, Row, SampledRow]] = []
         for request, row, out in zip(launched.requests, launched.step.rows, result.rows, strict=True):

@@ -25,6 +25,7 @@ from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, check
 from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.target import Listener
 from rtlang.engine.credit import Credit
+from rtlang.engine.planning.program import Program
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.runtime.admission import Share
@@ -93,6 +94,7 @@ class GraphRun:
         self._principal = options.principal
         self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
         self._arrival = loop.clock()
+        self._program = Program(self._arrival)
         self._credit = None if options.credit is None else Credit(options.credit)
         self._continue_from = dict(options.continue_from)
         self._execution = GraphExecution(
@@ -122,6 +124,7 @@ class GraphRun:
         self._timer: Timer | None = None
         if options.deadline_s is not None:
             seconds = seconds_left(options.deadline_s)
+            self._program.deadline = self._arrival + seconds
             expire = partial(self.fail, DeadlineError(f"the deadline of {seconds:g} s has passed"))
             self._timer = loop.call_at(self._arrival + seconds, expire)
         self._budget_timer: Timer | None = None
@@ -227,7 +230,7 @@ class GraphRun:
                 choice=choice,
                 priority=self._priority,
                 principal=self._principal,
-                program_time=self._arrival,
+                program=self._program,
                 remaining_tokens=remaining_tokens,
                 is_urgent=is_urgent,
                 score_from=score_from,

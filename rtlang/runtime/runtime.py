@@ -42,6 +42,7 @@ from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.engine import Engine
+from rtlang.engine.planning.calibration import calibrated
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import RequestOutput
 from rtlang.engine.snapshots import SnapshotTaker
@@ -490,6 +491,7 @@ class Runtime:
                 wake,
                 check_every_step=os.environ.get("RTLANG_DEBUG") == "1",
                 rebuild=self._rebuild.start,
+                cost=None if runner.is_pipelined else calibrated(runner, self.config.page_size),
                 public_prompts=read_public_prompts(self.config.public_prompts, runner.tokenizer, runner.max_model_len),
             )
         except BaseException:

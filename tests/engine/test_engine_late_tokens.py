@@ -142,7 +142,7 @@ def test_a_request_with_a_late_token_can_be_aborted(runner: type[FakeRunner]) ->
 
 @pytest.mark.parametrize("runner", [FakeRunner, FakeDeviceRunner])
 def test_a_preempted_request_waits_for_its_late_token(runner: type[FakeRunner]) -> None:
-    driver, compiler = driver_of(runner, num_pages=8, max_rows=8, policy="priority")
+    driver, compiler = driver_of(runner, num_pages=8, max_rows=8, policy="program")
     late = late_request(driver, priority=1)
     driver.step()
     others = [driver.add([1, 100 + i, 50, 51], 16) for i in range(3)]

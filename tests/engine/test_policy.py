@@ -5,6 +5,7 @@ from __future__ import annotations
 from rtlang.contract.params import SamplingParams
 from rtlang.engine import policy
 from rtlang.engine.detokenizer import IncrementalDetokenizer
+from rtlang.engine.planning.program import Program
 from rtlang.engine.request import Request
 from tests.support.fake_runner import FakeTokenizer
 
@@ -18,7 +19,7 @@ def request(request_id: int, *, arrival: float = 0.0, program: float = 0.0, prio
         lambda output: None,
         IncrementalDetokenizer(FakeTokenizer(), params),  # type: ignore[arg-type]
         arrival_time=arrival,
-        program_time=program,
+        program=Program(program),
         priority=priority,
     )
 
@@ -37,8 +38,32 @@ def test_program_finishes_old_programs_first() -> None:
 
 def test_priority_goes_first_but_waiting_makes_up_for_it() -> None:
     early = request(1, program=0, priority=1)
-    assert order("priority", [early, request(2, program=policy.AGEING_S - 1, priority=0)]) == [2, 1]
-    assert order("priority", [early, request(3, program=policy.AGEING_S + 1, priority=0)]) == [1, 3]
+    assert order("program", [early, request(2, program=policy.AGEING_S - 1, priority=0)]) == [2, 1]
+    assert order("program", [early, request(3, program=policy.AGEING_S + 1, priority=0)]) == [1, 3]
+
+
+def test_service_and_a_long_prompt_move_a_program_back_by_a_bounded_time() -> None:
+    served, long, late = request(1), request(2), request(3, program=5.0)
+    served.program.service_s, long.prompt_s = 2.0, 2.0
+    assert order("program", [served, late]) == [1, 3]
+    assert order("program", [long, late]) == [2, 3]
+    late.program.arrival_time = 3.9
+    assert order("program", [served, late]) == [3, 1]
+    assert order("program", [long, late]) == [3, 2]
+    served.program.service_s = long.prompt_s = 1.99  # counts as 1 s until it is 2 s
+    assert order("program", [served, late]) == [1, 3]
+    served.program.service_s = policy.SERVICE_QUANTUM_S * 0.99
+    late.program.arrival_time = 0.001
+    assert order("program", [served, late]) == [1, 3]
+
+
+def test_a_near_deadline_counts_as_an_earlier_arrival() -> None:
+    early, urgent = request(1, program=10.0), request(2, program=12.0)
+    assert order("program", [early, urgent]) == [1, 2]
+    urgent.program.deadline = 12.0 + policy.DEADLINE_S
+    assert order("program", [early, urgent]) == [1, 2]
+    urgent.program.deadline = 9.0 + policy.DEADLINE_S
+    assert order("program", [early, urgent]) == [2, 1]
 
 
 def test_longest_prefix_keeps_the_oldest_in_front() -> None:
@@ -61,7 +86,7 @@ def test_within_a_program_what_is_waited_for_and_what_others_wait_for_goes_first
         return made
 
     calls = [call(1, 0), call(2, 50), call(3, 90, is_urgent=False), call(4, 90), call(5, 50), call(6, 999, program=1.0)]
-    assert order("program", calls) == order("priority", calls) == [4, 2, 5, 1, 3, 6]
+    assert order("program", calls) == order("program", calls) == [4, 2, 5, 1, 3, 6]
     assert order("fcfs", calls) == [1, 2, 3, 4, 5, 6]
     assert policy.victim(calls[:5], policy.program).request_id == 3
 

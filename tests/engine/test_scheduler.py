@@ -8,6 +8,9 @@ from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Step
 from rtlang.engine.detokenizer import IncrementalDetokenizer
+from rtlang.engine.planning.program import Program
+from rtlang.engine.planning.step_cost import StepCost
+from rtlang.engine.planning.step_planner import StepPlanner
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.scheduler import LOOK_UP, MAX_LOOKED_UP, Scheduler
 from tests.support.fake_runner import FakeTokenizer
@@ -16,15 +19,23 @@ from tests.support.fake_runner import FakeTokenizer
 class World:
     def __init__(self, num_pages: int = 64, **limits: Any) -> None:
         self.cache = PrefixCache(num_pages, 4)
-        settings = {"policy_name": "fcfs", "max_rows": 8, "max_step_tokens": 16} | limits
-        self.scheduler = Scheduler(self.cache, **settings)
+        max_rows = limits.pop("max_rows", 8)
+        max_step_tokens = limits.pop("max_step_tokens", 16)
+        self.cost = StepCost()
+        planner = StepPlanner(
+            self.cost, max_step_tokens=max_step_tokens, max_shared_step_tokens=max_step_tokens, max_rows=max_rows
+        )
+        self.scheduler = Scheduler(self.cache, planner, max_rows=max_rows, **({"policy_name": "fcfs"} | limits))
         self.count = 0
 
     def add(self, tokens: list[int], **rest: Any) -> Request:
         self.count += 1
         params = SamplingParams(max_tokens=50)
         text = IncrementalDetokenizer(FakeTokenizer(), params)  # type: ignore[arg-type]
-        request = Request(self.count, list(tokens), params, lambda out: None, text, arrival_time=self.count, **rest)
+        program = Program(rest.pop("program_time", 0.0))
+        request = Request(
+            self.count, list(tokens), params, lambda out: None, text, arrival_time=self.count, program=program, **rest
+        )
         self.scheduler.add(request)
         return request
 
@@ -155,8 +166,8 @@ def test_a_request_beside_others_takes_only_pages_that_later_programs_keep() -> 
     assert world.cache.num_held == 4
 
 
-def test_under_the_priority_policy_an_urgent_request_takes_what_an_older_program_keeps() -> None:
-    for policy_name, num_revoked in (("priority", 1), ("program", 0)):
+def test_an_urgent_request_takes_what_an_older_program_keeps() -> None:
+    for policy_name, num_revoked in (("program", 1), ("fcfs", 0)):
         world = World(num_pages=12, max_step_tokens=100, policy_name=policy_name)
         hold(world, [7] * 20, 1.0)
         world.add([1] * 12, program_time=0.0)

@@ -185,7 +185,7 @@ def test_random_principals_and_interleavings_give_the_tokens_of_naive_generation
         max_running=rng.choice([2, 8, 40]),
         max_step_tokens=rng.choice([5, 64, 200]),
         max_shared_step_tokens=rng.choice([3, 20, 64]),
-        policy=rng.choice(["program", "longest_prefix", "priority"]),
+        policy=rng.choice(["program", "longest_prefix", "fcfs"]),
         eos_every=40,
     )
     principals = [

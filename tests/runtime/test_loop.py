@@ -33,6 +33,9 @@ class FakeEngine:
             SimpleNamespace(request=SimpleNamespace(listener=lambda output, n=self.num_steps: self.heard.append(n)))
         ]
 
+    def note_time(self, seconds: float) -> None:
+        assert seconds >= 0
+
 
 class Loop:
     def __init__(self, engine: FakeEngine) -> None:

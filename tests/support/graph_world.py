@@ -9,6 +9,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.engine.engine import Engine
+from rtlang.engine.planning.program import Program
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.runtime.graph_execution import GraphExecution
 from tests.support.fake_runner import FakeRunner, FakeTokenizer
@@ -42,7 +43,7 @@ class World:
         def end() -> None:
             self.num_ended += 1
 
-        arrival = self.now
+        program = Program(self.now)
         state = GraphExecution(
             graph_id,
             inputs or {},
@@ -50,13 +51,13 @@ class World:
             tokenizer=TOKENIZER,  # type: ignore[arg-type]
             max_model_len=self.runner.max_model_len,
             submit=lambda tokens, params, listener, **rest: self.engine.add(
-                tokens, params, listener, now=self.now, program_time=arrival, **rest
+                tokens, params, listener, now=self.now, program=program, **rest
             ),
             abort=self.engine.abort,
             clock=lambda: self.now,
             on_end=end,
             is_open=is_open,
-            pages=ProgramPages(self.engine.cache, arrival),
+            pages=ProgramPages(self.engine.cache, program.arrival_time),
         )
         state.add_nodes(nodes)
         return state

@@ -22,7 +22,7 @@ _REACH = 4.0  # knots this many doublings apart still move together
 _NOISE = 0.1  # spread of a measured time, relative to the time
 _FORGETTING = 0.02  # share of the initial uncertainty that returns with each observation
 _SURPRISE = 3.0  # standard deviations from which an observation counts less: the machine did something else
-_SETTLED = 8  # observations before `is_settled`
+_SETTLED = 4  # observations before `is_settled`
 _SCORE_UNIT = 1 << 16  # scores per unit of the state
 _ERROR_WEIGHT = 0.05
 
@@ -92,8 +92,8 @@ class StepCost:
             return 0.0
         low, share = _place(size.num_tokens)
         seconds = state[low] * (1 - share) + (state[low + 1] * share if share else 0.0)
-        seconds += max(0.0, state[_NUM_KNOTS]) * size.num_scores / _SCORE_UNIT
-        return max(0.0, seconds + max(0.0, state[_NUM_KNOTS + 1]) * size.num_samples)
+        seconds += state[_NUM_KNOTS] * size.num_scores / _SCORE_UNIT
+        return seconds + state[_NUM_KNOTS + 1] * size.num_samples
 
     def observe(self, size: StepSize, seconds: float) -> None:
         """Take in the measured time of a step."""
@@ -114,7 +114,7 @@ class StepCost:
         if surprise > 1 and self.is_settled:
             noise = (spread + noise) * surprise**2 - spread
         gains /= spread + noise
-        self._state = (state + gains * residual).tolist()
+        self._state = np.maximum(state + gains * residual, 0.0).tolist()
         self._covariance -= np.outer(gains, features @ self._covariance)
         self._covariance += _FORGETTING * (self._initial - self._covariance)
 

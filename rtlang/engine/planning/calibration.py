@@ -1,0 +1,44 @@
+"""Measures a few steps of a loaded model before the first request, so that the first plans are good ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import thread_time
+
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
+from rtlang.engine.planning.step_cost import StepCost, size_of
+from rtlang.model.runner import Runner
+
+BUDGET_S = 0.3
+"""Time that may be spent, in seconds; a step is not begun if it is expected to end later."""
+
+_ROWS = ((1, 1), (1, 8), (32, 1), (128, 1))  # tokens of a row, and rows; the smallest step first
+
+
+def calibrated(runner: Runner, page_size: int, *, clock: Callable[[], float] = thread_time) -> StepCost:
+    """The cost of steps of a runner on the host. Overwrites its pages, so nothing may be in them."""
+    cost = StepCost()
+    end = clock() + BUDGET_S
+    for number, (num_tokens, num_rows) in enumerate(_ROWS, 1):
+        step = _step(number, num_tokens, num_rows, page_size)
+        if max(page for row in step.rows for page in row.page_ids) >= runner.num_pages:
+            continue
+        for turn in range(2):  # what the first prepares is not counted
+            if clock() + cost.predict(size_of(step)) > end:
+                return cost
+            started = clock()
+            flight = runner.launch(step)
+            runner.sample(flight, step.rows, None)
+            runner.collect(flight)
+            if turn:
+                cost.observe(size_of(step), clock() - started)
+    return cost
+
+
+def _step(step_id: int, num_tokens: int, num_rows: int, page_size: int) -> Step:
+    num_pages = -(-num_tokens // page_size)
+    params = SamplingParams(temperature=1.0)
+    pages = [tuple(range(index * num_pages, (index + 1) * num_pages)) for index in range(num_rows)]
+    rows = [Row(index, (0,) * num_tokens, 0, own, 0, True, params) for index, own in enumerate(pages)]
+    return Step(step_id, tuple(rows))
