@@ -288,6 +288,7 @@ class LocalGraphRun:
         self._graph_id, self._share, self._act = graph_id, share, act
         self._checks, self._max_model_len = checks, max_model_len
         self._is_closed = False
+        self._extend_lock = threading.Lock()  # extensions may come from several threads
         self._granted, self._grant_lock = 0, threading.Lock()  # credit on its way to the engine thread
 
     @property
@@ -300,15 +301,16 @@ class LocalGraphRun:
         if self._is_closed:
             raise GraphError(None, "nodes", "the graph is closed")
         check_continue_from(continue_from or {}, nodes)
-        self._checks.add(nodes)
-        try:
-            if self._max_model_len is not None:
-                check_result_sizes(nodes, self._max_model_len)
-            self._share.add(nodes)
-        except BaseException:
-            self._checks.remove(nodes)
-            raise
-        self._act(self._graph_id, lambda run: run.add_nodes(nodes, known, continue_from))
+        with self._extend_lock:
+            self._checks.add(nodes)
+            try:
+                if self._max_model_len is not None:
+                    check_result_sizes(nodes, self._max_model_len)
+                self._share.add(nodes)
+            except BaseException:
+                self._checks.remove(nodes)
+                raise
+            self._act(self._graph_id, lambda run: run.add_nodes(nodes, known, continue_from))
 
     def resolve(self, node_id: int, value: Any) -> None:
         checked_answer(value)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -17,6 +19,11 @@ from typing import Protocol
 from rtlang.contract.events import Event
 
 logger = logging.getLogger(__name__)
+
+_TURN_EVENTS, _TURN_S = (
+    256,
+    0.002,
+)  # events, and processor time after which no other connection gets events, in one turn of the loop
 
 
 class EventSink(Protocol):
@@ -39,6 +46,7 @@ class EventBridge:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._pending: deque[tuple[Route, Event]] = deque()
+        self._undelivered: dict[EventSink, list[tuple[int, Event]]] = {}  # routed; the next sink first
         self._is_armed = False
 
     def listener(self, sink: EventSink, stream: int) -> Callable[[Event], None]:
@@ -63,9 +71,10 @@ class EventBridge:
         return put
 
     def _flush(self) -> None:
+        """Route and deliver events for one turn of the loop."""
         self._is_armed = False
-        by_sink: dict[EventSink, list[tuple[int, Event]]] = {}
-        for _ in range(len(self._pending)):
+        started = time.thread_time()
+        for _ in range(min(len(self._pending), _TURN_EVENTS)):
             route, event = self._pending.popleft()
             try:
                 place = route(event)
@@ -73,11 +82,39 @@ class EventBridge:
                 logger.exception("routing an event failed; the event is dropped")
                 continue
             if place is not None:
-                by_sink.setdefault(place[0], []).append((place[1], event))
-        for sink, events in by_sink.items():
+                self._undelivered.setdefault(place[0], []).append((place[1], event))
+        while self._undelivered and time.thread_time() - started < _TURN_S:
+            sink = next(iter(self._undelivered))
+            events = self._undelivered.pop(sink)
             try:
                 sink.deliver(events)
             except Exception:
                 # A bug in one connection must not affect the others.
                 logger.exception("delivering %d events to a connection failed", len(events))
                 sink.abort()
+        if (self._pending or self._undelivered) and not self._is_armed:
+            self._is_armed = True
+            self._loop.call_soon(self._flush)
+
+
+class HeldEvents:
+    """A listener that holds the events of a graph back until `release`: those that come before the client knows that it is accepted."""
+
+    def __init__(self, listener: Callable[[Event], None]) -> None:
+        self._listener = listener
+        self._held: list[Event] | None = []
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            if self._held is not None:
+                self._held.append(event)
+                return
+        self._listener(event)
+
+    def release(self) -> None:
+        """Pass on the events so far, and later ones at once."""
+        with self._lock:
+            held, self._held = self._held or [], None
+            for event in held:
+                self._listener(event)

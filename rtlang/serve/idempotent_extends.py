@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from rtlang.contract.errors import GoneError, ProtocolError, RtlangError, internal_error
 from rtlang.protocol.messages import ExtendNodes, digest_of
@@ -11,6 +12,13 @@ from rtlang.protocol.messages import ExtendNodes, digest_of
 logger = logging.getLogger(__name__)
 
 MAX_KNOWN = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to an `extend`: `refusal` is the error with which it was refused, None if it was accepted."""
+
+    refusal: RtlangError | None = None
 
 
 class ExtendLog:
@@ -25,47 +33,39 @@ class ExtendLog:
         self._answers: dict[int, tuple[bytes, RtlangError | None]] = {}
         self._last_forgotten_refusal = 0
 
-    def apply_once(self, message: ExtendNodes, add: Callable[[], None]) -> RtlangError | None:
-        """Call `add` unless this message was applied before.
+    def answer_to(self, message: ExtendNodes) -> Answer | None:
+        """The answer to this message if it was applied before; None if it is new: apply it with `answer_of`, then `note` the answer.
 
-        Returns:
-            The error with which the message is (or was) refused; None if it is accepted.
         Raises:
             ProtocolError: the request number was used with different content, or is too old to be known; `param` is "q".
         """
         request = message.request
         assert request is not None
-        digest = message.digest or digest_of([message.nodes, message.closes])
-        if request <= self.last_acknowledged:
-            if request not in self._answers:
-                raise ProtocolError(
-                    f"q = {request}: numbers must increase; the last was {self.last_acknowledged}, "
-                    "and this one is unknown or no longer kept",
-                    param="q",
-                )
-            before, refusal = self._answers[request]
-            if before != digest:
-                raise ProtocolError(
-                    f"q = {request} was already used with different content; use the next number", param="q"
-                )
-            return refusal
-        refusal = None
-        try:
-            add()
-        except RtlangError as error:
-            refusal = error
-            # A traceback would keep the nodes alive outside any memory accounting.
-            refusal.__traceback__ = refusal.__context__ = refusal.__cause__ = None
-        except Exception as error:
-            refusal = internal_error(logger, "an extend failed", error)
-            refusal.__cause__ = None  # as above
+        if request > self.last_acknowledged:
+            return None
+        if request not in self._answers:
+            raise ProtocolError(
+                f"q = {request}: numbers must increase; the last was {self.last_acknowledged}, "
+                "and this one is unknown or no longer kept",
+                param="q",
+            )
+        before, refusal = self._answers[request]
+        if before != _digest(message):
+            raise ProtocolError(
+                f"q = {request} was already used with different content; use the next number", param="q"
+            )
+        return Answer(refusal)
+
+    def note(self, message: ExtendNodes, answer: Answer) -> None:
+        """Keep the answer to a new message."""
+        request = message.request
+        assert request is not None
         self.last_acknowledged = request
-        self._answers[request] = (digest, refusal)
+        self._answers[request] = (_digest(message), answer.refusal)
         if len(self._answers) > MAX_KNOWN:
             oldest = next(iter(self._answers))
             if self._answers.pop(oldest)[1] is not None:
                 self._last_forgotten_refusal = oldest
-        return refusal
 
     def refused_after(self, request: int) -> Mapping[int, RtlangError]:
         """Refusals with a request number above `request`.
@@ -82,3 +82,23 @@ class ExtendLog:
             for number, (_, refusal) in self._answers.items()
             if number > request and refusal is not None
         }
+
+
+def answer_of(add: Callable[[], None]) -> Answer:
+    """Call `add`, which adds the nodes of a message; its error is the refusal."""
+    try:
+        add()
+    except RtlangError as error:
+        refusal = error
+        # A traceback would keep the nodes alive outside any memory accounting.
+        refusal.__traceback__ = refusal.__context__ = refusal.__cause__ = None
+    except Exception as error:
+        refusal = internal_error(logger, "an extend failed", error)
+        refusal.__cause__ = None  # as above
+    else:
+        return Answer()
+    return Answer(refusal)
+
+
+def _digest(message: ExtendNodes) -> bytes:
+    return message.digest or digest_of([message.nodes, message.closes])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from rtlang.serve.idempotent_extends import ExtendLog
 logger = logging.getLogger(__name__)
 
 _MAX_SHARE = 16  # one log may use at most 1/16 of the memory of all logs
+_DECISION_S = 60.0  # a target answers within milliseconds
 _EVENT_BYTES, _NUMBER_BYTES = 200, 32  # approximate size in memory of an event, and of a number in it
 
 
@@ -96,6 +98,24 @@ class ResumableStream:
         self._offsets_at_start: Offsets = {}
         self._num_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._is_decided = threading.Event()
+
+    def begin(self, run: GraphRun) -> None:
+        """Take the running graph, once it is accepted; it is cancelled if the stream was forgotten meanwhile."""
+        if self._is_forgotten:
+            cancel(run)
+        elif not self.has_ended:
+            self.run = run
+        self._is_decided.set()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the target has neither accepted nor refused the graph yet."""
+        return not self._is_decided.is_set()
+
+    def wait(self) -> None:
+        """Block while the stream is pending."""
+        self._is_decided.wait(_DECISION_S)
 
     def take(self, event: Event) -> tuple[EventSink, int] | None:
         """Log an event; returns the connection and stream id to send it to, or None while detached."""
@@ -150,7 +170,7 @@ class ResumableStream:
 
     def detach(self, reader: StreamReader) -> None:
         """Handle the end of a connection: start the resume timeout, unless another connection has attached."""
-        if not self._is_read_by(reader):
+        if not self.is_read_by(reader):
             return
         self._place = None
         if not self.has_ended and not self._owner.may_detach(self.principal):
@@ -165,13 +185,14 @@ class ResumableStream:
 
     def leave(self, reader: StreamReader) -> None:
         """End the stream because its client said `bye`, unless another connection has attached."""
-        if self._is_read_by(reader):
+        if self.is_read_by(reader):
             self.end()
 
     def end(self) -> None:
         """Cancel the graph and forget the stream."""
         self._stop_timer()
         self._place, self._is_forgotten = None, True
+        self._is_decided.set()
         self._count(-self._num_bytes)
         self._log.clear()
         self._owner.forget(self.rid)
@@ -188,7 +209,8 @@ class ResumableStream:
         """Whether no connection reads the stream."""
         return self._place is None
 
-    def _is_read_by(self, reader: StreamReader) -> bool:
+    def is_read_by(self, reader: StreamReader) -> bool:
+        """Whether this connection reads the stream."""
         return self._place is not None and self._place[0] is reader
 
     def _count(self, num_bytes: int) -> None:
@@ -388,4 +410,5 @@ def _size_of_value(value: object) -> int:
 
 
 def _size_of_logprobs(logprobs: Sequence[TokenLogprob]) -> int:
-    return sum(_EVENT_BYTES + 2 * _NUMBER_BYTES * len(item.top) for item in logprobs)
+    """All tokens of a list have as many alternatives, but for the first ones of a prompt."""
+    return len(logprobs) * (_EVENT_BYTES + 2 * _NUMBER_BYTES * len(logprobs[-1].top)) if logprobs else 0

@@ -5,19 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 from rtlang.contract.config import ServeConfig
+from rtlang.contract.graph import RequestGraph
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.principal import Principal
-from rtlang.contract.target import Target
+from rtlang.contract.target import GraphRun, Listener, Target
 from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.event_bridge import EventBridge
 from rtlang.serve.key_table import KeyTable
 from rtlang.serve.openai.chat import ChatFormat
-from rtlang.serve.resumable import ResumeRegistry
+from rtlang.serve.resumable import ResumeRegistry, cancel
+
+_INLINE_NODES = 400  # of a graph that is submitted on the event loop: 1 ms
+
+
+def _cancel_unread(submitting: asyncio.Future[GraphRun]) -> None:
+    if not submitting.cancelled() and submitting.exception() is None:
+        cancel(submitting.result())
 
 
 def options_of(target: Target) -> frozenset[str]:
@@ -87,6 +96,22 @@ class StreamService:
         watch = getattr(target, "watch", None)
         if watch is not None:
             watch(self._note_state)
+
+    async def submit(self, graph: RequestGraph, listener: Listener, **options: Any) -> GraphRun:
+        """`Target.submit`; for a large graph on a thread, since it takes milliseconds. A graph that nobody waits for any more is cancelled.
+
+        Raises:
+            RtlangError: the target refuses the graph.
+        """
+        call = partial(self.target.submit, graph, listener, **options)
+        if len(graph.nodes) <= _INLINE_NODES:
+            return call()
+        submitting = self.loop.run_in_executor(None, call)
+        try:
+            return await asyncio.shield(submitting)
+        except asyncio.CancelledError:
+            submitting.add_done_callback(_cancel_unread)
+            raise
 
     def _note_state(self, state: str) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import secrets
+from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -14,10 +18,14 @@ from rtlang.contract.target import GraphRun
 from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes, GrantCredit, RejectCall, ResolveCall
 from rtlang.serve.client_messages import Submit, extend_content
 from rtlang.serve.connection import Action, Cancel, Close, Connection
+from rtlang.serve.event_bridge import HeldEvents
+from rtlang.serve.idempotent_extends import answer_of
 from rtlang.serve.resumable import Replay, ResumableStream, StreamReader, cancel
 from rtlang.serve.service import StreamService
 
 logger = logging.getLogger(__name__)
+
+Steps = Generator[Callable[[], Any], Any, None]
 
 _MAX_REPLAYED = 400_000  # events; the logs of a server hold fewer by default
 _REPLAYED_A_SECOND = 100_000
@@ -66,28 +74,59 @@ class Streams:
 
     def perform(self, connection: Connection, action: Action) -> None:
         """Carry out an action and report its outcome to the connection."""
+        steps = self._steps(connection, action, is_beside=False)
+        with contextlib.suppress(StopIteration):
+            work = next(steps)
+            while True:
+                try:
+                    result = work()
+                except Exception as error:
+                    work = steps.throw(error)
+                else:
+                    work = steps.send(result)
+
+    def perform_beside(self, connection: Connection, action: Action, then: Callable[[], None]) -> None:
+        """`perform` for a large action: what takes long runs on a thread. Perform no other action before `then` is called, on the loop."""
+        steps = self._steps(connection, action, is_beside=True)
+
+        def go_on(done: asyncio.Future[Any] | None) -> None:
+            try:
+                if done is None:
+                    work = next(steps)
+                elif (error := done.exception()) is not None:
+                    work = steps.throw(error)
+                else:
+                    work = steps.send(done.result())
+            except StopIteration:
+                then()
+            else:
+                self._service.loop.run_in_executor(None, work).add_done_callback(go_on)
+
+        go_on(None)
+
+    def _steps(self, connection: Connection, action: Action, *, is_beside: bool) -> Steps:
+        """Carry out an action. Yields what may run on a thread, and is sent what that returns."""
         try:
             match action:
                 case Submit():
-                    self._submit(connection, action)
+                    yield from self._submit(connection, action, is_beside=is_beside)
                 case AttachStream():
                     self._attach(connection, action)
                 case ExtendNodes():
-                    self._extend(connection, action)
+                    yield from self._extend(connection, action)
                 case Close(stream=stream):
-                    if stream in self._runs:
-                        self._runs[stream].close()
+                    if (run := self._runs.get(stream)) is not None:
+                        run.close()
                 case Cancel(stream=stream):
-                    if stream in self._runs:
-                        self._runs[stream].cancel()
+                    if (run := self._runs.get(stream)) is not None:
+                        run.cancel()
                 case GrantCredit():
                     self._grant(action)
                 case ResolveCall():
-                    if action.stream in self._runs:
-                        self._runs[action.stream].resolve(action.node_id, action.value)
+                    if (run := self._runs.get(action.stream)) is not None:
+                        run.resolve(action.node_id, action.value)
                 case RejectCall():
-                    if action.stream in self._runs:
-                        run = self._runs[action.stream]
+                    if (run := self._runs.get(action.stream)) is not None:
                         run.reject(action.node_id, action.code, action.message, action.facts)
         except RtlangError as error:
             self._refuse(connection, action, error)
@@ -96,10 +135,15 @@ class Streams:
             subject = f"stream {action.stream}: {type(action).__name__.lower()} failed"
             self._refuse(connection, action, internal_error(logger, subject, error))
 
-    def _submit(self, connection: Connection, action: Submit) -> None:
+    def _submit(self, connection: Connection, action: Submit, *, is_beside: bool) -> Steps:
         service, stream = self._service, action.stream
         principal = self._principal(connection)
-        known = None if action.key is None else service.resumable_streams.opened_as(action.key, principal)
+        known = self._opened_as(action, principal)
+        while known is not None and known.is_pending:
+            if not is_beside:  # the messages differ in length only
+                raise OverloadError("this stream is being opened on another connection", 1.0)
+            yield known.wait
+            known = self._opened_as(action, principal)  # None if it was refused
         if known is not None:
             replay = self._take_over(stream, known, 0)
             connection.opened(stream, known.rid, known.num_granted)
@@ -110,15 +154,17 @@ class Streams:
             resumable = service.resumable_streams.begin(
                 self._reader, stream, action.resume_timeout_s, action.key, principal
             )
-        event_bridge = service.event_bridge
-        if resumable is not None:
             resumable.num_granted = action.credit or 0
+        event_bridge = service.event_bridge
+        listener = (
+            event_bridge.listener(self._reader, stream) if resumable is None else event_bridge.routed(resumable.take)
+        )
+        held = HeldEvents(listener) if is_beside else None
         try:
-            run = service.target.submit(
+            run: GraphRun = yield partial(
+                service.target.submit,
                 action.graph,
-                event_bridge.listener(self._reader, stream)
-                if resumable is None
-                else event_bridge.routed(resumable.take),
+                listener if held is None else held,
                 inputs=action.inputs,
                 is_open=action.is_open,
                 priority=action.priority,
@@ -131,14 +177,20 @@ class Streams:
             if resumable is not None:
                 resumable.end()
             raise
-        self._runs[stream] = run
-        if resumable is not None:
-            resumable.run = run
-            self._resumable[stream] = resumable
         if resumable is None:
+            self._runs[stream] = run
             connection.opened(stream, secrets.token_hex(8))
         else:
-            connection.opened(stream, resumable.rid, resumable.num_granted)
+            resumable.begin(run)
+            if resumable.is_read_by(self._reader):  # no other connection has attached meanwhile
+                self._runs[stream] = run
+                self._resumable[stream] = resumable
+                connection.opened(stream, resumable.rid, resumable.num_granted)
+        if held is not None:
+            held.release()
+
+    def _opened_as(self, action: Submit, principal: Principal) -> ResumableStream | None:
+        return None if action.key is None else self._service.resumable_streams.opened_as(action.key, principal)
 
     def _options(self, action: Submit) -> dict[str, Any]:
         """Options that not every target takes. Those that would change a text are passed on in any case."""
@@ -199,13 +251,18 @@ class Streams:
             raise OverloadError("this connection attaches to its streams too often", wait_s)
         self._num_replayed += num_events
 
-    def _extend(self, connection: Connection, message: ExtendNodes) -> None:
+    def _extend(self, connection: Connection, message: ExtendNodes) -> Steps:
         stream, request, resumable = message.stream, message.request, self._resumable.get(message.stream)
         if resumable is None or request is None:
-            self._add(message)
-        elif refusal := resumable.extends.apply_once(message, lambda: self._add(message)):
-            connection.extend_refused(stream, request, refusal)
-            return
+            yield partial(self._add, message)
+        else:
+            answer = resumable.extends.answer_to(message)
+            if answer is None:
+                answer = yield partial(answer_of, partial(self._add, message))
+                resumable.extends.note(message, answer)
+            if answer.refusal is not None:
+                connection.extend_refused(stream, request, answer.refusal)
+                return
         connection.extended(stream, request)
 
     def _add(self, message: ExtendNodes) -> None:

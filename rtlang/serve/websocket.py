@@ -302,8 +302,12 @@ class StreamSocket(asyncio.Protocol):
         assert connection is not None
         try:
             self._messages.popleft()
-            self._take(connection, reading.result())
-            self._take_messages()
+            actions = connection.take(reading.result())
+            if actions:
+                assert len(actions) == 1
+                self._streams.perform_beside(connection, actions[0], self._take_later)
+            else:
+                self._take_messages()
         except Exception:
             logger.exception("reading a message failed")
             self._give_up()

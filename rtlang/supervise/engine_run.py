@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -69,6 +70,7 @@ class EngineRun:
         self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
         self._known, self._continue_from = dict(known), dict(continue_from)
         self._answers: dict[int, Message] = {}
+        self._extend_lock = threading.Lock()  # extensions may come from several threads
 
     @property
     def graph_id(self) -> int:
@@ -130,15 +132,16 @@ class EngineRun:
         if not self._is_open:
             raise GraphError(None, "nodes", "the graph is closed")
         check_continue_from(continue_from or {}, nodes)
-        self._checks.add(nodes)
-        try:
-            self.share.add(nodes)
-        except BaseException:
-            self._checks.remove(nodes)
-            raise
-        self._known.update(known or {})
-        self._continue_from.update(continue_from or {})
-        self._owner.send(self, partial(self._extension, tuple(nodes), known or {}, continue_from or {}), nodes)
+        with self._extend_lock:
+            self._checks.add(nodes)
+            try:
+                self.share.add(nodes)
+            except BaseException:
+                self._checks.remove(nodes)
+                raise
+            self._known.update(known or {})
+            self._continue_from.update(continue_from or {})
+            self._owner.send(self, partial(self._extension, tuple(nodes), known or {}, continue_from or {}), nodes)
 
     def _extension(self, nodes: Sequence[Node], known: Known, continue_from: ContinueFrom) -> Message:
         message: Message = {"t": "extend", "s": self._graph_id, "nodes": nodes_to_plain(nodes)}

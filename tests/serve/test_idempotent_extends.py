@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 
 import pytest
 
-from rtlang.contract.errors import GoneError, GraphError, InternalError, ProtocolError
+from rtlang.contract.errors import GoneError, GraphError, InternalError, ProtocolError, RtlangError
 from rtlang.protocol.messages import ExtendNodes
-from rtlang.serve.idempotent_extends import MAX_KNOWN, ExtendLog
+from rtlang.serve.idempotent_extends import MAX_KNOWN, ExtendLog, answer_of
 
 WRONG = GraphError(None, "nodes", "wrong")
 
 
 def said(request: int, *nodes: int, closes: bool = False) -> ExtendNodes:
     return ExtendNodes(1, list(nodes), request, closes)
+
+
+def apply_once(extends: ExtendLog, message: ExtendNodes, add: Callable[[], None]) -> RtlangError | None:
+    answer = extends.answer_to(message)
+    if answer is None:
+        answer = answer_of(add)
+        extends.note(message, answer)
+    return answer.refusal
 
 
 class Adding:
@@ -33,12 +42,12 @@ class Adding:
 def test_a_repeated_extend_gets_its_first_answer() -> None:
     extends, adding = ExtendLog(), Adding()
     for _ in range(2):
-        assert extends.apply_once(said(2, 7), adding) is None
+        assert apply_once(extends, said(2, 7), adding) is None
     assert (adding.num_done, extends.last_acknowledged) == (1, 2)
     for _ in range(2):
-        assert extends.apply_once(said(3, 8), Adding(WRONG)) is WRONG
-    assert extends.apply_once(said(3, 8), adding) is WRONG
-    assert extends.apply_once(said(2, 7), adding) is None
+        assert apply_once(extends, said(3, 8), Adding(WRONG)) is WRONG
+    assert apply_once(extends, said(3, 8), adding) is WRONG
+    assert apply_once(extends, said(2, 7), adding) is None
     assert (adding.num_done, extends.last_acknowledged) == (1, 3)
     assert extends.refused_after(0) == {3: WRONG}
     assert extends.refused_after(3) == {}
@@ -47,28 +56,28 @@ def test_a_repeated_extend_gets_its_first_answer() -> None:
 @pytest.mark.parametrize("other", [said(5, 8), said(5), said(5, 7, closes=True), said(4, 7), said(1, 7)])
 def test_a_request_number_that_does_not_increase_is_refused(other: ExtendNodes) -> None:
     extends, adding = ExtendLog(), Adding()
-    extends.apply_once(said(5, 7), adding)
+    apply_once(extends, said(5, 7), adding)
     with pytest.raises(ProtocolError) as caught:
-        extends.apply_once(other, adding)
+        apply_once(extends, other, adding)
     assert caught.value.param == "q"
     assert (adding.num_done, extends.last_acknowledged) == (1, 5)
 
 
 def test_an_unexpected_exception_is_reported_as_a_refusal() -> None:
     extends = ExtendLog()
-    refusal = extends.apply_once(said(1), Adding(IndexError()))
+    refusal = apply_once(extends, said(1), Adding(IndexError()))
     assert type(refusal) is InternalError
     assert extends.refused_after(0) == {1: refusal}
-    assert extends.apply_once(said(1), Adding()) is refusal
+    assert apply_once(extends, said(1), Adding()) is refusal
 
 
 def test_forgotten_answers_are_reported_as_gone() -> None:
     extends = ExtendLog()
-    extends.apply_once(said(1), Adding(WRONG))
+    apply_once(extends, said(1), Adding(WRONG))
     for request in range(2, MAX_KNOWN + 2):
-        extends.apply_once(said(request), Adding())
+        apply_once(extends, said(request), Adding())
     with pytest.raises(ProtocolError, match="no longer"):
-        extends.apply_once(said(1), Adding())
+        apply_once(extends, said(1), Adding())
     with pytest.raises(GoneError) as caught:
         extends.refused_after(0)
     assert caught.value.param == "q"
@@ -90,7 +99,7 @@ def test_a_refusal_does_not_keep_the_refused_nodes_alive() -> None:
     alive: list[weakref.ref[Nodes]] = []
     extends = ExtendLog()
     for _ in range(3):
-        refusal = extends.apply_once(said(1), refuse)
+        refusal = apply_once(extends, said(1), refuse)
     assert refusal is not None
     assert refusal.__traceback__ is None
     gc.collect()

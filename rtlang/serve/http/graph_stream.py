@@ -14,6 +14,8 @@ from rtlang.contract.errors import AbortedError, OverloadError, RtlangError, Slo
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.principal import Principal
+from rtlang.contract.target import GraphRun
+from rtlang.serve.resumable import cancel
 from rtlang.serve.service import StreamService
 
 _EVENT_BYTES = 200  # of an event without its text, approximately
@@ -93,28 +95,39 @@ class EventBuffer:
 
 
 class GraphStream(EventBuffer):
-    """Runs one graph. Use as a context manager, which cancels a graph that has not ended.
+    """Runs one graph. Use as an asynchronous context manager, which submits the graph, and cancels one that has not ended.
 
     Args:
         options: arguments of `Target.submit`, such as inputs, priority, deadline_s and seed.
     Raises:
-        OverloadError: the server is shutting down, or the queue is full.
-        RtlangError: the target refuses the graph.
+        OverloadError: on entry: the server is shutting down, or the queue is full.
+        RtlangError: on entry: the target refuses the graph.
     """
 
     def __init__(self, service: StreamService, graph: RequestGraph, **options: Any) -> None:
         super().__init__(service)
+        self._graph = graph
+        self._options = {name: value for name, value in options.items() if value is not None}
+        self.principal: Principal | None = options.get("principal")
+        self._run: GraphRun | None = None
+
+    async def __aenter__(self) -> GraphStream:
+        service = self._service
         if service.is_draining:
             raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
-        options = {name: value for name, value in options.items() if value is not None}
-        self.principal: Principal | None = options.get("principal")
-        self._run = service.target.submit(graph, service.event_bridge.listener(self, 0), **options)
         service.http_streams.add(self)
-
-    def __enter__(self) -> GraphStream:
+        try:
+            listener = service.event_bridge.listener(self, 0)
+            self._run = await service.submit(self._graph, listener, **self._options)
+        except BaseException:
+            self._has_ended = True
+            self._close()
+            raise
+        if self.error is not None:  # the server has ended the response meanwhile
+            cancel(self._run)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._close()
 
     def _stop(self, error: RtlangError) -> None:
@@ -126,7 +139,8 @@ class GraphStream(EventBuffer):
     def _close(self) -> None:
         if not self._has_ended:
             self._has_ended = True
-            self._run.cancel()
+            if self._run is not None:
+                cancel(self._run)
         self._service.http_streams.discard(self)
         if self._service.is_draining:
             self._service.check_idle()
@@ -142,7 +156,7 @@ async def events_of(
     Raises:
         RtlangError: the target refuses the graph (before the first event), or the server ends the stream.
     """
-    with GraphStream(service, graph, inputs=inputs, **options) as stream:
+    async with GraphStream(service, graph, inputs=inputs, **options) as stream:
         async for events in stream.batches():
             for event in events:
                 yield event

@@ -139,7 +139,7 @@ async def _chunks(
     options: Mapping[str, Any],
 ) -> AsyncGenerator[Sequence[bytes], None]:
     is_large = len(asked.items) > _INLINE_ITEMS or any(item.has_logprobs for item in asked.items)
-    with GraphStream(service, graph, **options) as stream:
+    async with GraphStream(service, graph, **options) as stream:
         async for events in stream.batches():
 
             def encode(events: list[Event] = events) -> list[bytes]:

@@ -150,11 +150,12 @@ async def respond(
 
 async def _batches(service: StreamService, asked: Asked, principal: Principal) -> AsyncGenerator[list[Event], None]:
     """Groups of events. A node that fails fails the request."""
-    try:
-        opened = GraphStream(service, asked.graph, priority=asked.priority, principal=principal)
-    except GraphError as error:  # the fields are checked, so this is about a text or token ids of the prompt
-        raise HttpError(400, error.reason, code=error.code, param=asked.prompt_field) from error
-    with opened as stream:
+    graph_stream = GraphStream(service, asked.graph, priority=asked.priority, principal=principal)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            stream = await stack.enter_async_context(graph_stream)
+        except GraphError as error:  # the fields are checked, so this is about a text or token ids of the prompt
+            raise HttpError(400, error.reason, code=error.code, param=asked.prompt_field) from error
         async for events in stream.batches():
             for event in events:
                 if isinstance(event, (NodeFailed, GraphFailed)):

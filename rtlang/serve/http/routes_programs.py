@@ -99,13 +99,13 @@ def routes(service: StreamService) -> list[Route]:
         kept_s = _LEAST_KEPT_S if detach_ms is None else detach_ms / 1000
         stream = registry.begin(reader, 1, kept_s, None, principal)
         try:
-            run = service.target.submit(
-                listener=service.event_bridge.routed(stream.take), principal=principal, **arguments
-            )
+            graph, listener = arguments.pop("graph"), service.event_bridge.routed(stream.take)
+            run = await service.submit(graph, listener, principal=principal, **arguments)
         except BaseException:
             stream.end()
             raise
-        stream.run = reader.run = run
+        stream.begin(run)
+        reader.run = run
         groups = _messages(service, stream, reader, may_resume=detach_ms is not None)
         if is_stream:
             return SseResponse(groups)
@@ -140,7 +140,10 @@ def routes(service: StreamService) -> list[Route]:
         if run is None:
             raise GraphError(None, "rid", "the graph has ended")
         nodes = await asyncio.to_thread(_nodes_of, body) if action == "extend" else ()
-        _perform(run, action, body, nodes)
+        if action == "extend":
+            await asyncio.to_thread(_extend, run, body, nodes)
+        else:
+            _perform(run, action, body)
         return JSONResponse({"ok": True})
 
     def _find(request: Request, rid: str) -> ResumableStream:
@@ -240,16 +243,18 @@ def _nodes_of(body: Mapping[str, Any]) -> tuple[Node, ...]:
     return tuple(nodes_from_plain(read_list(_EXTEND.given(body), "nodes")))
 
 
-def _perform(run: GraphRun, action: str, body: Mapping[str, Any], nodes: tuple[Node, ...]) -> None:
+def _extend(run: GraphRun, body: Mapping[str, Any], nodes: tuple[Node, ...]) -> None:
+    run.extend(nodes)
+    if read_bool(_EXTEND.given(body), "close"):
+        run.close()
+
+
+def _perform(run: GraphRun, action: str, body: Mapping[str, Any]) -> None:
     match action:
         case "cancel":
             run.cancel()
         case "close":
             run.close()
-        case "extend":
-            run.extend(nodes)
-            if read_bool(_EXTEND.given(body), "close"):
-                run.close()
         case _:
             message = parse_client_message({**body, "t": action, "s": 1})
             if isinstance(message, ResolveCall):

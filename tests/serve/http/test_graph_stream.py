@@ -64,7 +64,7 @@ def test_a_refusal_is_raised_before_the_first_event() -> None:
 
 def test_a_reader_that_stops_early_cancels_the_graph() -> None:
     async def test(service: StreamService, target: ScriptedTarget) -> None:
-        with GraphStream(service, GRAPH) as stream:
+        async with GraphStream(service, GRAPH) as stream:
             target.step()
             async for _ in stream.batches():
                 break
@@ -77,7 +77,7 @@ def test_a_reader_that_stops_early_cancels_the_graph() -> None:
 
 def test_a_graph_that_has_ended_is_not_cancelled() -> None:
     async def test(service: StreamService, target: ScriptedTarget) -> None:
-        with GraphStream(service, GRAPH) as stream:
+        async with GraphStream(service, GRAPH) as stream:
             target.finish()
             assert [len(events) async for events in stream.batches()] == [5]
         assert not target.runs[0].was_cancelled
@@ -87,7 +87,7 @@ def test_a_graph_that_has_ended_is_not_cancelled() -> None:
 
 def test_a_full_buffer_ends_the_stream() -> None:
     async def test(service: StreamService, target: ScriptedTarget) -> None:
-        with GraphStream(service, GRAPH) as stream:
+        async with GraphStream(service, GRAPH) as stream:
             target.step("x" * 10_000)
             assert len(await anext(stream.batches())) == 1  # however large, one event can be taken
             target.step("x" * 1000)
@@ -101,7 +101,7 @@ def test_a_full_buffer_ends_the_stream() -> None:
 
 def test_a_server_that_stops_waits_for_the_stream_and_then_ends_it() -> None:
     async def test(service: StreamService, target: ScriptedTarget) -> None:
-        with GraphStream(service, GRAPH) as stream:
+        async with GraphStream(service, GRAPH) as stream:
             service.drain(5.0)
             assert not service.idle.is_set()
             service.close_all(1001, "the server is shutting down")
