@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from rtlang.contract.graph import (
@@ -18,29 +19,54 @@ from rtlang.contract.graph import (
     Select,
     Switch,
     Text,
+    blocks_of,
 )
 
 
 def placed(block: Block, control_id: int, entry: int | None, offset: int = 0) -> Block:
-    """A copy of a block of the node `control_id` that runs after the node `entry`.
+    """A copy of a block, see `BlockPlacement`."""
+    placement = BlockPlacement(control_id, entry, offset)
+    nodes = tuple(node for node in placement.nodes(block) if node is not None)
+    return Block(nodes, placement.end(block), placement.value(block))
+
+
+class BlockPlacement:
+    """Copies the nodes of a block of the node `control_id` for one run after the node `entry`.
 
     Args:
         entry: the node whose sequence is that at entry; None for an empty sequence.
         offset: is added to the ids of the block, those of nested blocks included.
     """
-    return _Placing(control_id, entry, offset).block(block)
 
-
-class _Placing:
-    def __init__(self, control_id: int, entry: int | None, offset: int) -> None:
+    def __init__(self, control_id: int, entry: int | None, offset: int = 0) -> None:
         self._control_id, self._entry, self._offset = control_id, entry, offset
 
-    def block(self, block: Block) -> Block:
-        end = None if block.end is None else self._id(block.end)
-        value = None if block.value is None else self.operand(block.value)
-        return Block(tuple(map(self._node, block.nodes)), end, value)
+    def nodes(self, block: Block) -> Iterator[Node | None]:
+        """The copies, made one by one; None stands for one of a nested block, so that the caller can pause after any of them."""
+        for node in block.nodes:
+            if not isinstance(node, (Switch, Repeat)):
+                yield self._node(node)
+                continue
+            inner: list[Block] = []
+            for each in blocks_of(node):
+                nodes: list[Node] = []
+                for copy in self.nodes(each):
+                    if copy is not None:
+                        nodes.append(copy)
+                    yield None
+                inner.append(Block(tuple(nodes), self.end(each), self.value(each)))
+            yield self._control(node, inner)
+
+    def end(self, block: Block) -> int | None:
+        """The id of the node with whose sequence the copy ends."""
+        return None if block.end is None else self._id(block.end)
+
+    def value(self, block: Block) -> Operand | None:
+        """The value of the copy."""
+        return None if block.value is None else self.operand(block.value)
 
     def operand(self, operand: Operand) -> Operand:
+        """An operand of the copy."""
         return self._ref(operand) if isinstance(operand, Ref) else operand
 
     def _id(self, node_id: int) -> int:
@@ -74,28 +100,22 @@ class _Placing:
             case Decide():
                 by = None if node.by is None else self._operands(node.by)
                 return replace(node, node_id=node_id, of=self._operands(node.of), by=by)
-            case Switch():
-                return replace(
-                    node,
-                    node_id=node_id,
-                    parent=self._parent(node.parent),
-                    on=self.operand(node.on),
-                    cases=tuple((key, self.block(block)) for key, block in node.cases),
-                    default=None if node.default is None else self.block(node.default),
-                )
-            case Repeat():
-                return replace(
-                    node,
-                    node_id=node_id,
-                    parent=self._parent(node.parent),
-                    body=self.block(node.body),
-                    until=self.operand(node.until),
-                )
+            case _:
+                raise AssertionError("control nodes have blocks")
+
+    def _control(self, node: Switch | Repeat, blocks: list[Block]) -> Node:
+        """The copy of a control node with the copies of its blocks, in the order of `blocks_of`."""
+        node_id, parent = self._id(node.node_id), self._parent(node.parent)
+        if isinstance(node, Repeat):
+            return replace(node, node_id=node_id, parent=parent, body=blocks[0], until=self.operand(node.until))
+        cases = tuple((key, block) for (key, _), block in zip(node.cases, blocks, strict=False))
+        default = None if node.default is None else blocks[-1]
+        return replace(node, node_id=node_id, parent=parent, on=self.operand(node.on), cases=cases, default=default)
 
 
 def placed_until(node: Repeat, offset: int) -> Operand:
     """The operand `until` of the iteration whose ids are `offset` above those of the body."""
-    return _Placing(node.node_id, None, offset).operand(node.until)
+    return BlockPlacement(node.node_id, None, offset).operand(node.until)
 
 
 def chosen_block(node: Switch, value: object) -> Block | None:

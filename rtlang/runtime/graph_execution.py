@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from rtlang.contract.blocks import chosen_block, placed, placed_until
+from rtlang.contract.blocks import BlockPlacement, chosen_block, placed_until
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     ApplyError,
@@ -68,11 +68,12 @@ from rtlang.runtime.nodes.controls import RunningControl
 from rtlang.runtime.nodes.early_fields import EarlyFields
 from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.long_texts import Encoded, Offload, is_long, num_chars, sequence_of, with_texts
-from rtlang.runtime.nodes.losers import CANCELLED, Slot, cancellation, cause_of, needless, operand_slots, slots_of
+from rtlang.runtime.nodes.losers import CANCELLED, Slot, cancellation, cause_of, operand_slots, slots_of
 from rtlang.runtime.nodes.model_calls import ModelCalls, Submit
 from rtlang.runtime.nodes.named_values import named_values
 from rtlang.runtime.nodes.staging import Staging
 from rtlang.runtime.nodes.turns import Later, Turns
+from rtlang.runtime.nodes.uses import Uses
 from rtlang.runtime.nodes.waiting import WaitingActions
 from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_healing import ends_with_text
@@ -171,21 +172,20 @@ class GraphExecution:
         self._lost_choices: set[tuple[int, int]] = set()
         self._controls: dict[int, RunningControl] = {}
         self._ballots: dict[int, Ballot] = {}
-        self._staging = Staging()
-        self._begun: set[int] = set()
+        self._staging, self._uses, self._begun = Staging(), Uses(), set[int]()
         self._host_calls: dict[int, float] = {}  # start by node
         self._decision_starts: dict[int, float] = {}
-        self._actions = WaitingActions()
+        self._actions = WaitingActions(generations_last=budget is not None)  # with a budget, these share what is left
         self._early = EarlyFields(
             self._calls.text_so_far,
             lambda node_id, value: self._actions.add((), partial(self._know, node_id, 0, value)),
         )
         self._offload = offload
-        self._turns = Turns(self._actions, self._add, self._on_idle, lambda: self.is_ended, later)
+        self._turns = Turns(self._actions, self._on_idle, lambda: self.is_ended, later)
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
         """Add validated nodes, and start those whose dependencies are done."""
-        self._turns.add_nodes(nodes)
+        self._turns.add_later(self._uses.prepared(nodes), len(nodes), self._add, lambda: None)
 
     def close(self) -> None:
         """End the graph once its nodes have ended: no more will be added."""
@@ -234,6 +234,7 @@ class GraphExecution:
     def _add(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             self._nodes[node.node_id] = node
+            self._uses.add(node)
         self._retention.add(nodes)
         for node in nodes:
             known = self.known.get(node.node_id)
@@ -245,17 +246,18 @@ class GraphExecution:
                 self._wait(slots_of(node), partial(self._start, node), node)
                 if isinstance(node, Apply) and (text := self._early.add(node)) is not None:
                     self._early.follow(text)
-        self._stage(self._staging.vote_ids)
+        self._stage(self._staging.due(self._uses.used_by(nodes)))
 
     def _wait(self, slots: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:
         """Run something once all slots are there: known, failed or cancelled. `node` is what it starts."""
-        self._actions.add((slot for slot in slots if not self._is_there(slot)), run, node)
+        self._actions.add(self._open(slots), run, node)
 
-    def _is_there(self, slot: Slot) -> bool:
-        return slot[0] in self._ended or slot in self._values or slot in self._lost_choices
+    def _open(self, slots: Iterable[Slot]) -> list[Slot]:
+        known, lost = self._values, self._lost_choices
+        return [slot for slot in slots if not (slot[0] in self._ended or slot in known or slot in lost)]
 
     def _drain(self) -> None:
-        self._turns.drain(generations_last=self._purse is not None)  # with a budget, these share what is left
+        self._turns.drain()
 
     def _on_idle(self) -> None:
         if not self.is_open and len(self._nodes) == len(self._ended):
@@ -410,6 +412,7 @@ class GraphExecution:
         """A node has ended. `computed`: the tokens of its requests."""
         node_id = node.node_id
         self._ended.add(node_id)
+        self._uses.end(node_id)
         if sequence is not None:
             self._sequences[node_id] = sequence
         before = parent_of(node)
@@ -467,29 +470,36 @@ class GraphExecution:
         block = chosen_block(node, value)
         if block is None:
             raise SwitchError(f"{value!r:.60}", [f"{key!r:.60}" for key, _ in node.cases])
-        self._controls[node.node_id] = control = RunningControl(self._clock(), node.parent)
-        block = placed(block, node.node_id, node.parent)
-        self._run_block(node, control, block, None)
+        self._controls[node.node_id] = RunningControl(self._clock(), node.parent)
+        self._run_block(node, block)
 
     def _iterate(self, node: Repeat) -> None:
-        control = self._controls[node.node_id]
-        offset = control.iteration * node.stride
-        block = placed(node.body, node.node_id, control.entry, offset)
-        self._run_block(node, control, block, placed_until(node, offset))
+        offset = self._controls[node.node_id].iteration * node.stride
+        self._run_block(node, node.body, offset, placed_until(node, offset))
 
-    def _run_block(self, node: Switch | Repeat, control: RunningControl, block: Block, until: Operand | None) -> None:
-        if len(self._nodes) + len(block.nodes) > MAX_NODES:
-            raise RequestError(f"the graph has run {len(self._nodes)} nodes; at most {MAX_NODES} are allowed")
-        self._on_expand(node.node_id, block.nodes)
-        control.node_ids.extend(inner.node_id for inner in block.nodes)
-        slots = operand_slots((block.value, until))
-        end = control.entry if block.end is None else block.end
-        if end is not None:
-            slots.add((end, None))
-        self._add(block.nodes)
-        self._retention.run_block(node.node_id, end)
-        act = partial(self._end_block, node, block.value, end, until)
-        self._wait(slots, partial(self._guarded, node, slots, act))
+    def _run_block(self, node: Switch | Repeat, block: Block, offset: int = 0, until: Operand | None = None) -> None:
+        control = self._controls[node.node_id]
+        num_nodes = len(self._nodes) + self._turns.num_arriving
+        if num_nodes + len(block.nodes) > MAX_NODES:
+            raise RequestError(f"the graph has run {num_nodes} nodes; at most {MAX_NODES} are allowed")
+        placement = BlockPlacement(node.node_id, control.entry, offset)
+        value, end = placement.value(block), control.entry if block.end is None else placement.end(block)
+        slots = operand_slots((value, until)) | ({(end, None)} if end is not None else set())
+        act = partial(self._guarded, node, slots, partial(self._end_block, node, value, end, until))
+
+        def await_block() -> None:
+            if node.node_id not in self._ended:  # it may have been cancelled meanwhile
+                self._retention.run_block(node.node_id, end)
+                self._wait(slots, act)
+
+        inner = self._uses.prepared(placement.nodes(block))
+        self._turns.add_later(inner, len(block.nodes), partial(self._add_inner, node.node_id), await_block)
+
+    def _add_inner(self, control_id: int, inner: Sequence[Node]) -> None:
+        if control_id not in self._ended:
+            self._on_expand(control_id, inner)
+            self._uses.add_parts(control_id, [each.node_id for each in inner])
+            self._add(inner)
 
     def _end_block(self, node: Switch | Repeat, value: Operand | None, end: int | None, until: Operand | None) -> None:
         control = self._controls[node.node_id]
@@ -540,42 +550,36 @@ class GraphExecution:
         del self._ballots[node.node_id]
         started = self._decision_starts.pop(node.node_id)
         self._end_value(node, [winner, ballot.value(winner)], started)
-        lost = slots_of(node)
-        self._cancel(slot for slot in lost if not self._is_there(slot))
+        self._cancel(self._open(slots_of(node)))
 
     def _stage(self, vote_ids: Collection[int]) -> None:
         """Find again what votes hold back, and start what they hold back no more."""
         if not vote_ids:
             return
-        running, parts = self._running()
         for vote_id in vote_ids:
             ballot = self._ballots.get(vote_id)
             if ballot is None or vote_id in self._ended:
                 self._staging.end(vote_id)
             else:
-                self._staging.update(vote_id, ballot, running, parts, self._outputs | self.known.keys(), self._begun)
-        for node_id in self._staging.released():
-            node = self._nodes[node_id]
+                self._staging.update(vote_id, ballot, self._uses, self._is_output, self._begun)
+        node_ids, choices = self._staging.released()
+        for node in map(self._nodes.__getitem__, node_ids):
             self._actions.add((), partial(self._start, node), node)
-        for node_id, choice in self._staging.released_choices():
+        for node_id, choice in choices:
             self._guarded(self._nodes[node_id], (), partial(self._calls.start_choice, node_id, choice))
 
-    def _running(self) -> tuple[dict[int, Node], dict[int, Collection[int]]]:
-        """The nodes that have not ended, and those of the blocks that each control node has started."""
-        running = {node_id: node for node_id, node in self._nodes.items() if node_id not in self._ended}
-        return running, {node_id: control.node_ids for node_id, control in self._controls.items()}
+    def _is_output(self, node_id: int) -> bool:
+        return node_id in self._outputs or node_id in self.known
 
-    def _cancel(self, lost: Iterable[Slot]) -> None:
+    def _cancel(self, lost: Sequence[Slot]) -> None:
         """End the work that only these operands needed."""
-        lost = list(lost)
-        if not lost:
-            return
-        running, parts = self._running()
-        node_ids, choices = needless(lost, running, parts, self._outputs | self.known.keys())
+        node_ids, choices = self._uses.needless(lost, self._is_output)
+        running = {node_id: self._nodes[node_id] for node_id in (*node_ids, *(slot[0] for slot in choices))}
         for node_id in sorted(node_ids):
             self._cancelled.add(node_id)
             self._errors[node_id] = cancellation()
             self._ended.add(node_id)
+            self._uses.end(node_id)
             self._host_calls.pop(node_id, None)
             self._ballots.pop(node_id, None)
             self._staging.end(node_id)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class RunningControl:
-    """A running control node: its current block and the nodes that it has started."""
+    """A running control node and its current block."""
 
     started: float
     entry: int | None = None
     iteration: int = 0
-    node_ids: list[int] = field(default_factory=list)

@@ -7,12 +7,13 @@ vote needs it, and if its own work has not begun.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 
 from rtlang.contract.graph import Decide, Generate, Node, Ref
 from rtlang.runtime.nodes.ballot import Ballot
-from rtlang.runtime.nodes.losers import needless, operand_slots
+from rtlang.runtime.nodes.losers import operand_slots
+from rtlang.runtime.nodes.uses import Uses
 
 
 @dataclass(slots=True)
@@ -24,25 +25,38 @@ class _Stage:
     node_ids: set[int] = field(default_factory=set)
     choices: set[tuple[int, int]] = field(default_factory=set)
 
+    @property
+    def held_ids(self) -> set[int]:
+        """The nodes that wait, or of which completions wait."""
+        return self.node_ids | {node_id for node_id, _ in self.choices}
+
 
 class Staging:
     """The operands that the running votes of a graph hold back."""
 
     def __init__(self) -> None:
         self._stages: dict[int, _Stage] = {}
+        self._new: list[int] = []  # votes that were never updated
+        self._holders: dict[int, set[int]] = {}  # the votes that hold a node or choices of it back
         self._parked: set[int] = set()
         self._parked_choices: set[tuple[int, int]] = set()
+        self._freed: set[int] = set()  # nodes that a vote has let go, since `released` and `released_choices`
 
-    @property
-    def vote_ids(self) -> list[int]:
-        """The votes that hold something back."""
-        return list(self._stages)
+    def due(self, used: Iterable[int]) -> list[int]:
+        """The votes to update after new nodes, which use these nodes."""
+        found = dict.fromkeys(self._new)
+        self._new.clear()
+        if self._holders:
+            for node_id in used:
+                found.update(dict.fromkeys(self._holders.get(node_id, ())))
+        return [vote_id for vote_id in found if vote_id in self._stages]
 
     def add(self, vote: Decide) -> None:
         """A vote whose operands may be held back from the next `update` on."""
         operands = [index for index, operand in enumerate(vote.of) if isinstance(operand, Ref)]
         if vote.how == "vote" and len(operands) > 1:
             self._stages[vote.node_id] = _Stage(vote, operands)
+            self._new.append(vote.node_id)
 
     def is_due(self, vote_id: int, ballot: Ballot, *, is_over: bool) -> bool:
         """Whether a new value, or the end of the vote, changes what it holds back."""
@@ -56,27 +70,47 @@ class Staging:
         self,
         vote_id: int,
         ballot: Ballot,
-        running: Mapping[int, Node],
-        parts: Mapping[int, Collection[int]],
-        outputs: Collection[int],
+        uses: Uses,
+        is_output: Callable[[int], bool],
         begun: Collection[int],
     ) -> None:
         """Find again what a vote holds back, because of a new node or a known value.
 
         Args:
-            running, parts, outputs: as for `needless`; the vote itself may be among the running nodes.
+            uses, is_output: see `Uses.needless`.
             begun: the nodes that have started.
         """
+        before = self._stages[vote_id].held_ids
+        self._find(vote_id, ballot, uses, is_output, begun)
+        stage = self._stages.get(vote_id)
+        self._note(vote_id, before, set() if stage is None else stage.held_ids)
+
+    def _note(self, vote_id: int, before: set[int], now: set[int]) -> None:
+        for node_id in before - now:
+            self._holders[node_id].discard(vote_id)
+            if not self._holders[node_id]:
+                del self._holders[node_id]
+        self._freed |= before
+        for node_id in now - before:
+            self._holders.setdefault(node_id, set()).add(vote_id)
+
+    def _find(
+        self,
+        vote_id: int,
+        ballot: Ballot,
+        uses: Uses,
+        is_output: Callable[[int], bool],
+        begun: Collection[int],
+    ) -> None:
         stage = self._stages[vote_id]
         stage.operands = [index for index in stage.operands if ballot.is_open(index)]
         while stage.operands:
             held = set(stage.operands)
-            others = tuple(operand for index, operand in enumerate(stage.vote.of) if index not in held)
-            seen = {**running, vote_id: replace(stage.vote, of=others, need=None)}
+            others = operand_slots(operand for index, operand in enumerate(stage.vote.of) if index not in held)
             lost = operand_slots(stage.vote.of[index] for index in held)
-            stage.node_ids, stage.choices = needless(lost, seen, parts, outputs)
+            stage.node_ids, stage.choices = uses.needless(lost, is_output, vote_id, others)
             stage.choices = {slot for slot in stage.choices if slot[0] not in begun or slot in self._parked_choices}
-            stage.choices = {slot for slot in stage.choices if _is_divisible(running[slot[0]])}
+            stage.choices = {slot for slot in stage.choices if _is_divisible(uses.running[slot[0]])}
             kept = [index for index in stage.operands if self._is_held(stage, index, begun)]
             if kept == stage.operands:
                 num_needed = ballot.num_needed(kept)
@@ -94,32 +128,42 @@ class Staging:
 
     def end(self, vote_id: int) -> None:
         """Hold nothing back for a vote any more."""
-        self._stages.pop(vote_id, None)
+        stage = self._stages.pop(vote_id, None)
+        if stage is not None:
+            self._note(vote_id, stage.held_ids, set())
 
     def park(self, node_id: int) -> bool:
         """Whether a node that is ready has to wait; it is then returned by `released` once it need not wait any more."""
-        is_held = any(node_id in stage.node_ids for stage in self._stages.values())
+        is_held = any(node_id in self._stages[each].node_ids for each in self._holders.get(node_id, ()))
         if is_held:
             self._parked.add(node_id)
         return is_held
 
     def park_choices(self, node_id: int) -> set[int]:
         """The completions of a starting node that have to wait, until `released_choices` returns them."""
-        held = {slot for stage in self._stages.values() for slot in stage.choices if slot[0] == node_id}
+        held = self._held_choices(node_id)
         self._parked_choices |= held
         return {choice for _, choice in held}
 
-    def released(self) -> list[int]:
-        """The nodes that waited and need not any more."""
-        found = sorted(self._parked - {each for stage in self._stages.values() for each in stage.node_ids})
-        self._parked.difference_update(found)
-        return found
+    def _held_choices(self, node_id: int) -> set[tuple[int, int]]:
+        holders = self._holders.get(node_id, ())
+        return {slot for each in holders for slot in self._stages[each].choices if slot[0] == node_id}
 
-    def released_choices(self) -> list[tuple[int, int]]:
-        """The completions that waited and need not any more."""
-        found = sorted(self._parked_choices - {slot for stage in self._stages.values() for slot in stage.choices})
-        self._parked_choices.difference_update(found)
-        return found
+    def released(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """The nodes, and the completions, that waited and need not any more."""
+        freed, self._freed = self._freed, set()
+        nodes = [
+            node_id
+            for node_id in sorted(self._parked & freed)
+            if not any(node_id in self._stages[each].node_ids for each in self._holders.get(node_id, ()))
+        ]
+        choices = []
+        for node_id in freed.intersection(slot[0] for slot in self._parked_choices) if self._parked_choices else ():
+            held = self._held_choices(node_id)
+            choices += [slot for slot in self._parked_choices if slot[0] == node_id and slot not in held]
+        self._parked.difference_update(nodes)
+        self._parked_choices.difference_update(choices)
+        return nodes, sorted(choices)
 
 
 def _is_divisible(node: Node) -> bool:

@@ -1,13 +1,16 @@
 """Divides the work of one graph into turns of the engine thread, so that a large graph does not hold up the others.
 
-Nodes that are added in one go arrive over several turns and start once all are there. Actions that are ready together run over several
-turns, in the same order. Between two turns the engine thread serves other graphs and computes a step.
+Nodes that are added in one go, and those of a block, arrive over several turns and start once all are there. Actions that are ready
+together run over several turns, in the same order. Between two turns the engine thread serves other graphs and computes a step.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 from rtlang.contract.graph import Node
 from rtlang.runtime.nodes.waiting import WaitingActions
@@ -21,12 +24,21 @@ Later = Callable[[Callable[[], None]], None]
 """Calls a function in a later turn of the engine thread."""
 
 
+@dataclass(slots=True)
+class _Arrival:
+    """Nodes that are on their way; see `Turns.add_later`."""
+
+    nodes: Iterator[Node | None]
+    num_left: int
+    add: Callable[[Sequence[Node]], None]
+    then: Callable[[], None]
+
+
 class Turns:
     """The work of one graph. Used on the engine thread only.
 
     Args:
         actions: the ready actions.
-        add: adds some nodes.
         on_idle: called when nothing is ready and no node is on its way.
         is_ended: whether the graph has ended.
         later: None does everything at once.
@@ -35,32 +47,59 @@ class Turns:
     def __init__(
         self,
         actions: WaitingActions,
-        add: Callable[[Sequence[Node]], None],
         on_idle: Callable[[], None],
         is_ended: Callable[[], bool],
         later: Later | None,
     ) -> None:
-        self._actions, self._add, self._on_idle, self._is_ended = actions, add, on_idle, is_ended
+        self._actions, self._on_idle, self._is_ended = actions, on_idle, is_ended
         self._later = later
-        self._arriving: deque[Node] = deque()
+        self._arriving: deque[_Arrival] = deque()
         self._is_draining = self._is_continuing = False
         self._work = 0
 
-    def add_nodes(self, nodes: Sequence[Node]) -> None:
-        """Add nodes, and start those whose dependencies are done."""
+    @property
+    def num_arriving(self) -> int:
+        """Nodes that are on their way."""
+        return sum(arrival.num_left for arrival in self._arriving)
+
+    def add_later(
+        self,
+        nodes: Iterator[Node | None],
+        num_nodes: int,
+        add: Callable[[Sequence[Node]], None],
+        then: Callable[[], None],
+    ) -> None:
+        """Add nodes as they are made.
+
+        Args:
+            nodes: `num_nodes` nodes; None before one of them is a part of the work to make it.
+            add: adds some of them.
+            then: called when all are added.
+        """
         is_arriving = bool(self._arriving)
-        self._arriving.extend(nodes)
+        self._arriving.append(_Arrival(nodes, num_nodes, add, then))
         if not is_arriving:
             self._arrive()
 
     def _arrive(self) -> None:
-        if self._is_ended():
-            return
-        num_now = len(self._arriving) if self._later is None else min(len(self._arriving), NODES_A_TURN)
-        self._add([self._arriving.popleft() for _ in range(num_now)])
-        if self._arriving and self._later is not None:
+        num_steps = sys.maxsize if self._later is None else NODES_A_TURN
+        has_arrived = False
+        while self._arriving and num_steps > 0 and not self._is_ended():
+            arrival = self._arriving[0]
+            steps = list(islice(arrival.nodes, num_steps))
+            num_steps -= max(1, len(steps))
+            self._work += len(steps)
+            nodes = [node for node in steps if node is not None]
+            arrival.num_left -= len(nodes)
+            if nodes:
+                arrival.add(nodes)
+            if arrival.num_left <= 0:
+                self._arriving.popleft()
+                has_arrived = True
+                arrival.then()
+        if self._arriving and self._later is not None and not self._is_ended():
             self._later(self._arrive)
-        else:
+        if has_arrived:
             self.drain()
 
     def spend(self, work: int) -> None:
@@ -71,23 +110,23 @@ class Turns:
         """The running action encodes a text."""
         self._work += num_chars // _CHARS_A_ACTION
 
-    def drain(self, *, generations_last: bool = False) -> None:
+    def drain(self) -> None:
         """Do what is ready, some of it in later turns. Does nothing within an action: its caller goes on."""
         if self._is_draining or self._is_continuing or self._is_ended():
             return
         self._is_draining = True
         self._work = 0
-        while self._actions.ready and not self._is_ended():
+        while self._actions.is_ready and not self._is_ended():
             self._work += 1
             if self._later is not None and self._work > TURN_WORK:
                 self._is_continuing = True
-                self._later(lambda: self._go_on(generations_last))
+                self._later(self._go_on)
                 break
-            self._actions.take(generations_last=generations_last)()
+            self._actions.take()()
         self._is_draining = False
-        if not self._actions.ready and not self._arriving and not self._is_ended():
+        if not self._actions.is_ready and not self._arriving and not self._is_ended():
             self._on_idle()
 
-    def _go_on(self, generations_last: bool) -> None:
+    def _go_on(self) -> None:
         self._is_continuing = False
-        self.drain(generations_last=generations_last)
+        self.drain()

@@ -22,12 +22,19 @@ class Waiting:
 class WaitingActions:
     """The actions of one graph.
 
+    Args:
+        generations_last: actions that start generations come after all others that are ready.
+
     Attributes:
         ready: those that wait for nothing any more, in the order of nodes where they waited for the same one.
+        num_ready_requests: requests of the generations that come last and are ready.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, generations_last: bool = False) -> None:
         self.ready: deque[Waiting] = deque()
+        self.num_ready_requests = 0
+        self._generations_last = generations_last
+        self._generations: deque[Waiting] = deque()  # that are ready and come last
         self._by_slot: dict[Slot, list[Waiting]] = {}
 
     def add(self, missing: Iterable[Slot], run: Callable[[], None], node: Node | None = None) -> None:
@@ -37,25 +44,32 @@ class WaitingActions:
             waiting.num_missing += 1
             self._by_slot.setdefault(slot, []).append(waiting)
         if not waiting.num_missing:
-            self.ready.append(waiting)
+            self._note_ready(waiting)
 
     def release(self, slot: Slot) -> None:
         """A slot was filled."""
         for waiting in self._by_slot.pop(slot, ()):
             waiting.num_missing -= 1
             if waiting.num_missing == 0:
-                self.ready.append(waiting)
+                self._note_ready(waiting)
 
-    def take(self, *, generations_last: bool) -> Callable[[], None]:
-        """Remove and return the next ready action; there must be one."""
-        if generations_last:
-            for index, waiting in enumerate(self.ready):
-                if not isinstance(waiting.node, Generate):
-                    del self.ready[index]
-                    return waiting.run
-        return self.ready.popleft().run
+    def _note_ready(self, waiting: Waiting) -> None:
+        if self._generations_last and isinstance(waiting.node, Generate):
+            self._generations.append(waiting)
+            self.num_ready_requests += num_requests(waiting.node)
+        else:
+            self.ready.append(waiting)
 
     @property
-    def num_ready_requests(self) -> int:
-        """Requests of the generations that are ready to start."""
-        return sum(num_requests(each.node) for each in self.ready if isinstance(each.node, Generate))
+    def is_ready(self) -> bool:
+        """Whether an action is ready."""
+        return bool(self.ready or self._generations)
+
+    def take(self) -> Callable[[], None]:
+        """Remove and return the next ready action; there must be one."""
+        if self.ready:
+            return self.ready.popleft().run
+        waiting = self._generations.popleft()
+        assert isinstance(waiting.node, Generate)
+        self.num_ready_requests -= num_requests(waiting.node)
+        return waiting.run

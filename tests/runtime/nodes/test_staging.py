@@ -15,6 +15,7 @@ from rtlang.contract.graph import Apply, Const, Decide, Generate, Node, Ref, Req
 from rtlang.contract.params import SamplingParams
 from rtlang.runtime.nodes.ballot import Ballot
 from rtlang.runtime.nodes.staging import Staging
+from rtlang.runtime.nodes.uses import Uses
 from rtlang.testing import ScriptedRuntime
 
 
@@ -111,8 +112,12 @@ def held_ids(nodes: list[Node], vote: Decide, outputs: tuple[int, ...] = (), beg
     RequestGraph((*nodes, vote)).validate()
     staging = Staging()
     staging.add(vote)
-    running = {node.node_id: node for node in (*nodes, vote)}
-    staging.update(vote.node_id, Ballot(vote), running, {}, outputs, begun)
+    uses = Uses()
+    for node in (*nodes, vote):
+        uses.add(node)
+    assert staging.due(()) == [vote.node_id]
+    assert staging.due(()) == []
+    staging.update(vote.node_id, Ballot(vote), uses, outputs.__contains__, begun)
     return {node.node_id for node in nodes if staging.park(node.node_id)}
 
 
@@ -134,7 +139,7 @@ def test_other_decisions_hold_nothing_back(how: Any) -> None:
     of = tuple(Ref(2 * number + 2) for number in range(5))
     staging = Staging()
     staging.add(Decide(99, how, of, None, of if how == "best" else None))
-    assert staging.vote_ids == []
+    assert staging.due(range(20)) == []
 
 
 @rt.program

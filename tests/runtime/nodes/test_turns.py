@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -23,7 +23,10 @@ class World:
         self.is_ended = False
         self.actions = WaitingActions()
         later = self.later.append if is_sliced else None
-        self.turns = Turns(self.actions, self.add, self.idle, lambda: self.is_ended, later)
+        self.turns = Turns(self.actions, self.idle, lambda: self.is_ended, later)
+
+    def add_nodes(self, nodes: list[Node]) -> None:
+        self.turns.add_later(iter(nodes), len(nodes), self.add, lambda: None)
 
     def add(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -45,7 +48,7 @@ def texts(count: int, first: int = 0) -> list[Node]:
 @pytest.mark.parametrize("is_sliced", [False, True])
 def test_everything_runs_once_and_in_order(is_sliced: bool) -> None:
     world = World(is_sliced=is_sliced)
-    world.turns.add_nodes(texts(1000))
+    world.add_nodes(texts(1000))
     num_turns = 0
     while world.later:
         before = len(world.added), len(world.done)
@@ -60,9 +63,9 @@ def test_everything_runs_once_and_in_order(is_sliced: bool) -> None:
 
 def test_nothing_starts_before_all_nodes_of_a_submission_are_there() -> None:
     world = World()
-    world.turns.add_nodes(texts(NODES_A_TURN + 1))
+    world.add_nodes(texts(NODES_A_TURN + 1))
     assert not world.done
-    world.turns.add_nodes(texts(3, first=10_000))
+    world.add_nodes(texts(3, first=10_000))
     world.turn()
     assert world.added[-1] == 10_002
     assert world.done[0] == 0
@@ -70,7 +73,7 @@ def test_nothing_starts_before_all_nodes_of_a_submission_are_there() -> None:
 
 def test_a_drain_from_elsewhere_waits_for_the_turn_that_goes_on() -> None:
     world = World()
-    world.turns.add_nodes(texts(150))
+    world.add_nodes(texts(150))
     assert len(world.done) == TURN_WORK
     for _ in range(10):
         world.turns.drain()
@@ -92,9 +95,56 @@ def test_heavy_actions_end_a_turn_early() -> None:
 
 def test_an_ended_graph_does_nothing_more() -> None:
     world = World()
-    world.turns.add_nodes(texts(1000))
+    world.add_nodes(texts(1000))
     world.is_ended = True
     while world.later:
         world.turn()
     assert not world.done
     assert world.num_idle == 0
+
+
+def test_nodes_that_are_work_to_make_arrive_in_slices() -> None:
+    world = World()
+    made: list[int] = []
+    then: list[int] = []
+
+    def make() -> Iterator[Node | None]:
+        for node in texts(50):
+            for _ in range(29):  # of a nested block
+                made.append(node.node_id)
+                yield None
+            made.append(node.node_id)
+            yield node
+
+    world.turns.add_later(make(), 50, world.add, lambda: then.append(len(world.added)))
+    assert len(made) == NODES_A_TURN
+    while world.later:
+        assert not then
+        before = len(made)
+        world.turn()
+        assert len(made) - before <= NODES_A_TURN
+    assert then == [50]
+    assert world.done == list(range(50))
+
+
+def test_a_block_that_starts_in_an_action_counts_as_its_work() -> None:
+    world = World()
+    started: list[int] = []
+
+    def start(number: int) -> None:
+        started.append(number)
+        nodes = texts(NODES_A_TURN, NODES_A_TURN * number)
+        world.turns.add_later(iter(nodes), len(nodes), world.add, lambda: None)
+
+    for number in range(4):
+        world.actions.add((), lambda number=number: start(number))  # type: ignore[misc]
+    world.turns.drain()
+    num_turns = 0
+    while world.later:
+        before = len(world.added)
+        world.turn()
+        num_turns += 1
+        assert len(world.added) - before <= 2 * NODES_A_TURN
+    assert started == list(range(4))
+    assert num_turns >= 3
+    assert sorted(world.done) == list(range(4 * NODES_A_TURN))
