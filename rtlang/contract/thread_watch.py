@@ -141,6 +141,13 @@ class ThreadWatch:
         )
 
 
+def exclude_computation(watch: ThreadWatch | None, runner: object) -> None:
+    """Leave out the model's own computation."""
+    if watch is not None:
+        for name in ("launch", "sample", "collect"):
+            setattr(runner, name, watch.excluding(getattr(runner, name)))
+
+
 def watch_of(thread: str) -> ThreadWatch | None:
     """The watch of a thread if RTLANG_WATCH_MS asks for one, else None.
 

@@ -37,7 +37,7 @@ from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.snapshot import EngineSnapshot
 from rtlang.contract.target import Listener
-from rtlang.contract.thread_watch import watch_of
+from rtlang.contract.thread_watch import exclude_computation, watch_of
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.daemon_pool import DaemonPool
@@ -470,7 +470,7 @@ class Runtime:
         self._runner = runner = self._new_runner()
         try:
             runner.load()
-            self._exclude_from_watch(runner)
+            exclude_computation(self._watch, runner)
             self._checker = ValueChecker(self.post)
             self._encoders = DaemonPool(_NUM_ENCODERS, "encode")
             vocab_size = runner.model_config.vocab_size
@@ -498,12 +498,6 @@ class Runtime:
             self._free()  # the traceback would keep it all alive
             raise
 
-    def _exclude_from_watch(self, runner: Runner) -> None:
-        """The model's own computation does not count."""
-        if self._watch is not None:
-            for name in ("launch", "sample", "collect"):
-                setattr(runner, name, self._watch.excluding(getattr(runner, name)))
-
     def _new_runner(self) -> Runner:
         if self.config.device != "cpu":
             return DeviceRunner(self.config)
@@ -515,7 +509,7 @@ class Runtime:
             self._runner.close()
         self._runner = runner = self._new_runner()
         runner.load()
-        self._exclude_from_watch(runner)
+        exclude_computation(self._watch, runner)
         return runner
 
     def _after_step(self, engine: Engine, outputs: list[RequestOutput], started: float, ended: float) -> None:

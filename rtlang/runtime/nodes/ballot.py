@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,8 @@ class Ballot:
         self._fixed = fixed  # the winner in the run that is repeated
         self._open = set(range(len(node.of)))  # operands without a value that may still have one
         self._values: dict[int, Any] = {}
+        self._keys: dict[int, str] = {}  # of the known values of a vote
+        self._votes: dict[str, list[int]] = {}  # the known operands by value, each list in their order
         self._unrated = set(self._open) if node.how == "best" else set()
         self._rates: dict[int, Any] = {}
         self._first: int | None = None
@@ -30,6 +33,9 @@ class Ballot:
         if index in self._open:
             self._open.discard(index)
             self._values[index] = value
+            if self._how == "vote":
+                key = self._keys[index] = _key(value)
+                bisect.insort(self._votes.setdefault(key, []), index)
             if self._first is None:
                 self._first = index
 
@@ -42,6 +48,11 @@ class Ballot:
         """The operand `index` failed, or its rating did."""
         self._open.discard(index)
         self._values.pop(index, None)
+        key = self._keys.pop(index, None)
+        if key is not None:
+            self._votes[key].remove(index)
+            if not self._votes[key]:
+                del self._votes[key]
         self._unrated.discard(index)
         self._rates.pop(index, None)
         if self._first == index:
@@ -75,7 +86,7 @@ class Ballot:
 
         The fewest with which the leading value wins if all that have started agree with it.
         """
-        votes = self._votes()
+        votes = dict(self._votes)
         leader = max(votes, key=lambda key: (len(votes[key]), -votes[key][0]), default="")
         known = votes.pop(leader, [])
         running = self._open.difference(held)
@@ -103,7 +114,7 @@ class Ballot:
         return best if best in self._values else None
 
     def _voted(self) -> int | None:
-        votes = self._votes()
+        votes = self._votes
         if not votes:
             return None
         leader = max(votes, key=lambda key: (len(votes[key]), -votes[key][0]))
@@ -121,13 +132,6 @@ class Ballot:
                 if min([*tied, min(self._open)]) < earliest:
                     return None
         return earliest
-
-    def _votes(self) -> dict[str, list[int]]:
-        """The known operands by value, each list in their order."""
-        votes: dict[str, list[int]] = {}
-        for index in sorted(self._values):
-            votes.setdefault(_key(self._values[index]), []).append(index)
-        return votes
 
 
 def _key(value: Any) -> str:

@@ -7,6 +7,8 @@ from collections import Counter
 from random import Random
 from typing import Any
 
+import pytest
+
 from rtlang.contract.graph import Const, Decide
 from rtlang.runtime.nodes.ballot import Ballot
 
@@ -100,3 +102,21 @@ def test_a_better_operand_that_failed_is_out() -> None:
     ballot.know(0, "a")
     ballot.lose(1)
     assert ballot.winner() == 0
+
+
+def test_each_value_of_a_vote_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+
+    def key(value: Any) -> str:
+        read.append(value)
+        return str(value)
+
+    monkeypatch.setattr("rtlang.runtime.nodes.ballot._key", key)
+    ballot = Ballot(vote(100))
+    for index in range(60):
+        ballot.know(index, index % 7)
+        ballot.winner()
+        ballot.num_needed(range(60, 100))
+    ballot.lose(3)
+    ballot.winner()
+    assert len(read) == 60
