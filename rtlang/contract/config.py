@@ -174,6 +174,9 @@ class ServeConfig:
     allow_public: bool = _setting(False, "allow a non-loopback address without a key")
     allowed_origins: tuple[str, ...] = _setting((), "browser origins that may connect, in addition to loopback origins")
     max_connections: int = _setting(1024, "maximum number of open WebSocket connections")
+    max_connections_per_principal: int | None = _setting(
+        None, "the same for one principal without a limit of its own; default: half of them if several have keys"
+    )
     max_streams: int = _setting(256, "maximum number of open streams per connection")
     max_frame_bytes: int = _setting(1 << 20, "maximum size of a message from a client, in bytes")
     max_sockets: int = _setting(4096, "maximum number of open connections of all kinds; more are closed at once")
@@ -189,6 +192,7 @@ class ServeConfig:
     tls_client_ca: str | None = _setting(
         None, "file with certificates (PEM) of which one must have signed the certificate of every client"
     )
+    tls_handshake_timeout_s: float = _setting(5.0, "maximum time of the TLS handshake of a client, in seconds")
     hello_timeout_s: float = _setting(
         5.0, "maximum time until the header of an HTTP request, and until the first frame of a WebSocket, in seconds"
     )
@@ -219,7 +223,8 @@ class ServeConfig:
             self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes", "resume_buffer_bytes"
         )
         _at_least(self, 0, "max_detached")
-        _at_least(self, 1, "max_sockets", "max_sockets_per_address")
+        _at_least(self, 1, "max_sockets", "max_sockets_per_address", "max_connections_per_principal")
+        _seconds(self, "tls_handshake_timeout_s")
         _seconds(self, "hello_timeout_s", "request_timeout_s", "keep_alive_s", "slow_timeout_s", "drain_timeout_s")
         for name in ("tls_key", "tls_client_ca"):
             if getattr(self, name) is not None and self.tls_certificate is None:

@@ -30,6 +30,7 @@ class PrincipalLimits:
         max_prompt_tokens: tokens of the prompts of requests that hold a row at the same time; others wait. A longer prompt fails.
         max_output_tokens: the sum of `max_tokens` over unfinished requests.
         max_detached: graphs that run without a connection, to be resumed.
+        max_connections: open WebSocket connections.
         tokens_per_minute: computed tokens (prompt tokens that were not cached, and generated tokens), as a refilling bucket that holds
             one minute.
         compile_seconds_per_minute: seconds of compiling constraints, as a refilling bucket that holds one minute.
@@ -41,6 +42,7 @@ class PrincipalLimits:
     max_prompt_tokens: int | None = None
     max_output_tokens: int | None = None
     max_detached: int | None = None
+    max_connections: int | None = None
     tokens_per_minute: int | None = None
     compile_seconds_per_minute: float | None = None
 

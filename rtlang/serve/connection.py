@@ -92,6 +92,7 @@ class Connection:
         principal: the client's, if the handshake presented its key.
         authenticate: returns the principal of the key that `hello` presents, or None if it is missing or wrong; None if no key is needed
             any more.
+        admit: counts a connection of the principal; returns why there can be no more, and else None.
     """
 
     def __init__(
@@ -100,13 +101,14 @@ class Connection:
         server_info: ServerInfo,
         principal: Principal = LOCAL,
         authenticate: Callable[[str | None], Principal | None] | None = None,
+        admit: Callable[[Principal], str | None] = lambda principal: None,
     ) -> None:
         self.encoding = encoding
         self.close_code: CloseCode | int | None = None
         self.close_reason = ""
         self.has_said_hello = self.has_said_bye = False
         self.principal = principal
-        self._server_info, self._authenticate = server_info, authenticate
+        self._server_info, self._authenticate, self._admit = server_info, authenticate, admit
         self._output: list[bytes] = []
         self._num_output_bytes = 0
         self._offsets: dict[int, Offsets] = {}  # by stream
@@ -304,6 +306,8 @@ class Connection:
             if principal is None:
                 raise ProtocolError("the API key is missing or wrong", close_code=CloseCode.KEY, param="auth")
             self.principal = principal
+        if (refusal := self._admit(self.principal)) is not None:
+            raise ProtocolError(refusal, close_code=CloseCode.TOO_MANY)
         self.has_said_hello = True
         logger.debug("hello from client %r", (message.client or "")[:80])
         server_info = self._server_info

@@ -121,6 +121,7 @@ class Server:
         counts = SocketCounts(self.config.max_sockets, self.config.max_sockets_per_address, self.metrics)
         http = _HttpServer(
             tls,
+            self.config.tls_handshake_timeout_s,
             uvicorn.Config(
                 create_app(service),
                 # uvicorn types these two as classes; it calls them.
@@ -219,15 +220,26 @@ class Server:
 class _HttpServer(uvicorn.Server):
     """uvicorn without its signal handlers, which would end the process, and without its polling loop."""
 
-    def __init__(self, tls: ssl.SSLContext | None, config: uvicorn.Config) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, handshake_timeout_s: float, config: uvicorn.Config) -> None:
         config.load()
         config.ssl = tls  # uvicorn would make one from files, without our checks
         super().__init__(config)
+        self._handshake_timeout_s = None if tls is None else handshake_timeout_s
         self.listening, self.ending = asyncio.Event(), asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn's, with a limit on the time of TLS handshakes, for which it has no setting; asyncio's is a minute."""
+        loop = asyncio.get_running_loop()
+        create_server = functools.partial(loop.create_server, ssl_handshake_timeout=self._handshake_timeout_s)
+        setattr(loop, "create_server", create_server)  # noqa: B010  # methods cannot be assigned
+        try:
+            await super().startup(sockets)
+        finally:
+            delattr(loop, "create_server")
 
     async def main_loop(self) -> None:
         self.listening.set()

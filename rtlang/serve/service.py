@@ -20,6 +20,7 @@ from rtlang.serve.event_bridge import EventBridge
 from rtlang.serve.key_table import KeyTable
 from rtlang.serve.openai.chat import ChatFormat
 from rtlang.serve.resumable import ResumeRegistry, cancel
+from rtlang.serve.socket_counts import PrincipalConnections
 
 _INLINE_NODES = 400  # of a graph that is submitted on the event loop: 1 ms
 
@@ -85,6 +86,7 @@ class StreamService:
             loop, server_info.epoch, config.resume_buffer_bytes, metrics, config.max_detached
         )
         self.keys = KeyTable(config)
+        self.connections = PrincipalConnections(config)
         self.sockets: set[ServiceSocket] = set()
         self.http_streams: set[ServiceClient] = set()  # graphs of HTTP requests
         self.chat_format: ChatFormat | None = (

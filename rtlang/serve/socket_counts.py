@@ -1,10 +1,15 @@
-"""Counts the open sockets of a server, in total and for each client address, and refuses more than the limits allow."""
+"""Counts the open sockets of a server, in total and for each client address, and the WebSocket connections of each principal.
+
+More than the limits allow are refused.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 
+from rtlang.contract.config import ServeConfig
 from rtlang.contract.metrics import Metrics
+from rtlang.contract.principal import Principal
 
 
 class SocketCounts:
@@ -43,3 +48,36 @@ class SocketCounts:
     def num_addresses(self) -> int:
         """Number of addresses with an open socket."""
         return len(self._by_address)
+
+
+class PrincipalConnections:
+    """The WebSocket connections of each principal. Owned by the server's event loop."""
+
+    def __init__(self, config: ServeConfig) -> None:
+        self._config = config
+        self._by_name: Counter[str] = Counter()
+
+    def admit(self, principal: Principal, *, is_shared: bool) -> int | None:
+        """Count a connection; returns the limit, without counting, if it is reached. Each admitted connection must be released once.
+
+        Args:
+            is_shared: whether several principals have keys: one of them gets at most half of all connections then.
+        """
+        limit = principal.limits.max_connections or self._config.max_connections_per_principal
+        if limit is None:
+            limit = max(1, self._config.max_connections // 2) if is_shared else self._config.max_connections
+        if self._by_name[principal.name] >= limit:
+            return limit
+        self._by_name[principal.name] += 1
+        return None
+
+    def release(self, principal: Principal) -> None:
+        """Forget a connection that was admitted."""
+        self._by_name[principal.name] -= 1
+        if not self._by_name[principal.name]:
+            del self._by_name[principal.name]
+
+    @property
+    def num_principals(self) -> int:
+        """Number of principals with a connection."""
+        return len(+self._by_name)

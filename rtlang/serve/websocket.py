@@ -85,6 +85,7 @@ class StreamSocket(asyncio.Protocol):
         self._large: deque[tuple[int, int]] = deque()
         self._has_received_since_ping = True
         self._is_lost = False
+        self._counted: Principal | None = None  # while this connection counts among those of the principal
         self._when_lost: Callable[[], None] | None = None
 
     @property
@@ -199,6 +200,9 @@ class StreamSocket(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
+        if self._counted is not None:
+            self._service.connections.release(self._counted)
+            self._counted = None
         if self._when_lost is not None:
             self._when_lost()
             self._when_lost = None
@@ -360,6 +364,7 @@ class StreamSocket(asyncio.Protocol):
             service.server_info,
             principal or LOCAL,
             authenticate if key is None else None,
+            self._admit,
         )
         self._connection = connection
         origin, host = (", ".join(headers.get_all(name)) or None for name in ("Origin", "Host"))
@@ -375,6 +380,13 @@ class StreamSocket(asyncio.Protocol):
                 CloseCode.TOO_MANY,
                 f"the server already has its maximum of {service.config.max_connections} connections",
             )
+
+    def _admit(self, principal: Principal) -> str | None:
+        limit = self._service.connections.admit(principal, is_shared=self._service.keys.is_shared)
+        if limit is not None:
+            return f"{principal.name} already has {limit} connections, which is its maximum"
+        self._counted = principal
+        return None
 
     def _receive_frame(self, frame: Frame) -> None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY):

@@ -17,6 +17,8 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal, PrincipalLimits
 from rtlang.serve import server
 from tests.support.serving import Serving, serving
+from tests.support.waiting import wait_until
+from tests.support.wire_client import WireClient
 
 GRAPH = RequestGraph((Generate(0, None, "x", SamplingParams(max_tokens=3)),))
 ANA = {"name": "ana", "weight": 2.0, "limits": {"max_places": 7}}
@@ -75,3 +77,21 @@ def test_new_limits_hold_from_the_next_graph_and_a_removed_key_ends_its_connecti
         assert principal is not None
         assert principal.limits.max_places == 9
         assert running.target.runs[0].was_cancelled
+
+
+def test_connections_of_one_principal_are_limited(keys: Path) -> None:
+    write(keys, ANA | {"limits": {"max_connections": 2}}, {"name": "bo"})
+    with serving(keys_file=str(keys)) as server:
+        ana, bo = "key of ana", "key of bo"
+        with connect(server.url, api_key=ana), connect(server.url, api_key=bo):
+            with (
+                connect(server.url, api_key=ana),
+                WireClient(server.url, headers={"Authorization": f"Bearer {ana}"}) as more,
+            ):
+                more.send(t="hello", v=1)
+                code, (refusal,) = more.close_code()
+                assert (code, refusal["t"], refusal["fatal"]) == (4429, "error", True)
+                assert "ana already has 2 connections" in refusal["message"]
+            wait_until(lambda: server.count("ws_connections") == 2)
+            with connect(server.url, api_key=ana):
+                pass

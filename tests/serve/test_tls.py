@@ -65,6 +65,17 @@ def test_a_client_certificate_can_be_required(files: tuple[str, str]) -> None:
         assert get(server.url, context).startswith(b"HTTP/1.1 200")
 
 
+def test_a_client_that_does_not_shake_hands_is_dropped(files: tuple[str, str]) -> None:
+    certificate, key = files
+    with (
+        serving(tls_certificate=certificate, tls_key=key, tls_handshake_timeout_s=0.05) as server,
+        socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), timeout=20) as silent,
+    ):
+        with contextlib.suppress(ConnectionError):
+            assert silent.recv(1) == b""
+        assert get(server.url, ssl.create_default_context(cafile=certificate)).startswith(b"HTTP/1.1 200")
+
+
 @pytest.mark.parametrize(
     ("settings", "parameter"),
     [
