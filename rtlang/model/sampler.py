@@ -7,6 +7,7 @@ as such and does not affect other rows.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -117,6 +118,16 @@ def changes_logits(row: Row) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=1024)
+def bias_arrays(
+    logit_bias: tuple[tuple[int, float], ...], vocab_size: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The tokens and values of a bias, without tokens that the logits do not have; cached, since every step adds them. Do not modify."""
+    known = [pair for pair in logit_bias if pair[0] < vocab_size]
+    ids, values = zip(*known, strict=True) if known else ((), ())
+    return np.array(ids, dtype=np.int64), np.array(values, dtype=np.float32)
+
+
 def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> Tensor:
     """float32 copies of some rows with penalties, then bias, then bans applied: [len(indices), vocab_size]."""
     changed = logits[indices].float()
@@ -130,9 +141,9 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
             presence_penalty=params.presence_penalty,
             frequency_penalty=params.frequency_penalty,
         )
-        for token_id, bias in params.logit_bias:
-            if token_id < len(line):
-                line[token_id] += bias
+        if params.logit_bias:
+            ids, values = bias_arrays(params.logit_bias, len(line))
+            line.index_add_(0, torch.from_numpy(ids), torch.from_numpy(values))
         banned = [token_id for token_id in row.banned_token_ids if token_id < len(line)]
         if banned:
             line[banned] = -torch.inf

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtlang.contract.params import SamplingParams
@@ -56,6 +56,7 @@ def naive_greedy(logits: torch.Tensor, row: Row, allowed: list[int] | None) -> i
 token_ids = st.integers(0, VOCAB - 1)
 
 
+@settings(deadline=None)
 @given(
     seed=st.integers(0, 1000),
     options=st.lists(

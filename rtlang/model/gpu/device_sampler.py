@@ -17,7 +17,7 @@ from torch import Tensor
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row, SampledToken
 from rtlang.model.gpu.accelerator import Accelerator, Fetched
-from rtlang.model.sampler import changes_logits
+from rtlang.model.sampler import bias_arrays, changes_logits
 from rtlang_kernels import ops
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.host.transfer import copy_to_device
@@ -135,20 +135,23 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
 
     changed = logits.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
     width = changed.shape[1]
-    penalties, biases, banned = [], [], []
+    penalties, banned = [], []
+    biases: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
     for index in indices:
         row, params = rows[index], rows[index].params
         prompt, output = (np.asarray(ids, dtype=np.int64) for ids in (row.prompt_token_ids, row.output_token_ids))
         lowered = params.repetition_penalty, params.presence_penalty, params.frequency_penalty
         if lowered != (1.0, 0.0, 0.0):
             penalties.append(Penalties(index, prompt, output, *lowered))
-        biases += [(index * width + token_id, value) for token_id, value in params.logit_bias if token_id < width]
+        if params.logit_bias:
+            ids, values = bias_arrays(params.logit_bias, width)
+            biases.append((index * width + ids, values))
         banned += [index * width + token_id for token_id in row.banned_token_ids if token_id < width]
     penalize_rows(changed, penalties)
     flat = changed.view(-1)
     if biases:
-        places, values = zip(*biases, strict=True)
-        there, amounts = copy_to_device(logits.device, (np.array(places, dtype=np.int64), np.array(values, np.float32)))
+        places, added = zip(*biases, strict=True)
+        there, amounts = copy_to_device(logits.device, (np.concatenate(places), np.concatenate(added)))
         flat.index_add_(0, there, amounts)
     if banned:
         (there,) = copy_to_device(logits.device, [np.array(banned, dtype=np.int64)])
