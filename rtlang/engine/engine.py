@@ -60,8 +60,10 @@ RETRY_AFTER_S = 1.0
 _OBSERVE_EVERY = 4  # steps; to take in the time of one costs 13 us
 MAX_REPLAYED = 256
 """Tokens of earlier runs that are replayed between two steps: about 2 ms."""
-MAX_WORK = 200
-"""Work of all constraints of a step on the engine thread, in units of WorkLimit: about 2 ms. More is done on other threads."""
+MAX_WORK = 400
+"""Work of all constraints of a step on the engine thread, in units of WorkLimit: about 4 ms. More is done on other threads."""
+MAX_LATE = 64
+"""Late tokens that are processed between two steps."""
 
 
 class Engine:
@@ -461,7 +463,7 @@ class Engine:
 
     def _apply_late(self) -> list[RequestOutput]:
         """Process the tokens that other threads have accepted since the last step."""
-        ready = [each for each in self._late if not _is_busy(each)]
+        ready = [each for each in self._late if not _is_busy(each)][:MAX_LATE]
         if not ready:
             return []
         self._late = [each for each in self._late if each not in ready]

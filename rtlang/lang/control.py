@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, RtlangError, TraceError, ValueParseError
 from rtlang.contract.graph import MAX_NAME_CHARS, Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
-from rtlang.contract.graph_checks import MAX_CASES, MAX_ITERATIONS, MAX_OPERANDS
+from rtlang.contract.graph_checks import MAX_CASES, MAX_ITERATIONS, MAX_NESTING, MAX_OPERANDS
 from rtlang.contract.host_calls import HostFunction, to_plain
 from rtlang.contract.pure_functions import check_plain
 from rtlang.lang.body import current_state, is_coroutine_function, name_of, state_of_body
@@ -159,7 +159,7 @@ def switch(
         TraceError: outside of a program, or a branch waits for a value, or it leaves a chat message open or closed that it did not open.
         SwitchError: when the value is read; no key equals `value`, and there is no default.
     """
-    return _switch(state or _state("rt.switch"), value, cases, default)
+    return _switch(_given_state(state, "rt.switch"), value, cases, default)
 
 
 def repeat(body: Branch, *, until: Callable[[Any], Any] | None = None, at_most: int, state: State | None = None) -> Any:
@@ -170,7 +170,15 @@ def repeat(body: Branch, *, until: Callable[[Any], Any] | None = None, at_most: 
         at_most: the largest number of iterations.
         state: as for `switch`.
     """
-    return _repeat(state or _state("rt.repeat"), body, until, at_most)
+    return _repeat(_given_state(state, "rt.repeat"), body, until, at_most)
+
+
+def _given_state(state: Any, what: str) -> State:
+    if state is None:
+        return _state(what)
+    if not isinstance(state, State):
+        raise ParameterError("state", state, "expected a state of the running program, such as a fork")
+    return state
 
 
 def _switch(state: State, value: Any, cases: Mapping[Any, Branch], default: Branch | None) -> Any:
@@ -213,6 +221,9 @@ class _Blocks:
     def block(self, control: Control, branch: Branch, until: Callable[[Any], Any] | None = None) -> Block:
         state = self._state
         recording, role = state._recording, state._sequence.role
+        if recording.block_depth >= MAX_NESTING:
+            what = f"{self._what}(): more than {MAX_NESTING} branches or loops within each other"
+            raise TraceError(f"{what}; a branch cannot contain itself", user_location())
         sequence = Sequence(recording, control.node_id, role)
         inner = State(
             recording,
@@ -306,6 +317,9 @@ def _reader(given: object, recording: Recording) -> Callable[[Any], Any]:
 
 def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any] | None) -> Any:
     state = _state(f"rt.{how}")
+    for field, value in (("values", values), ("by", by)):
+        if isinstance(value, (str, bytes, Mapping)):
+            raise ParameterError(field, value, "expected a list of values, not one value")
     recording, given = state._recording, list(values)
     if not 1 <= len(given) <= MAX_OPERANDS:
         raise TraceError(f"rt.{how}(): expected 1 to {MAX_OPERANDS} values, not {len(given)}", user_location())

@@ -64,7 +64,7 @@ class RecordedBlocks(ABC):
         self._computed: dict[int, Computed] = {}  # by the id of the node that computes the value
         self._applied: dict[tuple[str, str], int] = {}
         self._free_id = 0
-        self._block_depth = 0
+        self.block_depth = 0
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -98,7 +98,7 @@ class RecordedBlocks(ABC):
     @property
     def is_in_block(self) -> bool:
         """Whether a branch or the body of a loop is being recorded."""
-        return self._block_depth > 0
+        return self.block_depth > 0
 
     @contextmanager
     def control(self, parent: int | None, location: str) -> Iterator[Control]:
@@ -124,12 +124,12 @@ class RecordedBlocks(ABC):
         nodes: list[Node] = []
         self._pending, before = [], self._pending
         applied, computed = dict(self._applied), dict(self._computed)
-        self._block_depth += 1
+        self.block_depth += 1
         try:
             yield nodes
             nodes.extend(self._pending)
         finally:
-            self._block_depth -= 1
+            self.block_depth -= 1
             for node in self._pending:
                 self.inner[node.node_id] = self.nodes.pop(node.node_id)
             self._pending, self._applied, self._computed = before, applied, computed
@@ -173,7 +173,7 @@ class RecordedBlocks(ABC):
         return node_id
 
     def _check_outside(self, node_ids: Sequence[int], location: str) -> None:
-        if self._block_depth:
+        if self.block_depth:
             raise TraceError(
                 "nothing can be waited for inside a branch or loop of the graph; read the value before it, use operations that the "
                 "graph computes, or call functions and tools with rt.call",

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 import rtlang as rt
-from rtlang.contract.errors import CallError, RequestError, SwitchError
+from rtlang.contract.errors import CallError, ParameterError, RequestError, SwitchError, TraceError
 from rtlang.contract.graph import RequestGraph
 from rtlang.testing import ScriptedRuntime
 from tests.support.cut_proxy import cut_proxy
@@ -474,3 +474,36 @@ def test_forks_and_unnamed_generations_within_a_branch_are_run() -> None:
     with ScriptedRuntime({"x": ["1", "2"], "y": "3", None: "!"}) as script:
         result = main.run(runtime=script)
     assert result.value == "a!3"
+
+
+@pytest.mark.parametrize(
+    ("decide", "field"),
+    [
+        (lambda: rt.vote("abc"), "values"),
+        (lambda: rt.first({"a": 1}), "values"),
+        (lambda: rt.best(["a", "b"], by="12"), "by"),
+        (lambda: rt.repeat(lambda s: None, at_most=2, state="zz"), "state"),  # type: ignore[arg-type]
+        (lambda: rt.switch(1, {1: "a"}, state=0), "state"),  # type: ignore[arg-type]
+    ],
+)
+def test_one_value_in_the_place_of_a_list_or_a_state_is_named(decide: Any, field: str) -> None:
+    @rt.program
+    def wrong(s: rt.State) -> Any:
+        return decide()
+
+    with ScriptedRuntime({}) as runtime, pytest.raises(ParameterError) as caught:
+        wrong.run(runtime=runtime).value  # noqa: B018
+    assert caught.value.field == field
+
+
+def test_a_branch_that_contains_itself_is_refused() -> None:
+    def branch(s: rt.State) -> None:
+        rt.switch(s["x"], {"a": branch}, state=s)
+
+    @rt.program
+    def endless(s: rt.State) -> None:
+        s += rt.gen("x")
+        branch(s)
+
+    with ScriptedRuntime({"x": "a"}) as runtime, pytest.raises(TraceError, match="a branch cannot contain itself"):
+        endless.run(runtime=runtime).value  # noqa: B018
