@@ -85,6 +85,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/engine/test_scheduler.py",
         "it is the part of the scheduler that moves pages, and every test of the scheduler checks its accounting",
     ),
+    "rtlang/engine/request_checks.py": (
+        "tests/engine/test_engine.py",
+        "what an engine refuses is tested on the engine",
+    ),
     "rtlang/engine/shares/flow.py": (
         "tests/engine/shares/test_fair_shares.py",
         "flows are what is shared there",

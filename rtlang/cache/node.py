@@ -30,16 +30,20 @@ class RadixNode:
         num_pending_pages: number of pages, at the end of the node, that are yet to be written.
         queue_entry: the entry of the node in the eviction queue, if there is one.
         is_attached: False once no match can reach the node, because it was dropped or was cut off after a failed step.
+        digests: of its first pages, as far as they were needed; see `tiers/digest.py`.
+        num_offloaded_pages: number of pages, from the start, that were handed to the tiers below.
     """
 
     __slots__ = (
         "child_keys",
         "children",
+        "digests",
         "hold_count",
         "is_attached",
         "key",
         "last_access",
         "lock_count",
+        "num_offloaded_pages",
         "num_pending_pages",
         "page_ids",
         "parent",
@@ -52,7 +56,8 @@ class RadixNode:
         self.child_keys: list[bytes] = []
         self.lock_count = self.hold_count = 0
         self.last_access = 0
-        self.num_pending_pages = 0
+        self.num_pending_pages = self.num_offloaded_pages = 0
+        self.digests: list[bytes] = []
         self.is_attached = True
         self.queue_entry: tuple[int, int, RadixNode] | None = None
 

@@ -8,6 +8,7 @@ with page ids only; `pool.py` holds their memory.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
@@ -37,6 +38,7 @@ class PageAllocator:
         self.num_pages = num_pages
         self._owners = bytearray(num_pages)
         self._counts = [num_pages, 0, 0]
+        self._epochs = array("L", bytes(array("L").itemsize * num_pages))
         self._length_of: dict[int, int] = {}  # first page of a free run -> its length
         self._start_of: dict[int, int] = {}  # page after a free run -> first page of the run
         self._classes: list[dict[int, None]] = [
@@ -62,6 +64,10 @@ class PageAllocator:
     def owner(self, page_id: int) -> PageOwner:
         """The owner of one page."""
         return PageOwner(self._owners[page_id])
+
+    def epoch(self, page_id: int) -> int:
+        """How often the page was freed: what was read of a written page of the tree is valid if the epoch is the same afterwards."""
+        return self._epochs[page_id]
 
     def allocate(self, num_pages: int) -> list[int] | None:
         """Make `num_pages` free pages private, in as few runs as can be found cheaply.
@@ -113,6 +119,8 @@ class PageAllocator:
                 f"page {page_id} is {PageOwner(self._owners[page_id]).name}, expected {source.name}"
             )
             self._owners[page_id] = target
+            if target is PageOwner.FREE:
+                self._epochs[page_id] += 1
         self._counts[source] -= len(page_ids)
         self._counts[target] += len(page_ids)
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 _ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
@@ -71,6 +73,32 @@ class KVPool:
         for tensor in self._tensors:
             lines = tensor.view(torch.uint8) if tensor.dtype.itemsize == 1 else tensor
             lines.index_copy_(1, target_ids, lines.index_select(1, source_ids))
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of one page, summed over keys and values of all layers."""
+        return sum(tensor.nbytes for tensor in self._tensors) // self.num_pages
+
+    def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
+        """Copy a page of a pool on the host into `out`, uint8 [page_bytes]. Any thread; does not hold the interpreter's lock meanwhile."""
+        start = 0
+        for lines in self._lines:
+            end = start + lines.shape[0] * lines.shape[2]
+            np.copyto(out[start:end].reshape(lines.shape[0], lines.shape[2]), lines[:, page_id])
+            start = end
+
+    def write_page(self, page_id: int, content: NDArray[np.uint8]) -> None:
+        """Copy what `read_page` gave into a page of a pool on the host. Any thread, as `read_page`."""
+        start = 0
+        for lines in self._lines:
+            end = start + lines.shape[0] * lines.shape[2]
+            np.copyto(lines[:, page_id], content[start:end].reshape(lines.shape[0], lines.shape[2]))
+            start = end
+
+    @cached_property
+    def _lines(self) -> list[NDArray[np.uint8]]:
+        """The memory as bytes: [layers, pages, bytes of a page in a layer] for each tensor."""
+        return [tensor.view(tensor.shape[0], self.num_pages, -1).view(torch.uint8).numpy() for tensor in self._tensors]
 
     def _ids(self, ids: list[int]) -> Tensor:
         """Page ids as a tensor on the pool's device, copied from pinned memory so that the copy does not block."""

@@ -14,12 +14,13 @@ second first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rtlang.cache.continuation import continuation
 from rtlang.cache.node import TOKEN_BYTES, RadixNode
 from rtlang.cache.outline import OutlineNode, outline
+from rtlang.cache.page_digests import EvictionHistory, PageDigests
 from rtlang.cache.pages import PageAllocator, PageOwner
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.retention import Hold, Retention
@@ -46,6 +47,15 @@ class PrefixMatch:
     num_tail_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class NewPage:
+    """A written page of the tree that the tiers below do not have yet; what is read of it is valid while `epoch` is that of the page."""
+
+    page_id: int
+    epoch: int
+    digest: bytes
+
+
 @dataclass(slots=True)
 class CacheStats:
     """Counters since the start. Owned by one `PrefixCache`.
@@ -64,19 +74,36 @@ class CacheStats:
 class PrefixCache:
     """Pages 0 .. num_pages-1 and their contents. Owned by the scheduler; not thread-safe."""
 
-    def __init__(self, num_pages: int, page_size: int, *, sharing: bool = True, retention_share: float = 0.5) -> None:
+    def __init__(
+        self,
+        num_pages: int,
+        page_size: int,
+        *,
+        sharing: bool = True,
+        retention_share: float = 0.5,
+        namespace_of: Callable[[int], str] = str,
+        root_digest: bytes = b"",
+        tracks_new_pages: bool = False,
+    ) -> None:
         """Create an empty cache.
 
         Args:
             num_pages, page_size: at least 1 each; ValueError otherwise.
             sharing: False keeps all pages private to their requests, so nothing is matched and nothing outlives its request.
             retention_share: maximum share of the pages under holds, 0 to 1.
+            namespace_of: the name of a namespace by its number.
+            root_digest: the digest before the first page; see `tiers/digest.py`.
+            tracks_new_pages: whether `take_new_pages` returns pages.
         """
         self.page_size, self.sharing = page_size, sharing
         self.stats = CacheStats()
         self._pages = PageAllocator(num_pages)
         self._tree = RadixTree(page_size)
         self.retention = Retention(self._tree, int(num_pages * retention_share))
+        self.digests = PageDigests(root_digest, page_size, namespace_of)
+        self.evictions = EvictionHistory()
+        self._tree.tracks_new_pages = tracks_new_pages
+        self._tree.on_evict = self._note_eviction
 
     @property
     def num_pages(self) -> int:
@@ -161,6 +188,43 @@ class PrefixCache:
         if not self.sharing or not node.is_attached or not node.children or len(token_ids) >= self.page_size:
             return []
         return continuation(node, scope.pack(token_ids, start), limit)
+
+    def lock_prefix(self, token_ids: Sequence[int], limit: int, scope: Scope = PUBLIC) -> tuple[RadixNode, int]:
+        """Lock the longest stored prefix of whole pages, of at most `limit` tokens, for a fetch of the pages behind it.
+
+        Returns:
+            The node, to be passed to `finish` or `abandon`, and the number of pages.
+        """
+        end = min(limit, len(token_ids)) // self.page_size * self.page_size
+        node, page_ids = self._tree.descend(self._tree.root, scope.pack(token_ids[:end]))
+        self._tree.lock(node)
+        return node, len(page_ids)
+
+    def take_new_pages(self, max_pages: int) -> list[NewPage]:
+        """Written pages that no earlier call returned, the oldest first."""
+        found: list[NewPage] = []
+        new_pages = self._tree.new_pages
+        while new_pages and len(found) < max_pages:
+            node = next(iter(new_pages))
+            first = node.num_offloaded_pages
+            num_written = len(node.page_ids) - node.num_pending_pages
+            end = min(num_written, first + max_pages - len(found))
+            digests = self.digests.of(node, end)
+            page_ids = node.page_ids
+            found += [NewPage(page_ids[i], self._pages.epoch(page_ids[i]), digests[i]) for i in range(first, end)]
+            node.num_offloaded_pages = max(first, end)
+            if node.num_offloaded_pages >= num_written:
+                del new_pages[node]
+        return found
+
+    @property
+    def has_new_pages(self) -> bool:
+        """Whether `take_new_pages` would return some."""
+        return bool(self._tree.new_pages)
+
+    def is_unchanged(self, page: NewPage) -> bool:
+        """Whether the page was not freed since `take_new_pages` returned it."""
+        return self._pages.epoch(page.page_id) == page.epoch
 
     def lock(self, node: RadixNode) -> None:
         """Lock `node` and the path to it, so that their pages are not evicted until `unlock`."""
@@ -314,6 +378,10 @@ class PrefixCache:
         assert 0 <= self._tree.num_evictable_pages <= self.num_cached
         for node in self._tree.nodes():
             assert all(self._pages.owner(page_id) is PageOwner.TREE for page_id in node.page_ids)
+
+    def _note_eviction(self, node: RadixNode, num_kept: int) -> None:
+        if len(node.key) >= self.page_size:  # else a partial leaf, which has no digest
+            self.evictions.note(self.digests.of(node)[num_kept:])
 
     def _free_tree_pages(self, page_ids: Sequence[int]) -> None:
         if page_ids:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from rtlang.cache.eviction import EvictionQueue
 from rtlang.cache.node import MAX_TAIL_PROBES, TOKEN_BYTES, RadixNode, common_pages, common_tokens
@@ -30,7 +30,13 @@ __all__ = ["RadixNode", "RadixTree"]
 
 
 class RadixTree:
-    """Matches, appends, splits, locks and evicts. Pages are only ids here: the caller must free those that a method returns as freed."""
+    """Matches, appends, splits, locks and evicts. Pages are only ids here: the caller must free those that a method returns as freed.
+
+    Attributes:
+        tracks_new_pages: whether `new_pages` is filled.
+        new_pages: nodes with written pages behind their `num_offloaded_pages`, oldest first.
+        on_evict: called with a node and the number of pages that it keeps, before `evict` takes the others.
+    """
 
     def __init__(self, page_size: int) -> None:
         """Create an empty tree. Raises ValueError if page_size is below 1."""
@@ -44,6 +50,9 @@ class RadixTree:
         self.num_held_pages = 0  # in attached nodes with a hold
         self.detached: dict[RadixNode, None] = {}
         self.pending: dict[RadixNode, None] = {}
+        self.tracks_new_pages = False
+        self.new_pages: dict[RadixNode, None] = {}
+        self.on_evict: Callable[[RadixNode, int], None] | None = None
         self._page_bytes = page_size * TOKEN_BYTES
         self._queue = EvictionQueue()
         self._clock = 0
@@ -133,6 +142,8 @@ class RadixTree:
         if is_pending:
             node.num_pending_pages += len(page_ids)
             self.pending[node] = None
+        elif self.tracks_new_pages:
+            self.new_pages[node] = None
         self._enqueue(node)
         return node
 
@@ -179,6 +190,11 @@ class RadixTree:
         first = self._first_page(node)
         upper = RadixNode(node.key[:cut], node.page_ids[:num_pages], node.parent)
         upper.lock_count, upper.hold_count, upper.last_access = node.lock_count, node.hold_count, node.last_access
+        upper.num_offloaded_pages = min(node.num_offloaded_pages, num_pages)
+        node.num_offloaded_pages -= upper.num_offloaded_pages
+        upper.digests, node.digests = node.digests[:num_pages], node.digests[num_pages:]
+        if node in self.new_pages and upper.num_offloaded_pages < num_pages:
+            self.new_pages[upper] = None
         node.parent.children[first] = upper
         node.key, node.page_ids, node.parent = node.key[cut:], node.page_ids[num_pages:], upper
         upper.num_pending_pages = max(0, node.num_pending_pages - len(node.page_ids))
@@ -282,6 +298,8 @@ class RadixTree:
         nodes, self.pending = list(self.pending), {}
         for node in nodes:
             node.num_pending_pages = 0
+        if self.tracks_new_pages:
+            self.new_pages.update((node, None) for node in nodes if len(node.key) >= self.page_size)
         freed: list[int] = []
         for node in nodes:
             freed += self.supersede(node)
@@ -308,11 +326,15 @@ class RadixTree:
             if not self._is_candidate(node):
                 continue
             num_taken = num_pages - len(freed)
+            if self.on_evict is not None:
+                self.on_evict(node, max(0, len(node.page_ids) - num_taken))
             if num_taken >= len(node.page_ids):
                 freed += self._remove(node)
                 continue
             freed += node.page_ids[-num_taken:]
             del node.page_ids[-num_taken:], node.key[-num_taken * self.page_size :]
+            del node.digests[len(node.page_ids) :]
+            node.num_offloaded_pages = min(node.num_offloaded_pages, len(node.page_ids))
             self.num_pages -= num_taken
             self.num_unlocked_pages -= num_taken
             self._queue.push(node)
@@ -392,6 +414,7 @@ class RadixTree:
     def _forget(self, node: RadixNode) -> list[int]:
         """Forget an unlocked node that is no longer in the tree; returns its pages."""
         self.detached.pop(node, None)
+        self.new_pages.pop(node, None)
         freed, node.page_ids, node.key = node.page_ids, [], array("q")
         self.num_pages -= len(freed)
         return freed
@@ -404,6 +427,7 @@ class RadixTree:
             node.children, node.child_keys = {}, []
             node.is_attached = False
             node.num_pending_pages = 0
+            self.new_pages.pop(node, None)
             self.num_nodes -= 1
             if node.hold_count:
                 self.num_held_pages -= len(node.page_ids)
@@ -458,6 +482,7 @@ class RadixTree:
         assert sum(len(node.page_ids) for node in nodes if node.hold_count) == self.num_held_pages
         assert len(nodes) == self.num_nodes
         assert {node for node in nodes if node.num_pending_pages} == set(self.pending)
+        assert self.new_pages.keys() <= set(nodes)
         self._queue.check()
 
     def _check_node(self, node: RadixNode) -> None:
@@ -469,6 +494,10 @@ class RadixTree:
             assert not node.children
             assert node.lock_count == 0
         assert 0 <= node.num_pending_pages <= num_pages
+        num_written = num_pages - node.num_pending_pages if len(node.key) >= self.page_size else 0
+        assert len(node.digests) <= num_pages
+        assert 0 <= node.num_offloaded_pages <= num_written
+        assert not self.tracks_new_pages or node.num_offloaded_pages == num_written or node in self.new_pages
         assert node.lock_count >= 0
         if self._is_candidate(node):
             assert node.queue_entry is not None, "an evictable leaf is not in the eviction queue"

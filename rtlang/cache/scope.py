@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from rtlang.cache.node import TOKEN_BYTES, common_tokens, pack
 
 _SHIFT = 32
+TOKEN_MASK = (1 << _SHIFT) - 1
+"""The part of a number in the tree that is the token id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +51,19 @@ class Namespaces:
 
     def __init__(self, public_prompts: Iterable[Sequence[int]] = ()) -> None:
         self._numbers: dict[str, int] = {"": 0}
+        self._names = [""]
         self._public = [pack(each) for each in public_prompts]
         self._most_public = max(map(len, self._public), default=0) // TOKEN_BYTES
 
     def name(self, number: int) -> str:
         """The namespace with this number."""
-        return next(name for name, each in self._numbers.items() if each == number)
+        return self._names[number]
 
     def scope(self, namespace: str, token_ids: Sequence[int]) -> Scope:
         """The scope of a sequence that begins with these tokens."""
-        number = self._numbers.setdefault(namespace, len(self._numbers))
+        number = self._numbers.setdefault(namespace, len(self._names))
+        if number == len(self._names):
+            self._names.append(namespace)
         if not number:
             return PUBLIC
         if not self._public:
@@ -69,4 +74,4 @@ class Namespaces:
 
 def unpacked(key: int) -> tuple[int, int]:
     """The namespace number and the token id of a number in the tree."""
-    return key >> _SHIFT, key & ((1 << _SHIFT) - 1)
+    return key >> _SHIFT, key & TOKEN_MASK

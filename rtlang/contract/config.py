@@ -54,6 +54,14 @@ class RuntimeConfig:
         None,
         "size of the KV pool in bytes; default: an eighth of memory, at most 2 GiB; on a GPU 85% of the memory left by the weights",
     )
+    cache_host_bytes: int | None = _setting(
+        None,
+        "size in bytes of a cache in host memory below the KV pool; it also has copies of what is in the pool; default: none",
+    )
+    cache_dir: str | None = _setting(
+        None, "directory that stores KV pages below the pool, also for later processes; default: no directory"
+    )
+    cache_dir_bytes: int = _setting(16 << 30, "maximum size of the files in cache_dir, in bytes")
     prefix_sharing: bool = _setting(True, "share the KV of common prefixes and retain it for later requests")
     public_prompts: str | None = _setting(
         None, "JSON file of prompts whose cached pages all namespaces share; default: none"
@@ -126,13 +134,18 @@ class RuntimeConfig:
             "grammar_threads",
         )
         _at_least(self, 2, "num_pages", "max_model_len")
+        _at_least(self, 1, "cache_host_bytes", "cache_dir_bytes")
         _at_least(self, 1, "cache_bytes", "grammar_cache_bytes", "grammar_cache_dir_bytes")
         share = self.retention_share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ConfigError("retention_share", share, "expected a number from 0 to 1")
-        folder = self.grammar_cache_dir
-        if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
-            raise ConfigError("grammar_cache_dir", folder, "expected the path of a directory")
+        for name in ("grammar_cache_dir", "cache_dir"):
+            folder = getattr(self, name)
+            if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
+                raise ConfigError(name, folder, "expected the path of a directory")
+        for name in ("cache_host_bytes", "cache_dir"):
+            if getattr(self, name) is not None and self.device != "cpu":
+                raise ConfigError(name, getattr(self, name), "requires device cpu")
         _seconds(self, "grammar_timeout_s")
         gap = self.target_gap_ms
         if gap is not None and (isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 < gap <= 1e9):

@@ -87,7 +87,7 @@ class WatchedRequest:
     """A request that has not ended.
 
     Attributes:
-        state: running, waiting, preempted, or compiling (its constraint).
+        state: running, waiting, preempted, compiling (its constraint), or fetching (its pages, from below the pool).
         principal: who asked for it.
         num_pages: pages that it uses, shared ones included.
         age_s: seconds since it arrived.

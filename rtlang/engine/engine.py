@@ -16,14 +16,13 @@ from typing import Any
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.scope import Namespaces
+from rtlang.cache.tiers.tier import CacheTier
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import (
     AbortedError,
     CapacityError,
-    ContextLengthError,
     OverloadError,
     ParameterError,
-    RequestError,
     RtlangError,
     internal_error,
 )
@@ -42,17 +41,17 @@ from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepCost, size_of
 from rtlang.engine.planning.step_planner import planner_for
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
+from rtlang.engine.request_checks import check_request
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
 from rtlang.engine.stop_search import StopPattern
+from rtlang.engine.tiers.configured_tiers import CacheTiers
+from rtlang.engine.tiers.page_transfers import PageTransfers
 from rtlang.model.runner import Runner
 from rtlang_grammars.spec.structures import sequence
 from rtlang_grammars.spec.work_limit import WorkLimit
 
 logger = logging.getLogger(__name__)
-
-MAX_PROMPT_LOGPROBS = 1 << 20
-"""Log-probabilities that one request may report of its prompt."""
 
 MAX_REBUILDS = 5
 """Times that the runner is rebuilt; then the process should be restarted."""
@@ -96,11 +95,16 @@ class Engine:
         cost: StepCost | None = None,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
+        self.namespaces = Namespaces(public_prompts)
+        tiers = CacheTiers.of(config, runner.page_memory)
         self.cache = PrefixCache(
             runner.num_pages,
             config.page_size,
             sharing=config.prefix_sharing,
             retention_share=config.retention_share,
+            namespace_of=self.namespaces.name,
+            root_digest=tiers.root_digest,
+            tracks_new_pages=bool(tiers.tiers) and config.prefix_sharing,
         )
         self.step_cost = StepCost() if cost is None else cost
         self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost)
@@ -112,7 +116,6 @@ class Engine:
             max_running=config.running_limit,
             drafter=self.drafter,
         )
-        self.namespaces = Namespaces(public_prompts)
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
         self._num_pages = runner.num_pages
@@ -133,6 +136,20 @@ class Engine:
         self._rebuilding: Future[Runner] | None = None
         self._last_step: Step | None = None
         self._pipeline = self._make_pipeline()
+        self.transfers: PageTransfers | None = None
+        if tiers.tiers and runner.page_memory is not None and config.prefix_sharing:
+            self.transfers = PageTransfers(
+                self.cache,
+                runner.page_memory,
+                tiers.tiers,
+                lambda request: self.scheduler.rank(request.program.arrival_time, request.priority),
+                wake,
+            )
+
+    @property
+    def tiers(self) -> Sequence[CacheTier]:
+        """The tiers below the pool, from the fastest to the slowest."""
+        return () if self.transfers is None else self.transfers.tiers
 
     @property
     def has_work(self) -> bool:
@@ -147,6 +164,7 @@ class Engine:
             or any(not _is_busy(each) for each in self._late)
             or self._pipeline.is_busy
             or self._compiled
+            or (self.transfers is not None and self.transfers.has_reports)
         )
 
     @property
@@ -200,15 +218,17 @@ class Engine:
             OverloadError: the principal has used up its compile seconds.
         """
         tokenizer, model = self._runner.tokenizer, self._runner.model_config
-        self._check_request(
-            token_ids,
-            params,
-            given_ids,
-            principal,
-            has_constraint=constraint is not None,
-            reports_prompt=score_from is not None and not score_only,
-            score_only=score_only,
+        if params.x_fault is not None and not self._injects_faults:
+            raise ParameterError(
+                "x_fault", params.x_fault, "expected None: the runtime was started without fault_injection"
+            )
+        reports_prompt = score_from is not None and not score_only
+        check_request(
+            self._runner, token_ids, params, given_ids, principal, reports_prompt=reports_prompt, score_only=score_only
         )
+        is_compiled = constraint is not None or params.stop_regex
+        if is_compiled and principal.limits.compile_seconds_per_minute is not None:
+            self._compiler.quota.check(principal)
         room = self._runner.max_model_len - len(token_ids)
         if first_banned_ids:  # logits may be wider than the vocabulary
             first_banned_ids += tuple(range(tokenizer.vocab_size, model.vocab_size))
@@ -257,56 +277,6 @@ class Engine:
             self._enter(request)
         return request
 
-    def _check_request(
-        self,
-        token_ids: Sequence[int],
-        params: SamplingParams,
-        given_ids: Sequence[int],
-        principal: Principal,
-        *,
-        has_constraint: bool,
-        reports_prompt: bool,
-        score_only: bool,
-    ) -> None:
-        """Refuse a request that can never run, or that the principal may not run now; see `add`."""
-        tokenizer, model = self._runner.tokenizer, self._runner.model_config
-        if params.x_fault is not None and not self._injects_faults:
-            raise ParameterError(
-                "x_fault", params.x_fault, "expected None: the runtime was started without fault_injection"
-            )
-        if not token_ids:
-            raise RequestError("the prompt is empty, and the model has no start token")
-        for name, ids in (
-            ("stop_token_ids", params.stop_token_ids),
-            ("logit_bias", [pair[0] for pair in params.logit_bias]),
-        ):
-            for token_id in ids:
-                if token_id >= model.vocab_size:
-                    raise ParameterError(name, token_id, f"expected a token id below {model.vocab_size}")
-        is_compiled = has_constraint or params.stop_regex
-        if is_compiled and principal.limits.compile_seconds_per_minute is not None:
-            self._compiler.quota.check(principal)
-        limit = principal.limits.max_prompt_tokens
-        if limit is not None and len(token_ids) > limit:
-            raise RequestError(
-                f"the prompt has {len(token_ids)} tokens; max_prompt_tokens = {limit} of {principal.name}"
-            )
-        for token_id in given_ids:
-            if not 0 <= token_id < model.vocab_size:
-                raise ParameterError("continue_from", token_id, f"expected a token id below {model.vocab_size}")
-        if tokenizer.vocab_size > model.vocab_size and max(token_ids) >= model.vocab_size:
-            raise RequestError(
-                f"the prompt contains token {max(token_ids)}; the model's vocabulary has {model.vocab_size} tokens"
-            )
-        if reports_prompt and params.prompt_logprobs is not None:
-            num_logprobs = len(token_ids) * (params.prompt_logprobs + 1)
-            if num_logprobs > MAX_PROMPT_LOGPROBS:
-                allowed = f"expected at most {MAX_PROMPT_LOGPROBS} log-probabilities, not {num_logprobs} of {len(token_ids)} tokens"
-                raise ParameterError("prompt_logprobs", params.prompt_logprobs, allowed)
-        room = self._runner.max_model_len - len(token_ids)
-        if room < (0 if score_only else max(1, len(given_ids))):
-            raise ContextLengthError(len(token_ids), params.max_tokens, self._runner.max_model_len)
-
     def _await(self, request: Request, future: Future[ConstraintSession] | Future[tuple[StopPattern, ...]]) -> None:
         """Queue a request once its constraint or its stop patterns are compiled."""
         request.status = RequestStatus.COMPILING
@@ -344,6 +314,8 @@ class Engine:
         self._admit_compiled()
         self._replay()
         outputs = self._apply_late()
+        if self.transfers is not None:
+            self._admit_fetched(self.transfers.poll())
         # Before scheduling: a request that becomes ready in between still has work to do.
         self._awaiting_masks = [
             each for each in self._awaiting_masks if each.is_awaiting_mask and each.status is not RequestStatus.FINISHED
@@ -351,6 +323,8 @@ class Engine:
         step = self._last_step = self._schedule(now)
         self._is_stalled = step is None and bool(self._awaiting_masks)
         outputs += self._pipeline.run(step)
+        if self.transfers is not None:
+            self.transfers.offload()
         self.num_steps += step is not None
         if self._isolation.is_active:
             self._settle()
@@ -401,6 +375,8 @@ class Engine:
         if self._rebuild is None or num_rebuilt >= MAX_REBUILDS:
             raise RuntimeError(f"all steps fail, and the runner was rebuilt {num_rebuilt} times")
         logger.error("all steps fail: rebuilding the runner")
+        if self.transfers is not None:
+            self.transfers.forget_memory()
         self.scheduler.forget_pages()
         self._rebuilding = self._rebuild(num_rebuilt)
         self._rebuilding.add_done_callback(lambda _: self._wake())
@@ -410,6 +386,8 @@ class Engine:
         if runner.num_pages < self._num_pages:
             raise RuntimeError(f"the new runner has {runner.num_pages} pages; the first one had {self._num_pages}")
         self._rebuilding, self._runner = None, runner
+        if self.transfers is not None:
+            self.transfers.forget_memory(runner.page_memory)
         self._pipeline = self._make_pipeline()
         self._isolation.note_rebuilt()
 
@@ -538,8 +516,23 @@ class Engine:
             self._replaying.append(request)
             return
         self._prepare_if_slow(request)
+        if self.transfers is None or not self.transfers.fetch(request):
+            self._queue(request)
+
+    def _queue(self, request: Request) -> None:
         request.status = RequestStatus.WAITING
         self.scheduler.add(request)
+
+    def _admit_fetched(self, requests: Iterable[Request]) -> None:
+        self._is_stalled = False
+        for request in requests:
+            if request.status is RequestStatus.FETCHING:
+                self._queue(request)
+
+    def close(self) -> None:
+        """Store what the tiers below the pool are to keep, and release them. Idempotent."""
+        if self.transfers is not None:
+            self.transfers.close()
 
     def _replay(self) -> None:
         """Replay given tokens for a limited time, so that running requests are not delayed."""

@@ -29,6 +29,7 @@ class RequestStatus(Enum):
     """The state of a request."""
 
     COMPILING = auto()  # its constraint is being compiled; not queued yet
+    FETCHING = auto()  # pages of its prompt are looked for below the pool; not queued yet
     WAITING = auto()
     RUNNING = auto()
     PREEMPTED = auto()  # queued again, with its generated tokens
@@ -81,6 +82,7 @@ class Request:
         given_end: the last output, if the text ended with the given tokens but their log-probabilities must still be computed.
         num_computed_tokens: number of tokens whose K and V are in pages.
         num_cached_tokens: prompt tokens taken from the prefix cache at first admission.
+        num_fetched_tokens: prompt tokens loaded into the cache for this request, by tier.
         num_pending_tokens, num_pending_scores: results of launched steps that the host has not seen; 0 between steps on the host.
         num_in_flight_tokens: computed tokens of launched steps whose results the host has not seen.
         node, num_tree_tokens: the deepest tree node this request locks, and the number of tokens on the path to it.
@@ -123,6 +125,7 @@ class Request:
     session: ConstraintSession | None = None
     num_computed_tokens: int = 0
     num_cached_tokens: int = 0
+    num_fetched_tokens: dict[str, int] = field(default_factory=dict)
     num_pending_tokens: int = 0
     num_pending_scores: int = 0
     num_in_flight_tokens: int = 0

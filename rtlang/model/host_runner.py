@@ -91,6 +91,11 @@ class HostRunner:
         """Maximum sequence length in tokens: the setting, else the checkpoint's."""
         return self.config.max_model_len or self.model_config.max_position_embeddings
 
+    @property
+    def page_memory(self) -> PagedKV:
+        """See `Runner`."""
+        return self.kv
+
     def load(self) -> None:
         """Load the model and allocate the KV pool.
 

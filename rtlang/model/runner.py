@@ -19,6 +19,24 @@ from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars.machine.export import Walk
 
 
+class PageMemory(Protocol):
+    """The content of pages as bytes. Both methods may be called from any thread while steps run, for pages that no step writes."""
+
+    @property
+    def page_format(self) -> str:
+        """Determines how the bytes of a page are laid out."""
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of one page in all layers."""
+
+    def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
+        """Copy a page into `out`, uint8 [page_bytes]."""
+
+    def write_page(self, page_id: int, content: NDArray[np.uint8]) -> None:
+        """Copy what `read_page` gave into a page."""
+
+
 class Runner(Protocol):
     """Owns a model and its KV pages. Used by one thread at a time; `load` comes first.
 
@@ -47,6 +65,10 @@ class Runner(Protocol):
     @property
     def max_model_len(self) -> int:
         """Maximum sequence length in tokens."""
+
+    @property
+    def page_memory(self) -> PageMemory | None:
+        """Access to the content of pages for the tiers below the pool; None if the runner has none."""
 
     def load(self) -> None:
         """Load the model and allocate the KV pages.

@@ -33,7 +33,6 @@ from rtlang.contract.graph import RequestGraph
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, SamplingParams, check_credit, check_run_options
-from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.snapshot import EngineSnapshot
 from rtlang.contract.target import Listener
@@ -65,6 +64,7 @@ from rtlang.runtime.public_prompts import read_public_prompts
 from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.seeds import new_run_seed
 from rtlang.runtime.spans import runtime_spans
+from rtlang.runtime.summary import summary_table
 from rtlang.runtime.telemetry import Telemetry, counters
 from rtlang.runtime.text_service import TokenizerTextService
 from rtlang.runtime.token_sequence import TokenSequence
@@ -117,6 +117,7 @@ class Runtime:
         self._checker: ValueChecker | None = None
         self._encoders: DaemonPool | None = None
         self._loop: EngineLoop | None = None
+        self._engine: Engine | None = None  # for the engine thread
         self._lock = threading.Lock()
         self._is_closed = False
         self._fork_guard = ForkGuard()
@@ -382,23 +383,8 @@ class Runtime:
 
     def _repr_html_(self) -> str:
         """The model, the device and the load of the runtime for a notebook. Loads nothing."""
-        title = f"Runtime {self.config.model}"
-        if self._loop is None or not self.is_alive:
-            return table_fragment(title, (), (), f"on {self.config.device}, {self._state}")
-        stats = self.stats()
-        num_asked, num_cached = stats["num_prompt_tokens"], stats["num_cached_tokens"]
-        share = f" ({num_cached / num_asked:.0%})" if num_asked else ""
-        rows = (
-            (
-                "pages",
-                f"{stats['num_pages_in_use']} in use, {stats['num_pages_cached']} cached, of {stats['num_pages']}",
-            ),
-            ("requests", f"{stats['num_requests_running']} running, {stats['num_requests_waiting']} waiting"),
-            ("graphs", f"{stats['num_graphs']} open"),
-            ("prompt tokens", f"{num_asked}, of them {num_cached} from the cache{share}"),
-            ("generated tokens", str(stats["num_generated_tokens"])),
-        )
-        return table_fragment(title, (), rows, f"on {self.config.device}, {self._state}")
+        is_running = self._loop is not None and self.is_alive
+        return summary_table(self.config.model, self.config.device, self._state, self.stats() if is_running else None)
 
     @property
     def _state(self) -> str:
@@ -484,7 +470,7 @@ class Runtime:
             )
             if self._is_closed:
                 raise EngineDeadError(_CLOSED)
-            return Engine(
+            self._engine = Engine(
                 self.config,
                 runner,
                 self._compiler,
@@ -494,6 +480,7 @@ class Runtime:
                 cost=None if runner.is_pipelined else calibrated(runner, self.config.page_size),
                 public_prompts=read_public_prompts(self.config.public_prompts, runner.tokenizer, runner.max_model_len),
             )
+            return self._engine
         except BaseException:
             self._free()  # the traceback would keep it all alive
             raise
@@ -547,6 +534,9 @@ class Runtime:
             dead.fault_id = internal_error(logger, "the engine stops", cause).id
         for run in list(self._graphs.values()):
             run.fail(error)
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
         if self._is_closed and self._loop is None:  # interrupted while starting: nothing else frees it
             self._free()
 

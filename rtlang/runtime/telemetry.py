@@ -35,6 +35,12 @@ class Telemetry:
         if engine.drafter is not None:
             self._count_drafts(engine.drafter)
         metrics.step_cost_error.set(engine.step_cost.error)
+        self._count("cache_evicted_pages", cache.stats.num_evicted_pages)
+        for tier in engine.tiers:
+            self._count(f"cache_{tier.name}_loaded_pages", tier.stats.num_loaded)
+            if tier.is_persistent:
+                self._count(f"cache_{tier.name}_bad_pages", tier.stats.num_bad)
+            getattr(metrics, f"cache_{tier.name}_used_bytes").set(tier.stats.num_bytes)
         metrics.num_requests_running.set(len(scheduler.running))
         metrics.num_requests_waiting.set(scheduler.num_waiting)
         metrics.kv_pages_total.set(cache.num_pages)
@@ -83,7 +89,12 @@ class Telemetry:
 def counters(engine: Engine, runner: Runner) -> dict[str, int]:
     """Counters and gauges of an engine and its runner."""
     cache, scheduler, drafter = engine.cache, engine.scheduler, engine.drafter
-    return {
+    tiers = {
+        f"num_pages_{what}_{tier.name}": getattr(tier.stats, field)
+        for tier in engine.tiers
+        for what, field in (("in", "num_pages"), ("loaded_from", "num_loaded"))
+    }
+    return tiers | {
         "num_drafted_tokens": 0 if drafter is None else drafter.num_drafted.total(),
         "num_accepted_tokens": 0 if drafter is None else drafter.num_accepted.total(),
         "num_steps": engine.num_steps,
@@ -99,6 +110,7 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         "num_pages_cached": cache.num_cached,
         "num_pages_in_use": cache.num_in_use,
         "num_pages_held": cache.num_held,
+        "num_pages_evicted": cache.stats.num_evicted_pages,
         "num_holds_refused": cache.retention.num_refused,
         "num_holds_revoked": cache.retention.num_revoked,
         "most_pages_in_use": scheduler.most_pages_in_use,

@@ -143,6 +143,22 @@ class FakeRunner:
     def __post_init__(self) -> None:
         self.slots = np.full((self.num_pages, self.page_size), -1, dtype=np.int64)
 
+    @property
+    def page_memory(self) -> FakeRunner:
+        return self
+
+    page_format = "int64"
+
+    @property
+    def page_bytes(self) -> int:
+        return 8 * self.page_size
+
+    def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
+        out[:] = self.slots[page_id].view(np.uint8)
+
+    def write_page(self, page_id: int, content: NDArray[np.uint8]) -> None:
+        self.slots[page_id] = content.view(np.int64)
+
     def launch(self, step: Step) -> FakeFlight:
         for source, target in step.copies:
             self.slots[target] = self.slots[source]

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang.cache.pool import KVPool
@@ -78,6 +80,31 @@ class PagedKV:
         """Copy whole pages (source, destination) in every layer."""
         for pool in self._pools:
             pool.copy_pages(copies)
+
+    @property
+    def page_format(self) -> str:
+        """Determines how the bytes of a page are laid out."""
+        shapes = [(pool.num_layers, *pool.k(0).shape[1:], pool.v(0).shape[2]) for pool in self._pools]
+        return f"{self.k[0].dtype}, {self.page_size} tokens, layers and heads {shapes}"
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of one page in all layers."""
+        return sum(pool.page_bytes for pool in self._pools)
+
+    def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
+        """Copy a page of all layers into `out`, uint8 [page_bytes]; see `KVPool.read_page`."""
+        start = 0
+        for pool in self._pools:
+            pool.read_page(page_id, out[start : start + pool.page_bytes])
+            start += pool.page_bytes
+
+    def write_page(self, page_id: int, content: NDArray[np.uint8]) -> None:
+        """Copy what `read_page` gave into a page of all layers."""
+        start = 0
+        for pool in self._pools:
+            pool.write_page(page_id, content[start : start + pool.page_bytes])
+            start += pool.page_bytes
 
     @staticmethod
     def bytes_per_page(geometries: Sequence[HeadGeometry], page_size: int, dtype: torch.dtype) -> int:

@@ -123,6 +123,11 @@ class DeviceRunner:
         """Maximum sequence length in tokens: the setting, else the checkpoint's."""
         return self.config.max_model_len or self.model_config.max_position_embeddings
 
+    @property
+    def page_memory(self) -> None:
+        """See `Runner`; pages on a device have no tiers below."""
+        return None
+
     def load(self) -> None:
         """Load the model, allocate the KV pool, compile kernels and capture graphs.
 

@@ -1,0 +1,58 @@
+"""Digests that name pages across processes and machines.
+
+The digest of a page covers the identity of the model and its number formats, the namespace, and all tokens up to the end of the page: it
+is chained from page to page. So equal digests mean equal K and V, and a page of one namespace is never found from another.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from rtlang.cache.node import TOKEN_BYTES, pack
+
+DIGEST_BYTES = 16
+
+
+def root_digest(identity: str) -> bytes:
+    """The digest before the first page. `identity` names whatever determines the content of pages besides tokens and namespace."""
+    return blake2b(identity.encode(), digest_size=DIGEST_BYTES, person=b"rtlang root").digest()
+
+
+def page_digest(before: bytes, namespace: str, tokens: bytes) -> bytes:
+    """The digest of a page that follows a page with the digest `before`.
+
+    Args:
+        namespace: of the last token of the page; "" if the page is public.
+        tokens: the tokens of the page, packed as int64 without a namespace number.
+    """
+    name = namespace.encode()
+    found = blake2b(before, digest_size=DIGEST_BYTES, person=b"rtlang page")
+    found.update(len(name).to_bytes(4, "little"))
+    found.update(name)
+    found.update(tokens)
+    return found.digest()
+
+
+def sequence_digests(
+    root: bytes, token_ids: Sequence[int], page_size: int, num_pages: int, namespace: str = "", num_public: int = 0
+) -> list[bytes]:
+    """The digests of the first `num_pages` pages of a sequence.
+
+    Args:
+        namespace, num_public: the tokens from position `num_public` on belong to the namespace, those before are public.
+    """
+    data = pack(token_ids[: num_pages * page_size])
+    page_bytes = page_size * TOKEN_BYTES
+    found, before = list[bytes](), root
+    for page in range(num_pages):
+        name = namespace if (page + 1) * page_size > num_public else ""
+        before = page_digest(before, name, data[page * page_bytes : (page + 1) * page_bytes])
+        found.append(before)
+    return found
+
+
+def without_namespace(key: array[int], mask: int) -> bytes:
+    """The packed tokens of a key of the tree, whose numbers have a namespace number above `mask`."""
+    return array("q", [each & mask for each in key]).tobytes()

@@ -1,0 +1,44 @@
+"""Which tiers a configuration asks for, and what binds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtlang.cache.tiers.disk_tier import DiskTier
+from rtlang.cache.tiers.host_tier import HostTier
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError
+from rtlang.engine.tiers.configured_tiers import CacheTiers
+from tests.support.fake_runner import FakeRunner
+
+
+def test_no_setting_means_no_tier() -> None:
+    assert CacheTiers.of(RuntimeConfig(), FakeRunner(4)) == CacheTiers()
+    assert CacheTiers.of(RuntimeConfig(cache_host_bytes=1), None) == CacheTiers()
+
+
+def test_tiers_are_bound_to_model_number_format_and_pages(tmp_path: Path) -> None:
+    config = RuntimeConfig(cache_host_bytes=100, cache_dir=str(tmp_path / "new"))
+    made = CacheTiers.of(config, FakeRunner(4))
+    assert [type(tier) for tier in made.tiers] == [HostTier, DiskTier]
+    wider = FakeRunner(4)
+    wider.page_format = "int128"
+    others = [
+        CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path), dtype="float32"), FakeRunner(4)),
+        CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path), weights="dummy"), FakeRunner(4)),
+        CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path)), wider),
+    ]
+    assert len({each.root_digest for each in (made, *others)}) == 4
+    assert CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path)), FakeRunner(4)).root_digest == made.root_digest
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_unknown_user_is_named() -> None:
+    with pytest.raises(ConfigError, match="cache_dir = '~nobody-of-this-name/x'"):
+        CacheTiers.of(RuntimeConfig(cache_dir="~nobody-of-this-name/x"), FakeRunner(4))
+    with pytest.raises(ConfigError, match=r"cache_dir = .*requires device cpu"):
+        RuntimeConfig(cache_dir="x", device="interpreter")
+    with pytest.raises(ConfigError, match="cache_host_bytes = 0"):
+        RuntimeConfig(cache_host_bytes=0)

@@ -1,0 +1,286 @@
+"""Transfers between pool and tiers: the texts of naive generation, whatever comes and goes, and in any order of threads.
+
+The pages of the fake runner hold token ids, and it checks every page of every row, so a wrong page fails at once.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rtlang.cache.tiers.disk_tier import DiskTier
+from rtlang.cache.tiers.host_tier import HostTier
+from rtlang.cache.tiers.tier import CacheTier
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.principal import Principal
+from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.tiers.page_transfers import PageTransfers
+from tests.support.engine_driver import EngineDriver
+from tests.support.fake_runner import FakeRunner, naive_generate
+
+PAGE = 4
+
+
+class Jobs(Executor):
+    """Runs jobs when and in the order that the test says; by default at once."""
+
+    def __init__(self, is_held: bool = False) -> None:
+        self.is_held = is_held
+        self.waiting: list[Callable[[], None]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            future.set_result(fn(*args, **kwargs))
+
+        if self.is_held:
+            self.waiting.append(run)
+        else:
+            run()
+        return future
+
+    def run_one(self, rng: random.Random) -> None:
+        if self.waiting:
+            self.waiting.pop(rng.randrange(len(self.waiting)))()
+
+
+class Driver(EngineDriver):
+    """An engine with these tiers."""
+
+    def __init__(
+        self, tiers: Sequence[CacheTier], num_pages: int = 22, jobs: Jobs | None = None, **settings: Any
+    ) -> None:
+        runner = FakeRunner(num_pages, PAGE, eos_every=10**9)
+        rebuild = settings.pop("rebuild", None)
+        super().__init__(
+            runner, RuntimeConfig(page_size=PAGE, num_pages=num_pages, max_step_tokens=16, **settings), rebuild
+        )
+        self.jobs = jobs or Jobs()
+        engine, self.num_wakes = self.engine, 0
+        self.engine.cache._tree.tracks_new_pages = True
+        engine.transfers = PageTransfers(
+            engine.cache,
+            runner,
+            tiers,
+            lambda request: engine.scheduler.rank(request.program.arrival_time, request.priority),
+            self.wake,
+            self.jobs,
+        )
+
+    def wake(self) -> None:
+        self.num_wakes += 1
+
+    @property
+    def transfers(self) -> PageTransfers:
+        assert self.engine.transfers is not None
+        return self.engine.transfers
+
+    def generate(self, tokens: list[int], max_tokens: int = 2, **rest: Any) -> Request:
+        request = self.add(tokens, max_tokens, seed=1, **rest)
+        self.run()
+        assert request.token_ids[len(tokens) :] == naive_generate(tokens, max_tokens, seed=1, eos_every=10**9)
+        return request
+
+
+class Broken(HostTier):
+    """A tier that raises on every access."""
+
+    name = "broken"
+
+    def put(self, digest: bytes, page: memoryview) -> None:
+        raise OSError("broken")
+
+    def has(self, digest: bytes) -> bool:
+        raise OSError("broken")
+
+
+class Partial(HostTier):
+    """A tier whose pages from a number on are damaged."""
+
+    num_good = 3
+
+    def get(self, digest: bytes) -> memoryview | None:
+        self.num_good -= 1
+        return super().get(digest) if self.num_good >= 0 else None
+
+
+def tokens_of(number: int, length: int = 41) -> list[int]:
+    rng = random.Random(number)
+    return [1, *(rng.randint(100, 200) for _ in range(length - 1))]
+
+
+def test_evicted_pages_come_back_from_below() -> None:
+    driver = Driver([HostTier(1 << 20)])
+    first = driver.generate(tokens_of(0))
+    assert first.num_fetched_tokens == {}
+    for number in range(1, 4):  # the pool has room for two
+        driver.generate(tokens_of(number))
+    assert driver.engine.cache.peek(tokens_of(0)) < PAGE
+    computed = driver.runner.num_computed
+    again = driver.generate(tokens_of(0))
+    assert again.num_fetched_tokens == {"host": 40}
+    assert again.num_cached_tokens == 40
+    assert driver.runner.num_computed - computed == 2
+    assert driver.transfers.num_fetched == {"host": 10}
+    assert driver.transfers.num_lost == 0
+    driver.assert_idle()
+
+
+def test_the_next_process_finds_pages_on_disk_but_not_in_memory(tmp_path: Path) -> None:
+    def tiers() -> list[CacheTier]:
+        return [HostTier(1 << 20), DiskTier(tmp_path, "model", 8 * PAGE, 1 << 20)]
+
+    driver = Driver(tiers())
+    driver.generate(tokens_of(0))
+    driver.engine.close()
+    driver.engine.close()
+    assert driver.generate(tokens_of(5)).num_output_tokens == 2  # a closed engine goes on without tiers
+    restarted = Driver(tiers())
+    assert restarted.generate(tokens_of(0)).num_fetched_tokens == {"disk": 40}
+    longer = [*tokens_of(0), *tokens_of(1)]
+    assert restarted.generate(longer).num_fetched_tokens == {}
+    assert Driver([DiskTier(tmp_path, "other", 8 * PAGE, 1 << 20)]).generate(tokens_of(0)).num_fetched_tokens == {}
+
+
+def test_what_is_not_copied_in_time_is_stored_when_the_engine_closes(tmp_path: Path) -> None:
+    jobs = Jobs(is_held=True)
+    driver = Driver([DiskTier(tmp_path, "model", 8 * PAGE, 1 << 20)], jobs=jobs)
+    jobs.waiting.pop(0)()  # opening
+    driver.transfers._is_storing = True  # the disk is busy until the end
+    driver.generate(tokens_of(0))
+    driver.engine.close()
+    restarted = Driver([DiskTier(tmp_path, "model", 8 * PAGE, 1 << 20)])
+    assert restarted.generate(tokens_of(0)).num_fetched_tokens == {"disk": 40}
+
+
+def test_namespaces_share_nothing_below() -> None:
+    tier = HostTier(1 << 20)
+    driver = Driver([tier])
+    a, b = Principal(name="a", namespace="a"), Principal(name="b", namespace="b")
+    driver.generate(tokens_of(0), principal=a)
+    num_stored = tier.stats.num_pages
+    for number in range(1, 4):
+        driver.generate(tokens_of(number), principal=a)
+    assert driver.generate(tokens_of(0), principal=b).num_fetched_tokens == {}
+    assert tier.stats.num_pages == 5 * num_stored
+    for number in range(1, 4):
+        driver.generate(tokens_of(number), principal=b)
+    assert driver.generate(tokens_of(0), principal=a).num_fetched_tokens == {"host": 40}
+
+
+def test_damaged_pages_are_computed() -> None:
+    driver = Driver([Partial(1 << 20)])
+    for number in range(4):
+        driver.generate(tokens_of(number))
+    assert driver.generate(tokens_of(0)).num_fetched_tokens == {"host": 3 * PAGE}
+    driver.assert_idle()
+
+
+def test_a_tier_that_raises_costs_no_request(caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver([Broken(1 << 20)])
+    driver.transfers.tiers[0].stats.num_pages = 1  # it claims to have something
+    for number in (0, 1, 2, 3, 0):
+        assert driver.generate(tokens_of(number)).num_fetched_tokens == {}
+    assert "a transfer of the cache failed" in caplog.text
+    driver.assert_idle()
+
+
+def test_a_request_that_is_cancelled_while_it_waits_leaves_its_pages_to_others() -> None:
+    jobs = Jobs()
+    driver = Driver([HostTier(1 << 20)], jobs=jobs)
+    for number in range(4):
+        driver.generate(tokens_of(number))
+    jobs.is_held = True
+    request = driver.add(tokens_of(0), 2)
+    assert request.status is RequestStatus.FETCHING
+    assert not driver.engine.has_work
+    jobs.waiting.pop()()
+    assert driver.engine.has_work
+    driver.step()
+    assert driver.transfers.num_fetching == 1
+    assert driver.engine.cache.num_in_use == 10
+    driver.engine.abort(request)
+    while jobs.waiting:
+        jobs.waiting.pop()()
+    jobs.is_held = False
+    driver.run()
+    assert driver.last[request].error is not None
+    computed = driver.runner.num_computed
+    driver.generate(tokens_of(0))
+    assert driver.runner.num_computed - computed == 2
+    driver.assert_idle()
+
+
+def test_two_requests_load_the_same_pages_once() -> None:
+    driver = Driver([HostTier(1 << 20)])
+    for number in range(4):
+        driver.generate(tokens_of(number))
+    requests = [driver.add([*tokens_of(0), 7 + number], 2, seed=1) for number in range(3)]
+    driver.run()
+    assert driver.transfers.num_fetched == {"host": 10}
+    assert sorted(sum(request.num_fetched_tokens.values()) for request in requests) == [0, 0, 40]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_requests_give_the_tokens_of_naive_generation_in_any_order_of_threads(seed: int) -> None:
+    """The working set is several times the pool, and the tier has room for a part of it."""
+    rng = random.Random(seed)
+    jobs = Jobs(is_held=True)
+    tier = HostTier(8 * PAGE * rng.choice([20, 1000]))
+    driver = Driver([tier], num_pages=rng.choice([12, 20]), jobs=jobs, max_rows=3)
+    jobs.waiting.pop()()  # opening
+    made = [tokens_of(number, 21) for number in range(5)]
+    expected: dict[Request, list[int]] = {}
+    for _ in range(60):
+        tokens = list(rng.choice(made))[: rng.randint(5, 30)]
+        tokens += [rng.randint(100, 103) for _ in range(rng.randint(1, 6))]
+        made.append(tokens)
+        max_tokens = rng.randint(1, 6)
+        request = driver.add(tokens, max_tokens, seed=rng.randint(0, 1))
+        expected[request] = naive_generate(tokens, max_tokens, seed=request.seed, eos_every=10**9)
+        for _ in range(rng.randint(0, 6)):
+            rng.choice([driver.step, lambda: jobs.run_one(rng)])()
+        if rng.random() < 0.1:
+            driver.engine.abort(request)
+        if rng.random() < 0.05:
+            driver.engine.cache.clear()
+    while jobs.waiting or driver.engine.has_work:
+        rng.choice([driver.step, lambda: jobs.run_one(rng)])()
+    for request, tokens in expected.items():
+        if driver.last[request].error is None:
+            assert request.output_token_ids == tokens
+    assert sum(driver.transfers.num_fetched.values()) > 0
+    driver.assert_idle()
+
+
+def test_pages_of_a_runner_that_was_replaced_are_not_used() -> None:
+    jobs = Jobs()
+    new = FakeRunner(22, PAGE, eos_every=10**9)
+    driver = Driver([HostTier(1 << 20)], jobs=jobs, rebuild=lambda num_failed: new)
+    for number in range(4):
+        driver.generate(tokens_of(number))
+    jobs.is_held = True
+    request = driver.add(tokens_of(0), 2, seed=1)
+    jobs.waiting.pop()()  # the pages are found
+    others = [driver.add(tokens_of(number, PAGE), 2, seed=1) for number in range(5, 11)]
+    driver.runner.is_broken = True
+    for _ in range(100):
+        if driver.engine._runner is not new:
+            driver.step()
+    assert driver.engine._runner is new
+    jobs.is_held = False
+    while jobs.waiting:  # the pages are loaded into the old runner
+        jobs.waiting.pop(0)()
+    driver.run()
+    assert driver.last[request].error is None
+    assert request.output_token_ids == naive_generate(tokens_of(0), 2, seed=1, eos_every=10**9)
+    assert any(driver.last[other].error is None for other in others)
+    driver.assert_idle()
+    for number in range(4):
+        driver.generate(tokens_of(number))
