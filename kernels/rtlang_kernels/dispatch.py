@@ -9,7 +9,7 @@ triton) that may not be installed. A new device needs one more entry here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
-from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep, LinearLayer
 from rtlang_kernels.contract.sampler_settings import SamplerSettings
 from rtlang_kernels.reference import attention as reference_attention
 from rtlang_kernels.reference import kv_cache as reference_kv_cache
@@ -31,7 +31,9 @@ from rtlang_kernels.reference import sampling as reference_sampling
 class Backend:
     """One implementation of every operation; signatures as in the reference backend.
 
-    `fused_step` is None or covers only supported shapes: see `rtlang_kernels.contract.fused_step`.
+    `packed_linear` packs a weight [out, in], a bias or None, and whether the results are gated (silu(first half) * second half); None
+    leaves linear layers to torch. `tune` sets what is measured of the packed layers of a model, once they are loaded. `fused_step` is
+    None or covers only supported shapes: see `rtlang_kernels.contract.fused_step`.
     """
 
     name: str
@@ -47,7 +49,9 @@ class Backend:
     logprobs: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
     apply_token_mask: Callable[[Tensor, NDArray[np.int32], NDArray[np.int32]], None]
     apply_penalties: Callable[[Tensor, NDArray[np.int64], NDArray[np.int64], float, float, float], None]
-    fused_step: Callable[[FusedShape, Iterable[FusedLayer], Tensor, Tensor], FusedStep] | None = None
+    packed_linear: Callable[[Tensor, Tensor | None, bool], LinearLayer] | None = None
+    tune: Callable[[Sequence[LinearLayer]], None] | None = None
+    fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor], FusedStep] | None = None
 
 
 REFERENCE = Backend(
@@ -72,7 +76,7 @@ BACKENDS = ("reference", "cpu")
 @cache
 def cpu_backend() -> Backend:
     """Return the CPU backend; imports numba."""
-    from rtlang_kernels.cpu import attention, fused_step, layer_ops, sampling
+    from rtlang_kernels.cpu import attention, fused_step, layer_ops, linear, linear_tuning, sampling
 
     return Backend(
         "cpu",
@@ -88,6 +92,8 @@ def cpu_backend() -> Backend:
         sampling.logprobs,
         reference_sampling.apply_token_mask,
         reference_sampling.apply_penalties,
+        linear.PackedLinear.pack,
+        linear_tuning.tune,
         fused_step.CpuFusedStep,
     )
 

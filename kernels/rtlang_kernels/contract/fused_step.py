@@ -1,7 +1,7 @@
 """Contract of the fused step: a forward pass over a few tokens as one operation.
 
 Separate operations cost one call each; with a small model and few tokens the calls cost more than the arithmetic. A backend may offer all
-layers as one call. The result differs from that of the separate operations only in the order of summation.
+layers as one call. The result has the same bits as that of the separate operations.
 """
 
 from __future__ import annotations
@@ -42,42 +42,54 @@ class FusedShape:
 
     @property
     def is_supported(self) -> bool:
-        """Whether the sizes allow a fused step: whole blocks of outputs, even numbers of inputs, even head sizes."""
-        outputs = (self.hidden_size, self.qkv_size, 2 * self.intermediate_size)
-        inputs = (self.q_size, self.intermediate_size)
-        are_whole = all(size % BLOCK == 0 for size in outputs) and all(size % 2 == 0 for size in inputs)
+        """Whether the sizes allow a fused step: even numbers of inputs, even head sizes."""
+        are_even = all(size % 2 == 0 for size in (self.hidden_size, self.q_size, self.intermediate_size))
         have_heads = self.head_dim % 2 == 0 and self.num_q_heads % self.num_kv_heads == 0
-        return are_whole and have_heads and self.dtype in (torch.float32, torch.bfloat16)
+        return are_even and have_heads and self.dtype in (torch.float32, torch.bfloat16)
 
     def num_bytes(self, num_layers: int, vocab_size: int) -> int:
-        """Bytes of the copy that a fused step makes of the linear weights and the output head."""
+        """Bytes of the linear weights of the layers and an output head."""
         layer = self.hidden_size * (self.qkv_size + self.q_size + 3 * self.intermediate_size)
         return (num_layers * layer + vocab_size * self.hidden_size) * self.dtype.itemsize
 
 
-Weights = tuple[Tensor, Tensor | None]
-"""A linear layer: weight [out, in], and bias [out] or None."""
+class LinearLayer(Protocol):
+    """A linear layer with weights packed by a backend."""
+
+    @property
+    def in_features(self) -> int:
+        """Number of inputs."""
+
+    @property
+    def out_features(self) -> int:
+        """Number of results."""
+
+    def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Multiply x [num_rows, in_features]; returns [num_rows, out_features], or `residual` with the result added in place.
+
+        The bits of a row depend on this row only. Any number of rows, 0 included.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class FusedLayer:
     """Weights of one layer, in the dtype of the shape; q, k, v share one linear layer, and so do gate and up.
 
-    Norm weights are [hidden_size], except `q_norm` and `k_norm`: [head_dim] or None.
+    `gate_up` applies the gate. Norm weights are [hidden_size], except `q_norm` and `k_norm`: [head_dim] or None.
     """
 
     input_norm: Tensor
-    qkv: Weights
+    qkv: LinearLayer
     q_norm: Tensor | None
     k_norm: Tensor | None
-    output: Weights
+    output: LinearLayer
     post_norm: Tensor
-    gate_up: Weights
-    down: Weights
+    gate_up: LinearLayer
+    down: LinearLayer
 
 
 class FusedStep(Protocol):
-    """All layers of one model. One call at a time. Results do not depend on the number of threads."""
+    """All layers of one model. One call at a time. Results depend neither on the number of threads nor on other rows."""
 
     @property
     def max_tokens(self) -> int:
@@ -109,6 +121,3 @@ class FusedStep(Protocol):
             plan: the plan of this step, from the same backend.
             scale: factor of the scores.  windows: sliding window of each layer, None for none.
         """
-
-    def project(self, states: Tensor) -> Tensor:
-        """Logits [M, vocab_size] of 1 to `max_tokens` rows that `forward` returned."""

@@ -4,13 +4,13 @@ Between two calls from Python, the interpreter and torch's dispatcher read memor
 small models and few tokens that takes several times as long as the arithmetic. Here no other code runs between the layers, and each
 weight is read once, in memory order, for all tokens together.
 
-Values are rounded to the element type wherever the separate operations store them, so the results differ only in the order of summation.
-The linear layers come from `linear`; the other operations are the kernels of `layer_ops` and `attention_kernel`, called by address.
+The operations are the kernels of `linear`, `layer_ops` and `attention_kernel`, called by address: the same code as for separate operations,
+so a step has the same bits either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -21,29 +21,30 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
-from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape
+from rtlang_kernels.contract.fused_step import BLOCK, FusedLayer, FusedShape
 from rtlang_kernels.cpu import attention_kernel, layer_ops
 from rtlang_kernels.cpu.attention import NO_SINKS, paged_attention, variant_of
 from rtlang_kernels.cpu.attention_kernel import CHUNK, attend_kernel, scratch_floats
+from rtlang_kernels.cpu.codegen.linear_vectors import STEP, WORD
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
-from rtlang_kernels.cpu.layer_ops import gate_kernel, head_weights, line_block, norm_kernel, rope_kernel
-from rtlang_kernels.cpu.linear import SkinnyLinear, linear_kernel, pack_blocks, padded
+from rtlang_kernels.cpu.layer_ops import head_weights, line_block, norm_kernel, rope_kernel
+from rtlang_kernels.cpu.linear import GATE, PackedLinear, Tiling, blocks_of, finish_address, linear_address, tiling
 from rtlang_kernels.host.numba_jit import kernel
 
 NO_CAP = np.float32(0.0)
 
-# Fields of the int64 table of layers: addresses, and whether heads are normalized; a bias follows its weight. The row after the
+# Fields of the int64 table of layers: addresses, and whether heads are normalized; a weight is followed by its constants. The row after the
 # last layer only has INPUT_NORM.
-INPUT_NORM, QKV, QKV_BIAS, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL = range(8)
-OUTPUT, OUTPUT_BIAS, POST_NORM, GATE_UP, GATE_UP_BIAS, DOWN, DOWN_BIAS = range(8, 15)
+INPUT_NORM, QKV, QKV_CONSTANTS, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL = range(8)
+OUTPUT, OUTPUT_CONSTANTS, POST_NORM, GATE_UP, GATE_UP_CONSTANTS, DOWN, DOWN_CONSTANTS = range(8, 15)
 TABLE_FIELDS = 15
-# Entries of the int64 vector of buffers: addresses of lines in the element type, float32 for WIDE.
-RESIDUAL, X, NORMED, PROJECTED, ATTENDED, GATED_UP, GATED, WIDE, COS, SIN, RESULT = range(11)
-NUM_BUFFERS = 11
-# Entries of the int64 vector of sizes: elements per token, and bytes per element.
-HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM = range(5)
-# Entries of the int64 vector of machine code addresses, see `_addresses`.
-LINEAR_HIDDEN, LINEAR_Q, LINEAR_INNER, NORM, GATE, ROPE, ATTEND = range(7)
+# Entries of the int64 vector of buffers: addresses of lines in the element type.
+RESIDUAL, NORMED, PROJECTED, ATTENDED, GATED, COS, SIN, RESULT = range(8)
+NUM_BUFFERS = 8
+# Entries of the int64 vector of sizes: elements per token, bytes per element, passes of linear layers, and bytes of their prefetch.
+HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM, PASSES, AHEAD = range(7)
+# Entries of the int64 vector of machine code addresses, see `_addresses`; LINEAR depends on the number of tokens.
+LINEAR_ROWS, FINISH, NORM, ROPE, ATTEND = range(5)
 
 
 # numba types of kernel arguments.
@@ -56,24 +57,19 @@ _ATTENTION = (_TABLE32, _INT, _INTS32, _INTS32, _TABLE32, _INTS32, _INTS32, _TAB
 
 @cache
 def _addresses(shape: FusedShape) -> NDArray[np.int64]:
-    """Machine code addresses of the operations, at the indices LINEAR_HIDDEN to ATTEND."""
+    """Machine code addresses of the operations, at the indices NORM to ATTEND."""
     is_bf16 = int(shape.dtype == torch.bfloat16)
-    hidden, q, inner = (line_block(size) for size in (shape.hidden_size, shape.q_size, shape.intermediate_size))
-    linear, norm = (_INT,) * 8, (*(_INT,) * 6, _FLOAT)
+    norm = (*(_INT,) * 6, _FLOAT)
     rope = (_INTS, _INTS, _INTS, _INT, _INT, _INT, _FLOAT)
     attend = (_INTS, _FLOAT, _FLOAT, _FLOATS, *_ATTENTION, _INT, _INT, _FLOATS, _TABLE)
     heads = is_bf16, shape.num_q_heads, shape.num_kv_heads, shape.head_dim, shape.head_dim, shape.head_dim // 2
     group = shape.num_q_heads // shape.num_kv_heads
     found = (
-        (linear_kernel(is_bf16, hidden), linear),
-        (linear_kernel(is_bf16, q), linear),
-        (linear_kernel(is_bf16, inner), linear),
-        (norm_kernel(is_bf16, hidden), norm),
-        (gate_kernel(is_bf16, inner), (_INT,) * 4),
+        (norm_kernel(is_bf16, line_block(shape.hidden_size)), norm),
         (rope_kernel(*heads), rope),
         (attend_kernel(is_bf16, shape.num_kv_heads, group, shape.head_dim, shape.head_dim), attend),
     )
-    return np.array([address_of(*pair) for pair in found], np.int64)
+    return np.array([0, 0, *(address_of(*pair) for pair in found)], np.int64)
 
 
 @cache
@@ -117,29 +113,33 @@ def _kernel() -> Callable[..., None]:
         if digest < 0:  # never true; ties the disk cache to the sources
             return
         num, num_layers = len(positions), len(table) - 1
-        residual, x, normed, wide = buffers[RESIDUAL], buffers[X], buffers[NORMED], buffers[WIDE]
-        projected, attended = buffers[PROJECTED], buffers[ATTENDED]
-        gated_up, gated = buffers[GATED_UP], buffers[GATED]
+        residual, normed, projected = buffers[RESIDUAL], buffers[NORMED], buffers[PROJECTED]
+        attended, gated = buffers[ATTENDED], buffers[GATED]
         hidden, inner, q_size, kv_size, item = sizes[HIDDEN], sizes[INNER], sizes[Q_SIZE], sizes[KV_SIZE], sizes[ITEM]
+        passes, ahead = sizes[PASSES], sizes[AHEAD]
+        wide, deep, inside = hidden * item, q_size * item, inner * item
+        linear, finish = code[LINEAR_ROWS], code[FINISH]
         cos, sin = buffers[COS], buffers[SIN]
         for layer in range(begin, end):
             if layer > 0:  # the part of the previous layer after its attention
                 row = table[layer - 1]
-                weight, bias = row[OUTPUT], row[OUTPUT_BIAS]
-                invoke(code[LINEAR_Q], (attended, weight, bias, x, wide, num, q_size, hidden))
-                invoke(code[NORM], (x, residual, row[POST_NORM], normed, num, hidden, eps))
-                weight, bias = row[GATE_UP], row[GATE_UP_BIAS]
-                invoke(code[LINEAR_HIDDEN], (normed, weight, bias, gated_up, wide, num, hidden, 2 * inner))
-                invoke(code[GATE], (gated_up, gated, num, inner))
-                weight, bias = row[DOWN], row[DOWN_BIAS]
-                invoke(code[LINEAR_INNER], (gated, weight, bias, x, wide, num, inner, hidden))
+                weight, line = row[OUTPUT], row[OUTPUT_CONSTANTS]
+                output = (attended, deep, weight, line, STEP, 0, residual, residual, wide, deep // WORD, hidden, num)
+                invoke(linear, (*output, passes, ahead, 0, finish, 0, blocks_of(hidden, BLOCK)))
+                invoke(code[NORM], (residual, 0, row[POST_NORM], normed, num, hidden, eps))
+                weight, line = row[GATE_UP], row[GATE_UP_CONSTANTS]
+                gate_up = (normed, wide, weight, line, STEP, 0, 0, gated, inside, wide // WORD, inner, num)
+                invoke(linear, (*gate_up, passes, ahead, 1, finish, 0, blocks_of(inner, GATE)))
+                weight, line = row[DOWN], row[DOWN_CONSTANTS]
+                down = (gated, inside, weight, line, STEP, 0, residual, residual, wide, inside // WORD, hidden, num)
+                invoke(linear, (*down, passes, ahead, 0, finish, 0, blocks_of(hidden, BLOCK)))
             row = table[layer]
             target = normed if layer < num_layers else buffers[RESULT]
-            added, base = (x, residual) if layer > 0 else (residual, 0)
-            invoke(code[NORM], (added, base, row[INPUT_NORM], target, num, hidden, eps))
+            invoke(code[NORM], (residual, 0, row[INPUT_NORM], target, num, hidden, eps))
             if layer < num_layers:
-                weight, bias = row[QKV], row[QKV_BIAS]
-                invoke(code[LINEAR_HIDDEN], (normed, weight, bias, projected, wide, num, hidden, q_size + 2 * kv_size))
+                weight, line, outputs = row[QKV], row[QKV_CONSTANTS], q_size + 2 * kv_size
+                qkv = (normed, wide, weight, line, STEP, 0, 0, projected, outputs * item, wide // WORD, outputs, num)
+                invoke(linear, (*qkv, passes, ahead, 0, finish, 0, blocks_of(outputs, BLOCK)))
                 rotation[layer_ops.Q] = projected
                 rotation[layer_ops.K] = projected + q_size * item
                 rotation[layer_ops.V] = projected + (q_size + kv_size) * item
@@ -179,37 +179,42 @@ def _kernel() -> Callable[..., None]:
     return cast(Callable[..., None], compiled)
 
 
+def _linears_of(layer: FusedLayer) -> tuple[PackedLinear, ...]:
+    """The linear layers in the order of the table."""
+    return cast(tuple[PackedLinear, ...], (layer.qkv, layer.output, layer.gate_up, layer.down))
+
+
 class CpuFusedStep:
-    """A `FusedStep`. Owns a packed copy of the weights and the working memory of a step."""
+    """A `FusedStep`. Owns the working memory of a step; shares the packed weights of the layers."""
 
-    max_tokens = 8  # with more tokens, the matrix units gain more than the calls cost
+    max_tokens = 32  # size of the working memory
 
-    def __init__(self, shape: FusedShape, weights: Iterable[FusedLayer], norm: Tensor, head: Tensor) -> None:
-        """Pack the weights layer by layer, as `weights` yields them.
+    def __init__(self, shape: FusedShape, layers: Sequence[FusedLayer], norm: Tensor) -> None:
+        """Take the addresses of the weights.
 
         Args:
-            norm: the final norm, [hidden_size].  head: [vocab_size, hidden_size].
+            layers: of which the linear layers are packed for the CPU.  norm: the final norm, [hidden_size].
         Raises:
             ValueError: the shape is not supported.
         """
         if not shape.is_supported:
             raise ValueError(f"shape = {shape}: expected a shape whose is_supported is true")
-        self._shape, self._run, self._code = shape, _kernel(), _addresses(shape)
-        self.project = SkinnyLinear(head, self.max_tokens)
-        self._owned = [norm]  # tensors whose addresses are in the tables
-        rows = [self._row(layer) for layer in weights]
+        self._shape, self._run, self._code = shape, _kernel(), _addresses(shape).copy()
+        self._owned: list[Any] = [norm]  # tensors whose addresses are in the tables
+        rows = [self._row(layer) for layer in layers]
         self._table = np.zeros((len(rows) + 1, TABLE_FIELDS), np.int64)
         self._table[:-1] = rows
         self._table[-1, INPUT_NORM] = norm.data_ptr()
+        self._linears = _linears_of(layers[0])
+        self._linear = self._linears[0].code
+        self._code[FINISH] = finish_address(self._linear)
+        self._tiling: Tiling | None = None
         self._pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
         sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.num_kv_heads * shape.head_dim
-        self._sizes = np.array((*sizes, shape.dtype.itemsize), np.int64)
+        self._sizes = np.array((*sizes, shape.dtype.itemsize, 0, 0), np.int64)
         self._buffers = np.zeros(NUM_BUFFERS, np.int64)
-        self._allocate(X, shape.hidden_size)
         self._allocate(NORMED, shape.hidden_size)
-        self._allocate(GATED_UP, 2 * shape.intermediate_size)
         self._allocate(GATED, shape.intermediate_size)
-        self._allocate(WIDE, max(shape.q_size, shape.intermediate_size, shape.hidden_size), torch.float32)
         self._projected = self._allocate(PROJECTED, shape.qkv_size)
         self._attended = self._allocate(ATTENDED, shape.q_size).view(-1, shape.num_q_heads, shape.head_dim)
         self._lse = torch.zeros((self.max_tokens, shape.num_q_heads), dtype=torch.float32)
@@ -227,8 +232,10 @@ class CpuFusedStep:
         self._scratch = scratch, np.empty((2, CHUNK), np.int64)
 
     def is_worthwhile(self, num_tokens: int) -> bool:
-        """See `FusedStep`. Measured with one and two threads; with more, the separate operations are assumed to gain."""
-        return num_tokens <= (self.max_tokens if torch.get_num_threads() <= 2 else self.max_tokens // 2)
+        """See `FusedStep`: the step runs in one thread, so none of its layers may be worth several."""
+        if num_tokens > self.max_tokens:
+            return False
+        return torch.get_num_threads() == 1 or not any(linear.is_worth_threads(num_tokens) for linear in self._linears)
 
     def forward(
         self,
@@ -247,6 +254,7 @@ class CpuFusedStep:
         num_tokens = len(residual)
         self._set_pools(k_pools, v_pools)
         result = torch.empty_like(residual)
+        self._cut(num_tokens)
         buffers = self._buffers
         buffers[RESIDUAL], buffers[RESULT] = residual.data_ptr(), result.data_ptr()
         buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
@@ -290,9 +298,9 @@ class CpuFusedStep:
         run(num_layers, num_layers + 1)
         return result
 
-    def _allocate(self, place: int, size: int, dtype: torch.dtype | None = None) -> Tensor:
+    def _allocate(self, place: int, size: int) -> Tensor:
         """Allocate a buffer with lines of `size` elements and record its address at index `place`."""
-        buffer = torch.zeros((padded(self.max_tokens), size), dtype=dtype or self._shape.dtype)
+        buffer = torch.zeros((self.max_tokens, size), dtype=self._shape.dtype)
         self._buffers[place] = self._own(buffer)
         return buffer
 
@@ -301,17 +309,21 @@ class CpuFusedStep:
         self._owned.append(tensor)
         return tensor.data_ptr()
 
+    def _cut(self, num_tokens: int) -> None:
+        """Select the linear kernel for a step of this many tokens."""
+        cut = tiling(num_tokens, self._linear.max_rows)
+        if cut == self._tiling:
+            return
+        ahead = self._linears[0].prefetch.ahead(cut)
+        self._code[LINEAR_ROWS] = linear_address(self._linear, cut, ahead)
+        self._sizes[PASSES], self._sizes[AHEAD] = cut.passes, ahead.num_bytes
+        self._tiling = cut
+
     def _row(self, layer: FusedLayer) -> NDArray[np.int64]:
-        """Pack one layer and return its table row of addresses."""
+        """Return the table row of addresses of a layer."""
         row, head_dim = np.zeros(TABLE_FIELDS, np.int64), self._shape.head_dim
-        for place, (weight, bias) in (
-            (QKV, layer.qkv),
-            (OUTPUT, layer.output),
-            (GATE_UP, layer.gate_up),
-            (DOWN, layer.down),
-        ):
-            row[place] = self._own(pack_blocks(weight))
-            row[place + 1] = self._own(torch.zeros(len(weight), dtype=torch.float32) if bias is None else bias.float())
+        for place, linear in zip((QKV, OUTPUT, GATE_UP, DOWN), _linears_of(layer), strict=True):
+            row[place], row[place + 1] = self._own(linear.weight), self._own(linear.constants)
         row[INPUT_NORM], row[POST_NORM] = self._own(layer.input_norm), self._own(layer.post_norm)
         row[HEADS] = self._own(head_weights(layer.q_norm, layer.k_norm, head_dim, head_dim))
         row[HAS_Q_NORM], row[HAS_K_NORM] = layer.q_norm is not None, layer.k_norm is not None

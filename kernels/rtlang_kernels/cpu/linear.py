@@ -1,95 +1,392 @@
-"""Linear layers for a few rows: the weights are read once, in memory order.
+"""Linear layers over weights that are packed once: one layout and one order of summation for every number of rows.
 
-With one row, reading the weights dominates the cost of a linear layer, and libraries that are designed for many rows take twice as long.
+With few rows the time goes to reading the weights, with many to the multipliers. One kernel serves both: tiles of up to 8 rows by 32
+outputs, whose sums stay in registers; several tiles pass over a block of weights while it is in the cache and ask for the next block
+meanwhile. Every sum is one chain over the inputs, so the bits of a row do not depend on other rows, on their number, or on threads.
+
+A kernel is compiled on first use for a height of its tiles; numba's disk cache keeps it.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from numba.core import types
 from torch import Tensor
 from torch.nn import functional
 
 from rtlang_kernels.contract.fused_step import BLOCK
-from rtlang_kernels.cpu.codegen.linear_vectors import multiply_block, widened
-from rtlang_kernels.cpu.codegen.llvm_bridge import source_digest
-from rtlang_kernels.cpu.layer_ops import line_block
+from rtlang_kernels.cpu.codegen.linear_vectors import (
+    BFLOAT16,
+    FLOAT32,
+    INT8,
+    LINE,
+    STEP,
+    UNROLL,
+    finish_line,
+    multiply_tile,
+    stack_sums,
+)
+from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
+from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
+from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.numba_jit import kernel
+from rtlang_kernels.host.processor import Processor, processor
 
-TILE = 4  # rows per block multiplication if there are several; their sums stay in registers
+MAX_PASSES = 8  # tiles over one block; their inputs have to stay in the second cache
+GATE = BLOCK // 2  # outputs of a gated block
+_INT = types.int64
+_FINISH = (_INT,) * 9
+_STEP_LINES = STEP * UNROLL // LINE  # cache lines of weights per iteration
+# Steps times tiles from which threads gain: some 100 us of work, while waking a thread costs 30 us.
+_WORTH_THREADS = 20_000
 
 
-def padded(num_rows: int) -> int:
-    """Number of rows for which a buffer for `num_rows` rows must have room."""
-    return num_rows if num_rows == 1 else -(-num_rows // TILE) * TILE
+class Code(NamedTuple):
+    """Machine code of linear layers: constants of the compiled kernels.
+
+    Attributes:
+        element: FLOAT32, BFLOAT16 or INT8, the type of the weights.
+        is_bf16: whether inputs and results are bfloat16, else float32.
+        is_native: whether the processor has the product of packed elements.
+        rounds_natively: whether it has the conversion to bfloat16.
+        parts: vectors of a block at once.
+        max_rows: highest tile.
+    """
+
+    element: int
+    is_bf16: int
+    is_native: int
+    rounds_natively: int
+    parts: int
+    max_rows: int
 
 
-def pack_blocks(weight: Tensor) -> Tensor:
-    """Reorder a weight [out, in], out a multiple of BLOCK and in even, into the read order of `multiply_block`: [out * in]."""
-    blocks = weight.view(weight.shape[0] // BLOCK, BLOCK, weight.shape[1] // 2, 2)
-    order = (0, 2, 1, 3) if weight.dtype == torch.bfloat16 else (0, 2, 3, 1)
-    return blocks.permute(order).contiguous().view(-1)
+def code_for(weights: torch.dtype, inputs: torch.dtype, machine: Processor | None = None) -> Code:
+    """The code for these dtypes on a processor; by default the one at hand."""
+    machine = machine or processor()
+    element = {torch.float32: FLOAT32, torch.bfloat16: BFLOAT16, torch.int8: INT8}[weights]
+    is_native = machine.has_int8_dot if element == INT8 else machine.has_bf16_dot and element == BFLOAT16
+    # 32 vectors of 16 lanes hold 8 x 2 sums; with 16 vectors of 8 lanes, or 32 of 4, it is 4 x 1.
+    parts, max_rows = (2, 8) if machine.has_avx512 else (1, 4)
+    return Code(element, int(inputs == torch.bfloat16), int(is_native), int(machine.has_bf16_dot), parts, max_rows)
+
+
+class Ahead(NamedTuple):
+    """Prefetch: how many bytes ahead, and into the cache of which level (see `pair_vectors`)."""
+
+    num_bytes: int
+    level: int
+
+
+class Tiling(NamedTuple):
+    """How rows are cut: chunks of `passes` tiles of `rows` rows."""
+
+    rows: int
+    passes: int
+
+
+class Prefetch(NamedTuple):
+    """Prefetch by number of rows: up to `FEW_ROWS`, a single tile, several tiles (always the next block). The defaults are not measured."""
+
+    few: Ahead = Ahead(8192, NEAREST)
+    tile: Ahead = Ahead(8192, NEAREST)
+    several: Ahead = Ahead(0, SECOND)
+
+    def ahead(self, cut: Tiling) -> Ahead:
+        """The prefetch for rows that are cut like this."""
+        if cut.passes > 1:
+            return self.several
+        return self.few if cut.rows <= FEW_ROWS else self.tile
+
+
+FEW_ROWS = 2
+UNMEASURED = Prefetch()
 
 
 @cache
-def linear_kernel(is_bf16: int, block: int) -> Callable[..., None]:
-    """Compile target := source @ weight.T + bias for one element type and `line_block` of the inputs.
+def tiling(num_rows: int, max_rows: int) -> Tiling:
+    """Cut `num_rows` rows into equal tiles, and these into equal chunks."""
+    tiles = -(-num_rows // max_rows)
+    chunks = -(-tiles // MAX_PASSES)
+    passes = -(-tiles // chunks)
+    return Tiling(-(-num_rows // (chunks * passes)), passes)
 
-    Args of the kernel: addresses of the source, of a weight from `pack_blocks`, of float32 biases, of the target and of a float32
-    buffer for the source; then num_tokens, num_inputs, num_outputs. Target and buffer have space for `padded` rows.
-    """
+
+@cache
+def finish_kernel(code: Code) -> Any:
+    """Compile the end of the lines of a tile, see `finish_line`: one code for all tiles, so that their bits agree."""
     digest = source_digest()
-    item = 2 if is_bf16 else 4
+    element, is_bf16, native = code.element, code.is_bf16, code.rounds_natively
 
-    @kernel()
-    def linear(
-        source: Any, weight: Any, bias: Any, target: Any, wide: Any, num_tokens: Any, num_inputs: Any, num_outputs: Any
+    @kernel(is_exact=True)
+    def finish(
+        sums: Any,
+        count: Any,
+        constants: Any,
+        factors: Any,
+        residual: Any,
+        target: Any,
+        stride: Any,
+        valid: Any,
+        is_gated: Any,
     ) -> None:
         if digest < 0:  # never true; ties the disk cache to the sources
             return
-        for i in range(num_tokens * num_inputs // block):
-            widened(source + i * block * item, wide + i * block * 4, is_bf16, block)
-        line, row = num_inputs * 4, num_outputs * item
-        for i in range(0, num_outputs, BLOCK):
-            here, shift = weight + i * num_inputs * item, bias + i * 4
-            if num_tokens == 1:
-                multiply_block(wide, line, here, num_inputs // 2, shift, target + i * item, row, is_bf16, 1)
-            else:  # the last tile may extend into the padding rows
-                for token in range(0, num_tokens, TILE):
-                    x, out = wide + token * line, target + token * row + i * item
-                    multiply_block(x, line, here, num_inputs // 2, shift, out, row, is_bf16, TILE)
+        for row in range(count):
+            added = residual + row * stride if residual != 0 else residual
+            line, out = sums + row * STEP, target + row * stride
+            finish_line(line, constants, factors + 4 * row, added, out, valid, is_gated, element, is_bf16, native)
+
+    return finish
+
+
+@cache
+def linear_kernel(code: Code, rows: int, lines: int, level: int) -> Callable[..., None]:
+    """Compile a linear layer for tiles of `rows` rows, with `lines` prefetches per iteration into the cache of `level`.
+
+    Args of the kernel: `Call` in order, then the range of blocks.
+    """
+    digest = source_digest()
+    element, is_native, parts = code.element, code.is_native, code.parts
+    item = 2 if code.is_bf16 else 4
+    is_single = lines == _STEP_LINES
+    covering = _STEP_LINES // lines  # tiles that ask for the whole next block
+
+    @kernel(is_exact=True)
+    def linear(
+        x: Any,
+        x_stride: Any,
+        weights: Any,
+        constants: Any,
+        constants_stride: Any,
+        factors: Any,
+        residual: Any,
+        target: Any,
+        target_stride: Any,
+        num_steps: Any,
+        num_outputs: Any,
+        num_tokens: Any,
+        passes: Any,
+        ahead: Any,
+        is_gated: Any,
+        finish: Any,
+        first: Any,
+        last: Any,
+    ) -> None:
+        if digest < 0:  # never true; ties the disk cache to the sources
+            return
+        sums = stack_sums(rows)
+        width = GATE if is_gated else BLOCK
+        for start in range(0, num_tokens, rows * passes):
+            for block in range(first, last):
+                here = weights + block * num_steps * STEP
+                skip, valid = block * width * item, min(width, num_outputs - block * width)
+                for i in range(passes):
+                    token = start + i * rows
+                    if token >= num_tokens:
+                        break
+                    count = min(rows, num_tokens - token)
+                    coming = here + ahead
+                    if not is_single:
+                        share = num_steps // UNROLL * lines * LINE
+                        coming = here + num_steps * STEP + min(i, covering - 1) * share
+                    source = x + token * x_stride
+                    multiply_tile(
+                        source,
+                        x_stride,
+                        count,
+                        here,
+                        coming,
+                        num_steps,
+                        sums,
+                        element,
+                        is_native,
+                        parts,
+                        rows,
+                        lines,
+                        level,
+                    )
+                    place = token * target_stride + skip
+                    added = residual + place if residual != 0 else residual
+                    line = constants + block * constants_stride
+                    invoke(
+                        finish,
+                        (sums, count, line, factors + 4 * token, added, target + place, target_stride, valid, is_gated),
+                    )
 
     return linear
 
 
-class SkinnyLinear:
-    """A linear layer without bias, for few rows and any number of outputs. One call at a time."""
+@cache
+def linear_address(code: Code, cut: Tiling, ahead: Ahead) -> int:
+    """Address of the machine code of `linear_kernel` for tiles of a height."""
+    return address_of(_kernel_for(code, cut, ahead), (_INT,) * 18)
 
-    def __init__(self, weight: Tensor, max_rows: int) -> None:
-        """Pack `weight`, float32 or bfloat16 [out, in] with in even. The object owns the packed copy."""
-        self._max_rows, self._dtype = max_rows, weight.dtype
-        self._num_outputs, self._num_inputs = weight.shape
-        blocks = functional.pad(weight, (0, 0, 0, -self._num_outputs % BLOCK))
-        self._weight, self._bias = pack_blocks(blocks), torch.zeros(len(blocks), dtype=torch.float32)
-        self._wide = torch.empty((padded(max_rows), self._num_inputs), dtype=torch.float32)
-        self._run = linear_kernel(int(weight.dtype == torch.bfloat16), line_block(self._num_inputs))
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Multiply x [num_rows, in], contiguous, dtype of the weight, 1 to `max_rows` rows. Returns [num_rows, out], contiguous.
+def _kernel_for(code: Code, cut: Tiling, ahead: Ahead) -> Callable[..., None]:
+    """The kernel for a tiling."""
+    return linear_kernel(code, cut.rows, lines_of(cut.passes), ahead.level)
 
-        Raises:
-            ValueError: x has another shape, dtype or layout.
+
+@kernel(inline=True)
+def blocks_of(num_outputs: Any, width: Any) -> Any:
+    """Number of blocks of `width` outputs, in compiled code."""
+    return (num_outputs + width - 1) // width
+
+
+@cache
+def finish_address(code: Code) -> int:
+    """Address of the machine code of `finish_kernel`."""
+    return address_of(finish_kernel(code), _FINISH)
+
+
+def lines_of(passes: int) -> int:
+    """Prefetches per iteration: one tile asks for as much as it reads, several share the next block."""
+    return max(1, -(-_STEP_LINES // passes))
+
+
+def steps_of(num_inputs: int, dtype: torch.dtype) -> int:
+    """Number of words of a line of inputs, padded with zeros."""
+    return -(-num_inputs * dtype.itemsize // 4)
+
+
+def pack_blocks(weight: Tensor, *, is_gated: bool = False) -> Tensor:
+    """Reorder a weight [out, in] into blocks of BLOCK outputs: [blocks, steps, BLOCK, elements of a word], padded with zeros.
+
+    Args:
+        is_gated: the outputs are gates, then as many factors; a block holds GATE of each.
+    """
+    per_word = 4 // weight.dtype.itemsize
+    steps = steps_of(weight.shape[1], weight.dtype)
+    weight = block_outputs(weight, is_gated=is_gated)
+    weight = functional.pad(weight, (0, steps * per_word - weight.shape[-1]))
+    return weight.view(-1, BLOCK, steps, per_word).transpose(1, 2).contiguous()
+
+
+def block_outputs(values: Tensor, *, is_gated: bool = False) -> Tensor:
+    """Order values of outputs [out, ...] by blocks: [blocks * BLOCK, ...], padded with zeros."""
+    if is_gated:
+        halves = [block_outputs_of(half, GATE) for half in values.chunk(2)]
+        return torch.stack(halves, 1).reshape(-1, *values.shape[1:])
+    return block_outputs_of(values, BLOCK).reshape(-1, *values.shape[1:])
+
+
+def block_outputs_of(values: Tensor, size: int) -> Tensor:
+    """Cut values [out, ...] into blocks [blocks, size, ...], padded with zeros."""
+    padding = (0, 0) * (values.ndim - 1) + (0, -len(values) % size)
+    return functional.pad(values, padding).view(-1, size, *values.shape[1:])
+
+
+@dataclass(slots=True)
+class PackedLinear:
+    """y = x @ weight.T + bias with packed weights; calls from several threads are safe.
+
+    Attributes:
+        in_features, out_features: of the layer; with `is_gated`, out_features is half the rows of the weight.
+        dtype: of inputs and results.
+        prefetch: see `linear_tuning`.
+    """
+
+    in_features: int
+    out_features: int
+    dtype: torch.dtype
+    is_gated: bool
+    code: Code
+    weight: Tensor
+    constants: Tensor  # float32 [blocks, 1, BLOCK]: biases
+    prefetch: Prefetch = UNMEASURED
+
+    @classmethod
+    def pack(
+        cls, weight: Tensor, bias: Tensor | None = None, is_gated: bool = False, *, machine: Processor | None = None
+    ) -> PackedLinear:
+        """Copy `weight` [out, in], float32 or bfloat16, and `bias` [out] into the layout of the kernels.
+
+        Args:
+            is_gated: results are silu(gate) * up, where weight holds the rows of the gate, then those of up.
+            machine: compile for a processor other than the one at hand.
         """
-        num_rows, num_outputs = len(x), len(self._bias)
-        is_good = x.shape[1:] == (self._num_inputs,) and x.dtype == self._dtype and x.is_contiguous()
-        if not (is_good and 1 <= num_rows <= self._max_rows):
+        code = code_for(weight.dtype, weight.dtype, machine)
+        num_outputs, num_inputs = weight.shape
+        bias = torch.zeros(num_outputs, dtype=torch.float32) if bias is None else bias.float()
+        return cls(
+            num_inputs,
+            num_outputs // 2 if is_gated else num_outputs,
+            weight.dtype,
+            is_gated,
+            code,
+            pack_blocks(weight, is_gated=is_gated),
+            block_outputs(bias, is_gated=is_gated).view(-1, 1, BLOCK),
+        )
+
+    def is_worth_threads(self, num_rows: int) -> bool:
+        """Whether several threads are faster than one."""
+        num_blocks, num_steps = self.weight.shape[:2]
+        return num_steps * num_blocks * -(-num_rows // self.code.max_rows) >= _WORTH_THREADS
+
+    def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Multiply x [num_rows, in_features] of `dtype`, contiguous in its rows. Returns [num_rows, out_features], contiguous.
+
+        Args:
+            residual: [num_rows, out_features], contiguous, to which the result is added in place; returned.
+        Raises:
+            ValueError: x or residual has another shape, dtype or layout.
+        """
+        return self.multiply(x, residual, self.prefetch)
+
+    def multiply(self, x: Tensor, residual: Tensor | None, prefetch: Prefetch) -> Tensor:
+        """The same with another prefetch."""
+        num_rows = len(x)
+        if x.shape[1:] != (self.in_features,) or x.dtype != self.dtype:
+            raise ValueError(f"x = {x.dtype} {list(x.shape)}: expected {self.dtype} [any, {self.in_features}]")
+        shape = num_rows, self.out_features
+        if residual is None:
+            out = x.new_empty(shape)
+        elif (
+            residual.shape == shape and residual.dtype == self.dtype and residual.is_contiguous() and not self.is_gated
+        ):
+            out = residual
+        else:
             raise ValueError(
-                f"x = {x.dtype} {list(x.shape)}: expected contiguous {self._dtype} [1 to {self._max_rows}, {self._num_inputs}]"
+                f"residual = {residual.dtype} {list(residual.shape)}: expected contiguous {self.dtype} {list(shape)}"
             )
-        out = torch.empty((padded(num_rows), num_outputs), dtype=x.dtype)
-        addresses = x.data_ptr(), self._weight.data_ptr(), self._bias.data_ptr(), out.data_ptr(), self._wide.data_ptr()
-        self._run(*addresses, num_rows, self._num_inputs, num_outputs)
-        return out[:num_rows, : self._num_outputs].contiguous()
+        if num_rows == 0:
+            return out
+        item = self.dtype.itemsize
+        if x.stride(1) != 1 or x.stride(0) < self.in_features or self.in_features * item % 4:
+            x = functional.pad(x, (0, -self.in_features * item % 4 // item)).contiguous()
+        cut = tiling(num_rows, self.code.max_rows)
+        ahead = prefetch.ahead(cut)
+        run = _kernel_for(self.code, cut, ahead)
+        num_blocks, num_steps = self.weight.shape[:2]
+        call = (
+            x.data_ptr(),
+            x.stride(0) * item,
+            self.weight.data_ptr(),
+            self.constants.data_ptr(),
+            self.constants.stride(0) * 4,
+            0,
+            0 if residual is None else out.data_ptr(),
+            out.data_ptr(),
+            self.out_features * item,
+            num_steps,
+            self.out_features,
+            num_rows,
+            cut.passes,
+            ahead.num_bytes,
+            int(self.is_gated),
+            finish_address(self.code),
+        )
+        num_threads = torch.get_num_threads()
+        if num_threads == 1 or not self.is_worth_threads(num_rows):
+            run(*call, 0, num_blocks)
+        else:
+            cuts = [num_blocks * i // num_threads for i in range(num_threads + 1)]
+            run_chunks(run, [(*call, a, b) for a, b in itertools.pairwise(cuts) if a < b])
+        return out

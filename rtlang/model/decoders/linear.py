@@ -1,56 +1,63 @@
-"""Linear layers with weights packed once for the CPU's matrix units.
+"""Linear layers of the decoders: packed for the kernels of the CPU, or plain.
 
-oneDNN reorders a weight into the blocks that its kernels read. With packing at load time, decoding in bfloat16 is 1.3 to 2.5 times as
-fast as `torch.nn.functional.linear`. The operators are private to torch, so a probe at load time checks that they exist and are correct;
-otherwise plain weights are used. A layer holds one copy of its weight: the plain one is dropped after packing.
+A packed layer holds one copy of its weight in the order in which the kernel reads it; the plain one is dropped. One layout and one order
+of summation serve every number of rows, so a row has the same bits whatever other rows a step has, and a new number of rows costs nothing.
 """
 
 from __future__ import annotations
 
-import logging
-from typing import cast
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-logger = logging.getLogger(__name__)
-
-# Batch size hint for the packed layout, used for every batch size: 32 was within 5% of the best hint from 1 to 1024 rows, while a hint
-# of 1 slows float32 down by up to 1.8x from 2 rows on.
-_PACK_ROWS = 32
-# Smaller float32 weights stay plain: their call takes 3 us instead of 14 us, more than packing gains.
-_PLAIN_FLOAT32_ELEMENTS = 1 << 17
+from rtlang_kernels import ops
+from rtlang_kernels.contract.fused_step import LinearLayer
 
 
 class Linear:
     """y = x @ weight.T + bias, for x [num_rows, in_features] of the weight's dtype.
 
     Attributes:
-        in_features, out_features: sizes of the layer.
-        is_packed: whether the weight is stored in the blocked layout.
+        in_features, out_features: sizes of the layer; if gated and packed, out_features is half the rows of the weight.
+        packed: the layer of the kernels, or None if the weight is plain.
     """
 
-    __slots__ = ("_apply", "bias", "in_features", "is_packed", "out_features", "weight")
+    __slots__ = ("bias", "in_features", "out_features", "packed", "weight")
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, *, pack: bool = True) -> None:
-        """Take over `weight` [out_features, in_features] and `bias` [out_features], float32 or bfloat16, on the CPU or not.
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, *, is_gated: bool = False) -> None:
+        """Take over `weight` [out_features, in_features] and `bias` [out_features], on the CPU or not.
 
         Args:
-            pack: pack the weight if that is faster and supported; False keeps it plain.
+            is_gated: a packed layer returns silu(first half) * second half; a plain one leaves that to the caller.
         """
+        self.packed: LinearLayer | None = None
+        self.weight: Tensor | None = None
+        self.bias: Tensor | None = None
+        make = ops.backend_for(weight.device, weight.dtype).packed_linear
+        if make is not None:
+            self.packed = make(weight, bias, is_gated)
+            self.out_features, self.in_features = self.packed.out_features, self.packed.in_features
+            return
         self.out_features, self.in_features = weight.shape
+        self.weight = own_memory(weight.contiguous())
         self.bias = own_memory(bias.contiguous()) if bias is not None else None
-        is_small = weight.dtype is torch.float32 and weight.numel() <= _PLAIN_FLOAT32_ELEMENTS
-        self.is_packed = pack and not is_small and weight.device.type == "cpu" and can_pack(weight.dtype)
-        self.weight = _pack(weight) if self.is_packed else own_memory(weight.contiguous())
-        self._apply = torch.ops.mkldnn._linear_pointwise.default if self.is_packed else None
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [num_rows, in_features] -> [num_rows, out_features], same dtype."""
-        if self._apply is not None:
-            return cast(Tensor, self._apply(x, self.weight, self.bias, "none", [], ""))
+        if self.packed is not None:
+            return self.packed(x)
+        assert self.weight is not None
         return functional.linear(x, self.weight, self.bias)
+
+    def add_to(self, residual: Tensor, x: Tensor) -> Tensor | None:
+        """Add the result to `residual` [num_rows, out_features] in place and return None; a plain layer returns the result instead, since
+        the norm that follows adds it."""
+        if self.packed is None:
+            return self(x)
+        self.packed(x, residual)
+        return None
 
 
 class PackedModule(torch.nn.Module):
@@ -61,10 +68,10 @@ class PackedModule(torch.nn.Module):
 
     weight: Tensor
 
-    def __init__(self, linear: Linear, dtype: torch.dtype) -> None:
+    def __init__(self, linear: Linear, dtype: torch.dtype, bias: Tensor | None) -> None:
         super().__init__()
         self.linear = linear
-        self.in_features, self.out_features, self.bias = linear.in_features, linear.out_features, linear.bias
+        self.in_features, self.out_features, self.bias = linear.in_features, linear.out_features, bias
         self.register_buffer("weight", torch.empty(0, dtype=dtype), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -83,13 +90,12 @@ def own_memory(tensor: Tensor) -> Tensor:
     return tensor if tensor.untyped_storage().resizable() else tensor.clone()
 
 
-def can_pack(dtype: torch.dtype) -> bool:
-    """Whether packed linear layers of this dtype work on this machine; probed once per dtype."""
-    if dtype not in _PROBED:
-        _PROBED[dtype] = _probe(dtype)
-        if not _PROBED[dtype]:
-            logger.warning("packed linear layers are not available for %s; using plain ones", dtype)
-    return _PROBED[dtype]
+def tune_linears(linears: Iterable[Linear]) -> None:
+    """Let the kernels measure what depends on the machine, for the packed layers of a model; at most a second, see `rtlang_kernels`."""
+    packed = [linear.packed for linear in linears if linear.packed is not None]
+    tune = ops.backend_named("cpu").tune if packed else None
+    if tune is not None:
+        tune(packed)
 
 
 def pack_linears(module: torch.nn.Module) -> int:
@@ -98,41 +104,15 @@ def pack_linears(module: torch.nn.Module) -> int:
     Subclasses of `torch.nn.Linear` are not replaced, since they may compute something else. The weight of a tied head is packed as a copy;
     the embedding keeps its own. Modules that use `.weight` of a replaced layer fail, which the self-check at load time detects.
     """
-    count = 0
+    made = []
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
-            if type(child) is not torch.nn.Linear or not can_pack(child.weight.dtype):
+            if type(child) is not torch.nn.Linear:
                 continue
-            bias = child.bias.detach() if child.bias is not None else None
-            linear = Linear(child.weight.detach(), bias)
-            if linear.is_packed:
-                setattr(parent, name, PackedModule(linear, child.weight.dtype))
-                count += 1
-    return count
-
-
-_PROBED: dict[torch.dtype, bool] = {}  # cached properties of the installed torch, not a setting
-
-
-def _pack(weight: Tensor) -> Tensor:
-    return cast(Tensor, torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), _PACK_ROWS))
-
-
-def _probe(dtype: torch.dtype) -> bool:
-    if dtype not in (torch.float32, torch.bfloat16):
-        return False
-    generator = torch.Generator().manual_seed(0)
-    weight = torch.randn(96, 64, generator=generator).to(dtype)
-    bias = torch.randn(96, generator=generator).to(dtype)
-    tolerance = 1e-5 if dtype is torch.float32 else 1e-2
-    try:
-        packed = _pack(weight)
-        for num_rows in (1, 3, 33):
-            x = torch.randn(num_rows, 64, generator=generator).to(dtype)
-            y = torch.ops.mkldnn._linear_pointwise.default(x, packed, bias, "none", [], "")
-            exact = x.double() @ weight.double().T + bias.double()
-            if not bool((y.double() - exact).norm() <= tolerance * exact.norm()):
-                return False
-    except (RuntimeError, AttributeError, NotImplementedError):
-        return False
-    return True
+            weight, bias = child.weight.detach(), child.bias.detach() if child.bias is not None else None
+            if ops.backend_for(weight.device, weight.dtype).packed_linear is None:
+                continue
+            made.append(Linear(weight, bias))
+            setattr(parent, name, PackedModule(made[-1], weight.dtype, bias))
+    tune_linears(made)
+    return len(made)

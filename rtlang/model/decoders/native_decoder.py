@@ -1,9 +1,10 @@
 """The native decoder for Llama, Mistral, Qwen2 and Qwen3, with as few operators per layer as possible.
 
-A layer is nine calls: norm with residual, one linear for q, k and v, rotation fused with the KV write, attention, output linear, norm with
-residual, one linear for gate and up, their product, down linear. The Python cost of each call dominates small models, so everything that
-does not change between steps is prepared at load time; on a CPU, a step of few tokens through a small model is one call for all layers.
-After the last layer only the rows that need logits are kept. Does not use `transformers`.
+A layer is eight calls on a CPU: norm, one linear for q, k and v, rotation fused with the KV write, attention, output linear that adds to
+the residual, norm, one linear for gate and up that ends in their product, down linear that adds to the residual. On a device the norms
+add, and the product is a call. The Python cost of each call dominates small models, so everything that does not change between steps is
+prepared at load time; on a CPU, a step of few tokens whose layers are not worth several threads is one call for all layers. After the
+last layer only the rows that need logits are kept. Does not use `transformers`.
 
 Sources: Touvron et al. 2023 (Llama), Jiang et al. 2023 (Mistral), Qwen2 and Qwen3 technical reports, Su et al. 2021 (rotary
 embedding).
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,16 +22,13 @@ import torch
 from torch import Tensor
 
 from rtlang.model.decoders.attention import HeadGeometry, StepAttention, Window
-from rtlang.model.decoders.linear import Linear, own_memory
+from rtlang.model.decoders.linear import Linear, own_memory, tune_linears
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
 from rtlang_kernels import ops
-from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep, Weights
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep
 
 logger = logging.getLogger(__name__)
 
-# Weights up to this size (nearly) fit the CPU's caches: reading them takes no longer than the calls between operations, so one fused call
-# for all layers is faster. It needs its own copy of the weights.
-_LARGEST_FUSED = 48 << 20
 _FIRST_ROPE_LEN = 4096  # initial length of the rotation tables; doubled for longer sequences
 
 
@@ -106,19 +104,12 @@ class NativeDecoder:
         embedding, head_weight = _ends(config, source)
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
         decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
-        make_fused = ops.backend_for(embedding.device, dtype).fused_step
-        if make_fused is None or not fused_bytes(config, dtype, embedding.device):
-            del head_weight
-            decoder._layers = [_load_layer(config, source, layer)[0] for layer in range(config.num_layers)]
-            return decoder
-
-        def weights() -> Iterator[FusedLayer]:
-            for layer in range(config.num_layers):
-                loaded, plain = _load_layer(config, source, layer)
-                decoder._layers.append(loaded)
-                yield plain
-
-        decoder._fused = make_fused(_fused_shape(config, dtype), weights(), norm, head_weight)
+        del head_weight
+        decoder._layers = [_load_layer(config, source, layer) for layer in range(config.num_layers)]
+        tune_linears(each for layer in decoder._layers for each in (layer.qkv, layer.output, layer.gate_up, layer.down))
+        make_fused, shape = ops.backend_for(embedding.device, dtype).fused_step, _shape(config, dtype)
+        if make_fused is not None and shape.is_supported and decoder._layers:
+            decoder._fused = make_fused(shape, [_packed(layer) for layer in decoder._layers], norm)
         return decoder
 
     def forward(self, attention: StepAttention) -> Tensor:
@@ -146,30 +137,29 @@ class NativeDecoder:
             backend.paged_attention,
             backend.silu_and_mul,
         )
-        x = torch.zeros_like(residual)
+        x: Tensor | None = None  # not yet added to the residual
         # Padding rows of a captured batch are never written; zeros keep their values finite.
         make_out = residual.new_zeros if plan.backend == "triton" else residual.new_empty
         out = make_out((num_tokens, num_q, head_dim))
         lse = torch.empty((num_tokens, num_q), dtype=torch.float32, device=out.device)
         flat_out = out.view(num_tokens, -1)
         for layer, k_pool, v_pool in zip(self._layers, kv.k, kv.v, strict=True):
-            h = norm(x, residual, layer.input_norm, eps)
+            h = norm(residual, None, layer.input_norm, eps) if x is None else norm(x, residual, layer.input_norm, eps)
             q, k, v = layer.qkv(h).view(num_tokens, -1, head_dim).split_with_sizes(split, 1)
             rotate(q, k, v, cos, sin, positions, k_pool, v_pool, slots, layer.q_norm, layer.k_norm, eps)
             attend(q, k_pool, v_pool, plan, scale, layer.sliding_window, None, None, None, out, lse)
-            h = norm(layer.output(flat_out), residual, layer.post_norm, eps)
-            x = layer.down(gate(layer.gate_up(h)))
+            x = layer.output.add_to(residual, flat_out)
+            h = norm(residual, None, layer.post_norm, eps) if x is None else norm(x, residual, layer.post_norm, eps)
+            h = layer.gate_up(h)
+            x = layer.down.add_to(residual, h if layer.gate_up.packed is not None else gate(h))
         if not is_plain:
-            x, residual = x.index_select(0, batch.logit_indices), residual.index_select(0, batch.logit_indices)
-        return norm(x, residual, self._norm, eps)
+            residual = residual.index_select(0, batch.logit_indices)
+            x = x.index_select(0, batch.logit_indices) if x is not None else None
+        return norm(residual, None, self._norm, eps) if x is None else norm(x, residual, self._norm, eps)
 
     def project(self, states: Tensor) -> Tensor:
         """See `Decoder`."""
-        fused = self._fused
-        if fused is None or not len(states) or not fused.is_worthwhile(len(states)):
-            return self._head(states)
-        is_cpu = ops.backend_for(states.device, self.dtype).name == "cpu"  # otherwise the definition was requested
-        return fused.project(states) if is_cpu else self._head(states)
+        return self._head(states)
 
     def _rotation(self, longest: int) -> tuple[Tensor, Tensor]:
         """Rotation tables for sequences of up to `longest` tokens."""
@@ -194,16 +184,7 @@ class NativeDecoder:
 
 def native_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
     """Bytes of a native decoder's weights, including the packed copy of a tied embedding."""
-    return _fused_shape(config, dtype).num_bytes(config.num_layers, 2 * config.vocab_size)
-
-
-def fused_bytes(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> int:
-    """Bytes of the second copy of the weights for fused steps; 0 if there is none."""
-    shape = _fused_shape(config, dtype)
-    if ops.backend_for(device, dtype).fused_step is None or not shape.is_supported:
-        return 0
-    num_bytes = shape.num_bytes(config.num_layers, config.vocab_size)
-    return num_bytes if num_bytes <= _LARGEST_FUSED else 0
+    return _shape(config, dtype).num_bytes(config.num_layers, 2 * config.vocab_size)
 
 
 def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:
@@ -242,18 +223,19 @@ def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
     return embedding, tensors[1] if len(tensors) == 2 else embedding
 
 
-def _load_layer(config: ModelConfig, source: WeightSource, layer: int) -> tuple[_Layer, FusedLayer]:
-    """The prepared layer, and its plain weights."""
+def _load_layer(config: ModelConfig, source: WeightSource, layer: int) -> _Layer:
+    """Read one layer and pack its linear layers."""
     native = config.native
     assert native is not None
     prefix = f"model.layers.{layer}."
     hidden, inner = config.hidden_size, native.intermediate_size
     q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
 
-    def joined(names: dict[str, int], width: int, has_bias: bool) -> Weights:
+    def joined(names: dict[str, int], width: int, has_bias: bool, *, is_gated: bool = False) -> Linear:
         weights = [source.tensor(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
         biases = [source.tensor(f"{prefix}{name}.bias", (size,)) for name, size in names.items() if has_bias]
-        return torch.cat(weights) if len(weights) > 1 else weights[0], torch.cat(biases) if biases else None
+        weight = torch.cat(weights) if len(weights) > 1 else weights[0]
+        return Linear(weight, torch.cat(biases) if biases else None, is_gated=is_gated)
 
     def norm(name: str, size: int) -> Tensor:
         return own_memory(source.tensor(f"{prefix}{name}.weight", (size,)))
@@ -261,31 +243,30 @@ def _load_layer(config: ModelConfig, source: WeightSource, layer: int) -> tuple[
     attention: Callable[[str], str] = "self_attn.{}_proj".format
     mlp: Callable[[str], str] = "mlp.{}_proj".format
     qkv = {attention("q"): q_size, attention("k"): kv_size, attention("v"): kv_size}
-    plain = FusedLayer(
+    return _Layer(
         input_norm=norm("input_layernorm", hidden),
         qkv=joined(qkv, hidden, native.has_qkv_bias),
         q_norm=norm("self_attn.q_norm", config.head_dim) if native.has_qk_norm else None,
         k_norm=norm("self_attn.k_norm", config.head_dim) if native.has_qk_norm else None,
         output=joined({attention("o"): hidden}, q_size, native.has_output_bias),
         post_norm=norm("post_attention_layernorm", hidden),
-        gate_up=joined({mlp("gate"): inner, mlp("up"): inner}, hidden, native.has_mlp_bias),
+        gate_up=joined({mlp("gate"): inner, mlp("up"): inner}, hidden, native.has_mlp_bias, is_gated=True),
         down=joined({mlp("down"): hidden}, inner, native.has_mlp_bias),
+        sliding_window=native.sliding_windows[layer],
     )
-    loaded = _Layer(
-        plain.input_norm,
-        Linear(*plain.qkv),
-        plain.q_norm,
-        plain.k_norm,
-        Linear(*plain.output),
-        plain.post_norm,
-        Linear(*plain.gate_up),
-        Linear(*plain.down),
-        native.sliding_windows[layer],
-    )
-    return loaded, plain
 
 
-def _fused_shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape:
+def _packed(layer: _Layer) -> FusedLayer:
+    """The weights of a layer whose linear layers are packed."""
+    qkv, output, gate_up, down = (each.packed for each in (layer.qkv, layer.output, layer.gate_up, layer.down))
+    assert qkv is not None
+    assert output is not None
+    assert gate_up is not None
+    assert down is not None
+    return FusedLayer(layer.input_norm, qkv, layer.q_norm, layer.k_norm, output, layer.post_norm, gate_up, down)
+
+
+def _shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape:
     native = config.native
     assert native is not None
     heads = config.num_q_heads, config.num_kv_heads, config.head_dim

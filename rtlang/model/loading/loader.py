@@ -23,7 +23,7 @@ from torch import Tensor
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.errors import ConfigError, ModelLoadError
 from rtlang.model import system_resources
-from rtlang.model.decoders.native_decoder import Decoder, NativeDecoder, fused_bytes, native_bytes
+from rtlang.model.decoders.native_decoder import Decoder, NativeDecoder, native_bytes
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.gpu.accelerator import Accelerator
 from rtlang.model.loading.hub import hub_directory, is_hub_name
@@ -61,14 +61,13 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
     is_native = model_config.native is not None and config.decoder != "transformers"
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else weight_files(directory)
-    read = _weight_bytes(config, directory, model_config, files)
-    needed = read + (fused_bytes(model_config, dtype, device) if is_native else 0)
+    needed = _weight_bytes(config, directory, model_config, files)
     free = system_resources.free_bytes() if accelerator is None else accelerator.free_bytes()
     summary = f"the weights need {system_resources.show_bytes(needed)} of memory, but only {system_resources.show_bytes(free)} is free"
     if needed > free:
         raise ModelLoadError(str(directory), summary)
     logger.info("loading %s as %s: %s", directory, dtype, summary)
-    progress = _Progress(read, summary)
+    progress = _Progress(needed, summary)
     decoder: Decoder
     if is_native:
         source = (

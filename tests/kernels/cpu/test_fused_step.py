@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, Weights
-from rtlang_kernels.cpu import attention, layer_ops
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape
+from rtlang_kernels.cpu import attention, layer_ops, linear
 from rtlang_kernels.cpu.fused_step import CpuFusedStep
+from rtlang_kernels.cpu.linear import PackedLinear
 from rtlang_kernels.dispatch import BACKENDS, backend_named
 from rtlang_kernels.planning import shared_prefix_tiling
 from tests.support.attention_cases import Step, Tree, exact, make_step, relative_error
@@ -26,6 +27,28 @@ TREES = {
     "four rows": Tree([37, 40, 9, 1], [1, 1, 1, 1], [0, 32, 8, 0], 8),
     "ragged": Tree([20, 23, 5], [3, 1, 4], [0, 16, 0], 8),
 }
+
+Weights = tuple[Tensor, Tensor | None]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Plain weights of a layer."""
+
+    input_norm: Tensor
+    qkv: Weights
+    q_norm: Tensor | None
+    k_norm: Tensor | None
+    output: Weights
+    post_norm: Tensor
+    gate_up: Weights
+    down: Weights
+
+    def packed(self) -> FusedLayer:
+        """The same for the fused step."""
+        qkv, output, down = (PackedLinear.pack(*weights) for weights in (self.qkv, self.output, self.down))
+        gate_up = PackedLinear.pack(*self.gate_up, True)
+        return FusedLayer(self.input_norm, qkv, self.q_norm, self.k_norm, output, self.post_norm, gate_up, down)
 
 
 class Model:
@@ -43,7 +66,7 @@ class Model:
             return (self.random(num_outputs, num_inputs) * num_inputs**-0.5).to(dtype), bias
 
         self.layers = [
-            FusedLayer(
+            Layer(
                 input_norm=self.random(HIDDEN),
                 qkv=linear(shape.qkv_size, HIDDEN),
                 q_norm=self.random(head_dim) if has_qk_norm else None,
@@ -55,9 +78,13 @@ class Model:
             )
             for _ in range(NUM_LAYERS)
         ]
-        self.norm, self.head = self.random(HIDDEN), self.random(131, HIDDEN)
+        self.norm = self.random(HIDDEN)
         angles = torch.arange(LONGEST)[:, None] * 0.1 ** (torch.arange(head_dim // 2) / head_dim)
         self.cos, self.sin = angles.cos(), angles.sin()
+
+    def fused(self) -> CpuFusedStep:
+        """The fused step of these weights."""
+        return CpuFusedStep(self.shape, [layer.packed() for layer in self.layers], self.norm)
 
     def random(self, *shape: int) -> Tensor:
         """Random numbers in the model's type."""
@@ -110,7 +137,7 @@ def places(step: Step) -> tuple[Tensor, Tensor]:
 def check(model: Model, tree: Tree, windows: list[int | None]) -> None:
     """Compare the fused step with float64; runs it twice with one object, on separate pools."""
     shape = model.shape
-    fused = CpuFusedStep(shape, model.layers, model.norm, model.head)
+    fused = model.fused()
     heads = {"num_kv_heads": shape.num_kv_heads, "group": shape.num_q_heads // shape.num_kv_heads}
     for seed in range(2):
         step = make_step(tree, head_dim=shape.head_dim, dtype=shape.dtype, seed=seed, **heads)
@@ -130,8 +157,6 @@ def check(model: Model, tree: Tree, windows: list[int | None]) -> None:
         for pool, before in [*((p, step.k_pool) for p in k_pools), *((p, step.v_pool) for p in v_pools)]:
             assert torch.equal(pool[others].nan_to_num(), before[others].nan_to_num())
             assert not bool((pool[slots] == before[slots]).all())
-        logits = fused.project(got)
-        assert relative_error(logits, got.double() @ model.head.double().T) < TOLERANCE[shape.dtype]
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
@@ -176,7 +201,11 @@ def test_a_step_of_max_tokens() -> None:
     model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     check(
         model,
-        Tree([30 + row for row in range(CpuFusedStep.max_tokens)], [1] * CpuFusedStep.max_tokens, [0] * 8, 8),
+        Tree(
+            [30 + row for row in range(CpuFusedStep.max_tokens)],
+            *([each] * CpuFusedStep.max_tokens for each in (1, 0)),
+            8,
+        ),
         [None] * 3,
     )
 
@@ -184,8 +213,8 @@ def test_a_step_of_max_tokens() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"hidden_size": 72},
-        {"intermediate_size": 100},
+        {"hidden_size": 65},
+        {"intermediate_size": 97},
         {"head_dim": 17},
         {"head_dim": 8, "num_q_heads": 3, "num_kv_heads": 2},
         {"num_q_heads": 2, "num_kv_heads": 4},
@@ -199,7 +228,7 @@ def test_unsupported_shapes(change: dict[str, Any]) -> None:
     shape = replace(model.shape, **change)
     assert not shape.is_supported
     with pytest.raises(ValueError, match="is_supported"):
-        CpuFusedStep(shape, model.layers, model.norm, model.head)
+        CpuFusedStep(shape, [layer.packed() for layer in model.layers], model.norm)
 
 
 def test_one_backend_offers_the_fused_step() -> None:
@@ -209,7 +238,7 @@ def test_one_backend_offers_the_fused_step() -> None:
 def test_num_bytes_counts_the_packed_weights() -> None:
     model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     linear = [weight for layer in model.layers for weight, _ in (layer.qkv, layer.output, layer.gate_up, layer.down)]
-    assert model.shape.num_bytes(NUM_LAYERS, 131) == sum(weight.nbytes for weight in (*linear, model.head))
+    assert model.shape.num_bytes(NUM_LAYERS, 131) == sum(weight.nbytes for weight in linear) + 131 * HIDDEN * 2
 
 
 @pytest.mark.parametrize("default", [torch.bfloat16, torch.float64], ids=str)
@@ -223,10 +252,14 @@ def test_the_default_dtype_of_torch_has_no_effect(default: torch.dtype) -> None:
         torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize(("threads", "most"), [(1, 8), (2, 8), (3, 4)])
-def test_it_is_worthwhile_for_fewer_tokens_with_more_threads(threads: int, most: int) -> None:
+@pytest.mark.parametrize(("threads", "most"), [(1, 32), (2, 8)])
+def test_with_several_threads_it_is_worthwhile_for_layers_that_one_computes(
+    threads: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
-    fused = CpuFusedStep(model.shape, model.layers, model.norm, model.head)
+    fused = model.fused()
+    # of the layer with most work: blocks of outputs (gates and factors share one) times inputs times tiles of 8 rows
+    monkeypatch.setattr(linear, "_WORTH_THREADS", INNER // 16 * HIDDEN + 1)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -237,7 +270,7 @@ def test_it_is_worthwhile_for_fewer_tokens_with_more_threads(threads: int, most:
 
 def test_earlier_steps_leave_no_state() -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
-    fused = CpuFusedStep(model.shape, model.layers, model.norm, model.head)
+    fused = model.fused()
     results = []
     for tree in (TREES["one token"], TREES["four rows"], TREES["one token"]):
         step = make_step(tree, num_kv_heads=2, group=2, head_dim=16)

@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.model.decoders import native_decoder
 from rtlang.model.decoders.native_decoder import NativeDecoder, rope_tables
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
@@ -212,30 +211,32 @@ def test_bfloat16_logits_stay_near_float32_transformers(family: str, tmp_path: P
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_layers_of_small_models_are_one_call_with_the_same_tokens(
+def test_the_layers_of_small_models_are_one_call_with_the_same_bits(
     dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = make_checkpoint(tmp_path, "qwen3")
-    tokens, calls = [], []
-    for largest in (native_decoder._LARGEST_FUSED, 0):
-        monkeypatch.setattr(native_decoder, "_LARGEST_FUSED", largest)
+    tokens, logits, calls = [], [], []
+    for is_fused in (True, False):
         runner = load_runner(path, dtype=dtype)
         assert isinstance(runner.decoder, NativeDecoder)
         step = runner.decoder._fused
-        assert (step is not None) == bool(largest)
-        if step is not None:
+        assert step is not None
+        if is_fused:
             forward = step.forward
             monkeypatch.setattr(step, "forward", lambda *args, real=forward: calls.append(len(args[0])) or real(*args))
+        else:
+            runner.decoder._fused = None
         tokens.append(greedy_tokens(runner, list(range(40, 60)), 30))
+        logits.append(torch.cat([rows for _, rows in ragged_logits(runner, VOCAB_SIZE)]))
     assert tokens[0] == tokens[1]
-    assert calls == [1] * 29  # not the prompt's 20 tokens
+    assert calls[:30] == [20] + [1] * 29
+    assert torch.equal(logits[0], logits[1])
 
 
 def test_the_definition_is_not_left_for_the_fused_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runner = load_runner(make_checkpoint(tmp_path, "llama"))
     assert isinstance(runner.decoder, NativeDecoder)
     monkeypatch.setattr(runner.decoder._fused, "forward", None)
-    monkeypatch.setattr(runner.decoder._fused, "project", None)
     monkeypatch.setenv("RTLANG_KERNELS", "reference")
     assert len(greedy_tokens(runner, [40, 41], 3)) == 3
 

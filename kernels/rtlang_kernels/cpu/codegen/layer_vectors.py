@@ -35,6 +35,12 @@ def _sum(builder: Any, vectors: list[Any]) -> Any:
     return builder.extract_element(reduce_to(builder, [total], 1), INT32(0))
 
 
+def silu(builder: Any, x: Any) -> Any:
+    """Emit x / (1 + exp(-x)) of a float32 vector."""
+    power = exp2(builder, builder.fmul(x, constant(-LOG2_E, x.type.count)))
+    return builder.fdiv(x, builder.fadd(constant(1.0, x.type.count), power))
+
+
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def square_sum(typing_context: Any, line: Any, is_bf16: Any, size: Any) -> Any:
     """square_sum(line, is_bf16, size): sum of the squares of a stored line."""
@@ -90,12 +96,8 @@ def gated(typing_context: Any, gate: Any, up: Any, target: Any, is_bf16: Any, si
     lanes = Lanes(bool(constants[0]), constants[1])
 
     def emit(builder: Any, gate: Any, up: Any, target: Any) -> None:
-        one, slope = constant(1.0, lanes.width), constant(-LOG2_E, lanes.width)
-        result = []
-        for a, b in zip(lanes.load(builder, gate), lanes.load(builder, up), strict=True):
-            power = exp2(builder, builder.fmul(a, slope))
-            result.append(builder.fmul(builder.fdiv(a, builder.fadd(one, power)), b))
-        lanes.store(builder, result, target)
+        pairs = zip(lanes.load(builder, gate), lanes.load(builder, up), strict=True)
+        lanes.store(builder, [builder.fmul(silu(builder, a), b) for a, b in pairs], target)
 
     return typed_intrinsic(types.void, (types.int64, types.int64, types.int64, is_bf16, size), 2, emit)
 

@@ -1,12 +1,14 @@
-"""Vector code of linear layers for a few rows: computes one block of outputs at a time and reads the weights in memory order.
+"""Vector code of linear layers: a tile of rows times a block of outputs, and the end of a line.
 
-A block holds the weights of `BLOCK` outputs for all inputs: for every pair of inputs, their weights for one output after another (bfloat16:
-two in a word; float32: a line of the first input, then one of the second). A vector holds one weight of each of 16 outputs, so each input
-needs one broadcast and no sum crosses lanes.
+A block holds the weights of `BLOCK` outputs for all inputs, one step of 128 bytes after another. A step holds one 32-bit word per output:
+a float32 weight, a pair of bfloat16 weights, or four int8 weights, for as many inputs. The matching inputs of a row are one word of its
+line, so a step needs one load of 4 bytes per row, repeated over the lanes. A sum is one chain over the steps whatever the number of rows,
+and its bits depend on its row and its output alone. Kernels that use this code must be compiled with `is_exact`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -14,100 +16,231 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from rtlang_kernels.contract.fused_step import BLOCK
-from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT32
+from rtlang_kernels.cpu.codegen.layer_vectors import silu
+from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
+from rtlang_kernels.cpu.codegen.pair_vectors import at, dot, dot_bytes, fused_add, low_floats, narrow, prefetch
 from rtlang_kernels.cpu.codegen.vector_builder import (
     INT64,
-    Lanes,
-    call,
-    constant,
     literal_values,
     load,
-    multiply_add,
     splat,
+    store,
     typed_intrinsic,
 )
 
 WIDTH = 16
-AHEAD = 2048  # prefetch distance in bytes
+PARTS = BLOCK // WIDTH
+WORD = 4
+STEP = BLOCK * WORD  # bytes of a step of weights
+UNROLL = 2  # steps per iteration
+LINE = 64  # bytes of a cache line
+FLOAT32, BFLOAT16, INT8 = range(3)  # element types of weights
+FLOATS, WORDS = ir.VectorType(FLOAT, WIDTH), ir.VectorType(INT32, WIDTH)
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """Compile-time constants of a tile: element type of the weights, whether products are one instruction, parts of a block at once."""
+
+    element: int
+    is_native: bool
+    parts: int
+
+    @property
+    def sums(self) -> Any:
+        """Type of a vector of sums: integers for int8, else floats."""
+        return WORDS if self.element == INT8 else FLOATS
+
+    def add(self, builder: Any, total: Any, weights: Any, inputs: Any) -> Any:
+        """Emit total + the products of one step, per lane."""
+        if self.element == FLOAT32:
+            return fused_add(builder, builder.bitcast(weights, FLOATS), builder.bitcast(inputs, FLOATS), total)
+        if self.element == BFLOAT16:
+            return dot(builder, total, weights, inputs, is_native=self.is_native)
+        return dot_bytes(builder, total, inputs, weights, is_native=self.is_native)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def multiply_block(
+def multiply_tile(
     typing_context: Any,
     x: Any,
     x_stride: Any,
-    weight: Any,
-    num_pairs: Any,
-    bias: Any,
-    target: Any,
-    target_stride: Any,
-    is_bf16: Any,
+    count: Any,
+    weights: Any,
+    coming: Any,
+    num_steps: Any,
+    sums: Any,
+    element: Any,
+    is_native: Any,
+    parts: Any,
     rows: Any,
+    lines: Any,
+    level: Any,
 ) -> Any:
-    """multiply_block(x, x_stride, weight, num_pairs, bias, target, target_stride, is_bf16, rows): one block of outputs for `rows` rows.
+    """Compute the float32 (int8: int32) sums [rows, BLOCK] of a block for rows of `num_steps` words at x, `x_stride` bytes apart.
 
-    x: float32 lines of 2 * num_pairs inputs; bias: float32 line of a block; target: stored lines. Strides in bytes between rows.
+    Only the first `count` of `rows` rows exist; the sums of the others repeat the last one. In every iteration, `lines` cache lines are
+    requested from `coming` on, into the cache of `level`. element, is_native, parts, rows, lines and level are compile-time constants.
     """
-    constants = literal_values(is_bf16, rows)
+    constants = literal_values(element, is_native, parts, rows, lines, level)
     if constants is None:
         return None
-    stored, num_rows = Lanes(bool(constants[0]), BLOCK, is_ordered=True), constants[1]
-    floats, words = ir.VectorType(FLOAT, WIDTH), ir.VectorType(INT32, WIDTH)
-    parts = BLOCK // WIDTH
+    code, (num_rows, num_lines, cache_level) = _Code(constants[0], bool(constants[1]), constants[2]), constants[3:]
 
     def emit(
-        builder: Any, x: Any, x_stride: Any, weight: Any, num_pairs: Any, bias: Any, target: Any, target_stride: Any
+        builder: Any, x: Any, x_stride: Any, count: Any, weights: Any, coming: Any, num_steps: Any, sums: Any
     ) -> None:
-        def weights_at(address: Any) -> list[Any]:
-            """Load the vectors of a pair: all of the first input, then all of the second."""
-            if not stored.is_bf16:
-                return [load(builder, floats, address, 4 * WIDTH * i) for i in range(2 * parts)]
-            loaded = [load(builder, words, address, 4 * WIDTH * i) for i in range(parts)]
-            first = [builder.shl(word, ir.Constant(words, [16] * WIDTH)) for word in loaded]
-            second = [builder.and_(word, ir.Constant(words, [0xFFFF0000] * WIDTH)) for word in loaded]
-            return [builder.bitcast(word, floats) for word in first + second]
+        last = builder.sub(count, INT64(1))
+        rows_at = []
+        for row in range(num_rows):
+            index = builder.select(builder.icmp_signed("<", INT64(row), count), INT64(row), last)
+            rows_at.append(at(builder, x, (index, x_stride)))
+        for first in range(0, PARTS, code.parts):
+            totals = [[cgutils.alloca_once(builder, code.sums) for _ in range(code.parts)] for _ in rows_at]
+            for total in (total for row in totals for total in row):
+                builder.store(ir.Constant(code.sums, [0] * WIDTH), total)
 
-        lines = [builder.add(x, builder.mul(x_stride, INT64(row))) for row in range(num_rows)]
-        # One row has too few sums to keep the multipliers busy, so each input of a pair gets a sum of its own.
-        num_sums = 2 * parts if num_rows == 1 else parts
-        sums = [[cgutils.alloca_once(builder, floats) for _ in range(num_sums)] for _ in lines]
-        for row_sums in sums:
-            for total in row_sums:
-                builder.store(constant(0.0, WIDTH), total)
-        pair_bytes = 2 * BLOCK * (2 if stored.is_bf16 else 4)
-        with cgutils.for_range(builder, num_pairs) as loop:
-            address = builder.add(weight, builder.mul(loop.index, INT64(pair_bytes)))
-            for skip in range(0, pair_bytes, 64):
-                pointer = builder.inttoptr(builder.add(address, INT64(AHEAD + skip)), ir.IntType(8).as_pointer())
-                call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, INT32(0), INT32(3), INT32(1))
-            vectors = weights_at(address)
-            for line, row_sums in zip(lines, sums, strict=True):
-                at = builder.add(line, builder.mul(loop.index, INT64(8)))
-                inputs = [splat(builder, load(builder, FLOAT, at, 4 * i), WIDTH) for i in range(2)]
-                for i, vector in enumerate(vectors):
-                    total = row_sums[i % num_sums]
-                    builder.store(multiply_add(builder, vector, inputs[i // parts], builder.load(total)), total)
-        for row, row_sums in enumerate(sums):
-            results = []
-            for i in range(parts):
-                result = load(builder, floats, bias, 4 * WIDTH * i)
-                for total in row_sums[i::parts]:
-                    result = builder.fadd(result, builder.load(total))
-                results.append(result)
-            stored.store(builder, results, builder.add(target, builder.mul(target_stride, INT64(row))))
+            def step(index: Any, first: int = first, totals: Any = totals) -> None:
+                here = at(builder, weights, (index, STEP))
+                vectors = [load(builder, WORDS, here, (first + part) * WIDTH * WORD) for part in range(code.parts)]
+                for row_at, row in zip(rows_at, totals, strict=True):
+                    inputs = splat(builder, load(builder, INT32, at(builder, row_at, (index, WORD)), 0), WIDTH)
+                    for vector, total in zip(vectors, row, strict=True):
+                        builder.store(code.add(builder, builder.load(total), vector, inputs), total)
 
-    return typed_intrinsic(types.void, (*(types.int64,) * 7, is_bf16, rows), 2, emit)
+            with cgutils.for_range(builder, builder.udiv(num_steps, INT64(UNROLL))) as loop:
+                if first == 0:
+                    for line in range(num_lines):
+                        asked = at(builder, coming, (loop.index, LINE * num_lines), LINE * line)
+                        prefetch(builder, asked, cache_level)
+                for skip in range(UNROLL):
+                    step(builder.add(builder.mul(loop.index, INT64(UNROLL)), INT64(skip)))
+            with builder.if_then(builder.icmp_signed("!=", builder.urem(num_steps, INT64(UNROLL)), INT64(0))):
+                step(builder.sub(num_steps, INT64(1)))
+            for number, line_totals in enumerate(totals):
+                for part, total in enumerate(line_totals):
+                    place = (number * PARTS + first + part) * WIDTH * WORD
+                    store(builder, builder.load(total), sums, place)
+
+    return typed_intrinsic(types.void, (*(types.int64,) * 7, element, is_native, parts, rows, lines, level), 6, emit)
+
+
+def _stored(builder: Any, vectors: list[Any], target: Any, valid: Any, is_bf16: bool, is_native: bool) -> None:
+    """Emit the store of the first `valid` elements of a line."""
+    item = INT16 if is_bf16 else INT32
+    size = item.width // 8
+    kept = [narrow(builder, vector, is_native=is_native) if is_bf16 else vector for vector in vectors]
+    with builder.if_else(builder.icmp_signed(">=", valid, INT64(WIDTH * len(vectors)))) as (whole, part):
+        with whole:
+            for index, vector in enumerate(kept):
+                store(builder, vector, target, index * WIDTH * size)
+        with part:
+            line = _line(builder)
+            for index, vector in enumerate(kept):
+                store(builder, vector, line, index * WIDTH * size)
+            _copied(builder, line, target, valid, item)
+
+
+def _loaded(builder: Any, source: Any, valid: Any, is_bf16: bool) -> list[Any]:
+    """Emit the load of a line of BLOCK elements as float32, of which the first `valid` exist; the others are undefined."""
+    item = INT16 if is_bf16 else INT32
+    place = cgutils.alloca_once(builder, INT64)
+    builder.store(source, place)
+    with builder.if_then(builder.icmp_signed("<", valid, INT64(BLOCK))):
+        line = _line(builder)
+        _copied(builder, source, line, valid, item)
+        builder.store(line, place)
+    vectors = []
+    for part in range(PARTS):
+        vector = load(builder, ir.VectorType(item, WIDTH), builder.load(place), part * WIDTH * item.width // 8)
+        vectors.append(low_floats(builder, builder.zext(vector, WORDS)) if is_bf16 else builder.bitcast(vector, FLOATS))
+    return vectors
+
+
+def _line(builder: Any) -> Any:
+    """Emit the address of a line of BLOCK words on the stack."""
+    return builder.ptrtoint(cgutils.alloca_once(builder, ir.ArrayType(INT32, BLOCK)), INT64)
+
+
+def _copied(builder: Any, source: Any, target: Any, count: Any, item: Any) -> None:
+    """Emit a copy of `count` elements."""
+    with cgutils.for_range(builder, count) as loop:
+        places = (at(builder, base, (loop.index, item.width // 8)) for base in (source, target))
+        found = load(builder, item, next(places), 0)
+        store(builder, found, next(places), 0)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def widened(typing_context: Any, line: Any, target: Any, is_bf16: Any, size: Any) -> Any:
-    """widened(line, target, is_bf16, size): convert the stored line to float32 and write it to target, in memory order."""
-    constants = literal_values(is_bf16, size)
+def finish_line(
+    typing_context: Any,
+    sums: Any,
+    constants: Any,
+    factor: Any,
+    residual: Any,
+    target: Any,
+    valid: Any,
+    is_gated: Any,
+    element: Any,
+    is_bf16: Any,
+    is_native: Any,
+) -> Any:
+    """Write the line of a block: target := sums + bias (+ residual), or silu(first half) * second half if `is_gated`.
+
+    Args:
+        sums: BLOCK sums of `multiply_tile`.
+        constants: a float32 line of biases; for int8 also one of scales, and one of int32 to subtract from the sums.
+        factor: for int8, the address of the scale of the row.
+        residual: line of elements to add, or 0.
+        target: line of elements; the first `valid` are written.
+        element, is_bf16, is_native: compile-time constants; is_bf16 says what target and residual hold.
+    """
+    fixed = literal_values(element, is_bf16, is_native)
+    if fixed is None:
+        return None
+    kind, has_halves, native = fixed[0], bool(fixed[1]), bool(fixed[2])
+
+    def emit(
+        builder: Any, sums: Any, constants: Any, factor: Any, residual: Any, target: Any, valid: Any, is_gated: Any
+    ) -> None:
+        results = []
+        for part in range(PARTS):
+            place = part * WIDTH * WORD
+            if kind == INT8:
+                whole = builder.sub(
+                    load(builder, WORDS, sums, place), load(builder, WORDS, constants, 2 * STEP + place)
+                )
+                scale = builder.fmul(
+                    load(builder, FLOATS, constants, STEP + place),
+                    splat(builder, load(builder, FLOAT, factor, 0), WIDTH),
+                )
+                result = builder.fmul(builder.sitofp(whole, FLOATS), scale)
+            else:
+                result = load(builder, FLOATS, sums, place)
+            results.append(builder.fadd(result, load(builder, FLOATS, constants, place)))
+        with builder.if_else(builder.icmp_signed("!=", is_gated, INT64(0))) as (gated, plain):
+            with gated:
+                gate = builder.fmul(silu(builder, results[0]), results[1])
+                _stored(builder, [gate], target, valid, has_halves, native)
+            with plain:
+                added = [cgutils.alloca_once(builder, FLOATS) for _ in results]
+                for slot, result in zip(added, results, strict=True):
+                    builder.store(result, slot)
+                with builder.if_then(builder.icmp_signed("!=", residual, INT64(0))):
+                    for slot, other in zip(added, _loaded(builder, residual, valid, has_halves), strict=True):
+                        builder.store(builder.fadd(builder.load(slot), other), slot)
+                _stored(builder, [builder.load(slot) for slot in added], target, valid, has_halves, native)
+
+    return typed_intrinsic(types.void, (*(types.int64,) * 7, element, is_bf16, is_native), 3, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def stack_sums(typing_context: Any, rows: Any) -> Any:
+    """stack_sums(rows): address of memory on the stack for `rows` lines of sums, valid until the function returns."""
+    constants = literal_values(rows)
     if constants is None:
         return None
-    lanes = Lanes(bool(constants[0]), constants[1], is_ordered=True)
 
-    def emit(builder: Any, line: Any, target: Any) -> None:
-        lanes.store_float(builder, lanes.load(builder, line), target)
+    def emit(builder: Any) -> Any:
+        return builder.ptrtoint(cgutils.alloca_once(builder, ir.ArrayType(INT32, constants[0] * BLOCK)), INT64)
 
-    return typed_intrinsic(types.void, (types.int64, types.int64, is_bf16, size), 2, emit)
+    return typed_intrinsic(types.int64, (rows,), 1, emit)

@@ -1,4 +1,4 @@
-"""Vector code over packed pairs of bfloat16: two elements in a 32-bit word, the first in its low half.
+"""Vector code over packed elements: pairs of bfloat16 (the first in the low half) or four bytes in a 32-bit word.
 
 `dot` multiplies the pairs of two vectors of words and adds both products to one float32 lane. With `is_native` it is one instruction
 (vdpbf16ps of AVX512-BF16, 16 lanes); otherwise the elements are widened to float32 and added by multiply-adds. Either way a sum is one
@@ -17,7 +17,7 @@ from rtlang_kernels.cpu.codegen.vector_builder import INT64, call
 
 INT8 = ir.IntType(8)
 NATIVE_WIDTH = 16  # lanes of the native instructions
-NEAREST, SECOND = 3, 2  # cache levels of `prefetch`: the first, the second
+NEAREST, SECOND, THIRD = 3, 2, 1  # cache levels of `prefetch`
 
 
 class BFloat16(ir.Type):  # type: ignore[misc]
@@ -43,6 +43,26 @@ def dot(builder: Any, total: Any, a: Any, b: Any, *, is_native: bool) -> Any:
         return call(builder, f"llvm.x86.avx512bf16.dpbf16ps.{32 * NATIVE_WIDTH}", total.type, total, a, b)
     total = fused_add(builder, low_floats(builder, a), low_floats(builder, b), total)
     return fused_add(builder, high_floats(builder, a), high_floats(builder, b), total)
+
+
+def dot_bytes(builder: Any, total: Any, unsigned: Any, signed: Any, *, is_native: bool) -> Any:
+    """Emit total + the products of the four bytes of two words, per lane; exact, modulo 2**32.
+
+    Args:
+        total: int32 vector.  unsigned, signed: vectors of words, whose bytes are 0 to 255 and -128 to 127.
+        is_native: use vpdpbusd of AVX512-VNNI, with 16 lanes.
+    """
+    if is_native:
+        return call(builder, f"llvm.x86.avx512.vpdpbusd.{32 * NATIVE_WIDTH}", total.type, total, unsigned, signed)
+
+    def words(number: int) -> Any:
+        return ir.Constant(total.type, [number] * total.type.count)
+
+    for byte in range(4):
+        a = builder.and_(builder.lshr(unsigned, words(8 * byte)), words(255))
+        b = builder.ashr(builder.shl(signed, words(24 - 8 * byte)), words(24))
+        total = builder.add(total, builder.mul(a, b))
+    return total
 
 
 def fused_add(builder: Any, a: Any, b: Any, total: Any) -> Any:
