@@ -339,6 +339,20 @@ def _fail(node: Node, field: str, reason: str) -> NoReturn:
     raise GraphError(node.node_id, field, reason)
 
 
+def check_inputs(names: Sequence[str], given: Mapping[str, object]) -> None:
+    """Check the texts that are given for the inputs of a graph.
+
+    Raises:
+        GraphError: one is missing, is no string, or is no input.
+    """
+    for name in names:
+        if not isinstance(given.get(name), str):
+            raise GraphError(None, "inputs", f"input {name!r} is missing or not a string")
+    for name in given:
+        if name not in names:
+            raise GraphError(None, "inputs", f"unknown input {name!r}; the graph has {', '.join(names) or 'none'}")
+
+
 def check_outputs(outputs: tuple[int, ...] | None, seen: Mapping[int, Node]) -> None:
     """Check the outputs of a graph.
 

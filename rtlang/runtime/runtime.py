@@ -26,10 +26,11 @@ from weakref import WeakSet
 
 from rtlang.contract.budget import Budget
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, GraphError, RtlangError, internal_error
+from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import Event, GraphFailed
 from rtlang.contract.generation import Generation, Prompt, generation_graph
 from rtlang.contract.graph import RequestGraph
+from rtlang.contract.graph_checks import check_inputs
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, SamplingParams, check_credit, check_run_options
@@ -232,14 +233,7 @@ class Runtime:
         """
         checks = graph.validate()
         given = dict(inputs or {})
-        for name in graph.inputs:
-            if not isinstance(given.get(name), str):
-                raise GraphError(None, "inputs", f"input {name!r} is missing or not a string")
-        for name in given:
-            if name not in graph.inputs:
-                raise GraphError(
-                    None, "inputs", f"unknown input {name!r}; the graph has {', '.join(graph.inputs) or 'none'}"
-                )
+        check_inputs(graph.inputs, given)
         check_run_options(priority, deadline_s, seed)
         principal = principal or LOCAL
         priority = principal.priority_of(priority)

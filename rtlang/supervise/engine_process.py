@@ -37,13 +37,13 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import (
     AbortedError,
     EngineDeadError,
-    GraphError,
     InternalError,
     RtlangError,
     rebuild,
 )
 from rtlang.contract.events import GraphFailed, GraphFinished
 from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.graph_checks import check_inputs
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.params import check_credit, check_run_options, seconds_left
 from rtlang.contract.principal import LOCAL, Principal
@@ -52,6 +52,7 @@ from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import event_from_wire
 from rtlang.runtime import process_settings
 from rtlang.runtime.admission import Admission, Share
+from rtlang.runtime.result_size import check_result_sizes
 from rtlang.supervise.engine_run import EngineRun
 from rtlang.supervise.frames import FrameWriter, Message, read_messages
 from rtlang.supervise.mirrored_metrics import MirroredMetrics
@@ -205,12 +206,13 @@ class EngineProcess:
         """See `Runtime.submit`. Returns before the engine has the graph; if the engine refuses it, it ends with GraphFailed."""
         checks = graph.validate()
         given = dict(inputs or {})
-        if given.keys() != set(graph.inputs) or not all(isinstance(each, str) for each in given.values()):
-            raise GraphError(None, "inputs", f"expected one text for each of {', '.join(graph.inputs) or 'no inputs'}")
+        check_inputs(graph.inputs, given)
         check_run_options(priority, deadline_s, seed)
         check_continue_from(continue_from or {}, graph.nodes)
         if credit is not None:
             check_credit(credit)
+        if self.max_model_len is not None:
+            check_result_sizes(graph.nodes, self.max_model_len)
         options = {
             "inputs": given,
             "priority": priority,
@@ -237,6 +239,7 @@ class EngineProcess:
                 credit=credit,
                 known=known or {},
                 continue_from=continue_from or {},
+                max_model_len=self.max_model_len,
             )
             self._runs[run.graph_id] = run
             if self._unopened or self._probed is not None:

@@ -20,6 +20,7 @@ from rtlang.contract.target import Listener
 from rtlang.protocol.continuation import continuation_to_wire
 from rtlang.protocol.plain_values import value_to_wire
 from rtlang.runtime.admission import Share
+from rtlang.runtime.result_size import check_result_sizes
 from rtlang.supervise.frames import Message
 from rtlang.supervise.large_events import Joiner
 
@@ -60,6 +61,7 @@ class EngineRun:
         credit: int | None,
         known: Known,
         continue_from: ContinueFrom,
+        max_model_len: int | None = None,
     ) -> None:
         self._owner, self._graph_id, self._graph, self.listener = owner, graph_id, graph, listener
         self.share, self.options, self._checks = share, options, checks
@@ -70,6 +72,7 @@ class EngineRun:
         self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
         self._known, self._continue_from = dict(known), dict(continue_from)
         self._answers: dict[int, Message] = {}
+        self._max_model_len = max_model_len
         self._extend_lock = threading.Lock()  # extensions may come from several threads
 
     @property
@@ -135,6 +138,8 @@ class EngineRun:
         with self._extend_lock:
             self._checks.add(nodes)
             try:
+                if self._max_model_len is not None:
+                    check_result_sizes(nodes, self._max_model_len)
                 self.share.add(nodes)
             except BaseException:
                 self._checks.remove(nodes)

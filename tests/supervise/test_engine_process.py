@@ -5,22 +5,31 @@ from __future__ import annotations
 import os
 import queue
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import AbortedError, GraphError, InternalError, ModelLoadError, OverloadError
+from rtlang.contract.errors import (
+    AbortedError,
+    GraphError,
+    InternalError,
+    ModelLoadError,
+    OverloadError,
+    RtlangError,
+)
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.graph import Call, Const, Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.principal import Principal
+from rtlang.contract.principal import Principal, PrincipalLimits
+from rtlang.runtime.runtime import Runtime
 from rtlang.supervise.engine_process import EngineProcess, EngineState
 from rtlang.supervise.engine_run import EngineRun
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 60.0
+GRAPH = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=2))))
 
 
 class Ear:
@@ -157,13 +166,64 @@ def test_texts_become_tokens_and_back_in_the_other_process(target: EngineProcess
     assert snapshot.num_pages == 400
 
 
-def test_what_cannot_run_is_refused_at_once(target: EngineProcess) -> None:
-    with pytest.raises(GraphError, match="input"):
-        target.submit(RequestGraph((Text(0, None, ("a",)),), ("x",)), Ear())
-    many = SamplingParams(n=128, temperature=1.0)
-    nodes = tuple(Generate(index, None, "x", many) for index in range(200))
-    with pytest.raises((GraphError, OverloadError), match="max_waiting"):
-        target.submit(RequestGraph(nodes), Ear())
+MANY = RequestGraph(tuple(Generate(index, None, "x", SamplingParams(n=128, temperature=1.0)) for index in range(200)))
+LARGE = SamplingParams(n=64, max_tokens=1000, temperature=1.0, logprobs=20)
+LIMITED = Principal("a", limits=PrincipalLimits(max_places=3, max_output_tokens=100))
+REFUSED: list[tuple[RequestGraph, dict[str, Any]]] = [
+    (RequestGraph((Text(0, None, ("a",)),), ("x",)), {}),
+    (RequestGraph((Text(0, None, ("a",)),), ("x",)), {"inputs": {"x": 3}}),
+    (GRAPH, {"inputs": {"y": "b"}}),
+    (MANY, {}),
+    (RequestGraph((Generate(0, None, "x", LARGE),)), {}),
+    (RequestGraph((Text(3, None, ("a",)), Text(3, None, ("b",)))), {}),
+    (GRAPH, {"priority": 1 << 40}),
+    (GRAPH, {"deadline_s": -1.0}),
+    (GRAPH, {"seed": -1}),
+    (GRAPH, {"credit": -1}),
+    (
+        RequestGraph((Generate(0, None, "x", SamplingParams(n=4, max_tokens=1, temperature=1.0)),)),
+        {"principal": LIMITED},
+    ),
+    (RequestGraph((Generate(0, None, "x", SamplingParams(max_tokens=101)),)), {"principal": LIMITED}),
+]
+
+
+def refusal_of(act: Callable[[], object]) -> tuple[type[RtlangError], str, dict[str, Any]]:
+    with pytest.raises(RtlangError) as raised:
+        act()
+    return type(raised.value), raised.value.message, vars(raised.value)
+
+
+@pytest.fixture(scope="module")
+def inside() -> Iterator[Runtime]:
+    """The same engine in this process."""
+    with Runtime(dtype="float32", num_pages=400, fault_injection=True) as runtime:
+        yield runtime
+
+
+@pytest.mark.parametrize(("graph", "options"), REFUSED)
+def test_a_refusal_is_that_of_an_engine_in_this_process(
+    target: EngineProcess, inside: Runtime, graph: RequestGraph, options: dict[str, Any]
+) -> None:
+    found = refusal_of(lambda: target.submit(graph, Ear(), **options))
+    assert found == refusal_of(lambda: inside.submit(graph, Ear(), **options))
+
+
+def test_a_full_queue_and_a_large_extension_are_refused_as_in_this_process(
+    target: EngineProcess, inside: Runtime
+) -> None:
+    def fill(filled: Any) -> list[tuple[type[RtlangError], str, dict[str, Any]]]:
+        one = Principal("b", limits=PrincipalLimits(max_places=1))
+        call = RequestGraph((Call(0, "f", (Const(1),)), Generate(1, None, "x", SamplingParams(max_tokens=8))))
+        run = filled.submit(call, Ear(), is_open=True, principal=one, credit=0)
+        found = [refusal_of(lambda: filled.submit(GRAPH, Ear(), principal=one))]
+        found.append(refusal_of(lambda: run.extend((Generate(2, None, "y", LARGE),))))
+        run.cancel()
+        return found
+
+    refusals = fill(target)
+    assert refusals == fill(inside)
+    assert [kind for kind, _, _ in refusals] == [OverloadError, GraphError]
 
 
 def test_a_model_that_cannot_be_loaded_is_reported_by_start() -> None:
