@@ -307,7 +307,11 @@ def bench_throughput(
         typer.Option(min=1, help="Paired runs of each workload; default: 3, or as many as fit with --quick."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the generated prompts and lengths.")] = 0,
-    batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline.")] = 8,
+    batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline transformers.")] = 8,
+    baseline: Annotated[str, typer.Option(help="What to compare with: transformers or vllm.")] = "transformers",
+    vllm_python: Annotated[
+        str | None, typer.Option(help="Python of an environment with vLLM; default: the one that runs this.")
+    ] = None,
     json_file: Annotated[
         Path | None,
         typer.Option("--json", help="Write all figures to this file as JSON; with --device cuda, one object per line."),
@@ -345,6 +349,8 @@ def bench_throughput(
             repeats=repeats,
             seed=seed,
             batch_size=batch_size,
+            baseline=baseline,
+            vllm_python=vllm_python or sys.executable,
         )
         config = RuntimeConfig(**settings)
         command = shlex.join(["rtlang", *sys.argv[1:]])

@@ -75,7 +75,7 @@ MAY_IMPORT_TORCH = (
     "rtlang_kernels",
     "rtlang_kernels_bench",
     "rtlang_grammars.plugs",
-    "rtlang.bench.static_batching",  # the baseline is transformers used directly
+    "rtlang.bench.baselines.static_batching",  # the baseline is transformers used directly
 )
 NEVER_AT_MODULE_LEVEL = {"triton", "transformers", "outlines", "outlines_core", "llguidance", "xgrammar"}
 # Kernels are compiled where they are defined, so these import triton at module level; others import them inside a function only.

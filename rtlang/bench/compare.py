@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import math
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
@@ -19,11 +20,12 @@ from time import perf_counter, process_time
 
 import rtlang
 from rtlang.bench import workloads
+from rtlang.bench.baselines.static_batching import StaticBatching
+from rtlang.bench.baselines.vllm_engine import VllmEngine
 from rtlang.bench.checkpoint import SHAPE, write_random_llama
 from rtlang.bench.machine import PeakMemory, package_versions, this_machine
 from rtlang.bench.measure import Measurement, agreement, run_on_target
 from rtlang.bench.report import Report, Row, compare
-from rtlang.bench.static_batching import StaticBatching
 from rtlang.bench.workloads import MAKERS, USUAL, Workload
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.errors import ConfigError
@@ -38,6 +40,8 @@ from rtlang_grammars import CompiledGrammar, RtlangBackend
 QUICK_BUDGET_S = 150.0
 NUM_AGREEMENT_GRAPHS = 8
 AGREEMENT_SEED = 1
+BASELINES = {"transformers": "transformers static batching", "vllm": "vLLM"}
+VLLM_MAX_MODEL_LEN = 4096
 _REPORTED_PACKAGES = ("torch", "transformers")
 
 
@@ -50,7 +54,9 @@ class BenchOptions:
         is_quick: use fewer requests where that does not change what is measured, and fewer repeats.
         repeats: pairs of runs of each workload; None means 3, or with is_quick as many of these as fit into QUICK_BUDGET_S.
         seed: seed of the generated prompts and lengths.
-        batch_size: batch size of the baseline.
+        batch_size: batch size of the baseline transformers.
+        baseline: an item of BASELINES.
+        vllm_python: the Python of an environment with vLLM; default: that of this process.
     """
 
     workloads: tuple[str, ...] = USUAL
@@ -58,6 +64,8 @@ class BenchOptions:
     repeats: int | None = None
     seed: int = 0
     batch_size: int = 8
+    baseline: str = "transformers"
+    vllm_python: str = sys.executable
 
     def __post_init__(self) -> None:
         for name in self.workloads:
@@ -65,6 +73,8 @@ class BenchOptions:
                 raise ConfigError("workload", name, f"expected one of {', '.join(MAKERS)}")
         if not self.workloads:
             raise ConfigError("workload", "", f"expected one of {', '.join(MAKERS)}")
+        if self.baseline not in BASELINES:
+            raise ConfigError("baseline", self.baseline, f"expected one of {', '.join(BASELINES)}")
         for field, number in (("repeats", self.repeats), ("batch_size", self.batch_size)):
             if number is not None and number < 1:
                 raise ConfigError(field, number, "expected a positive integer")
@@ -118,14 +128,18 @@ def run_benchmark(
         config = replace(config, model=str(directory), dtype=dtype, num_threads=num_threads)
         tell("comparing greedy tokens in float32")
         equal, compared = _agreement_in_float32(config, options)
-        rows = _measure_all(config, options, tell)
+        rows, vllm_version = _measure_all(config, options, tell)
+    versions = {"rtlang": rtlang.__version__, **package_versions(_REPORTED_PACKAGES)}
+    if vllm_version is not None:
+        versions["vllm"] = vllm_version
     return Report(
         command=command,
         machine=str(this_machine()),
         model=model,
         dtype=dtype,
         num_threads=num_threads,
-        versions={"rtlang": rtlang.__version__, **package_versions(_REPORTED_PACKAGES)},
+        versions=versions,
+        baseline=BASELINES[options.baseline],
         rows=rows,
         notes=_notes(options),
         fp32_equal=equal,
@@ -140,20 +154,34 @@ class Sides:
         directory = Path(config.model)
         self.runtime = Runtime(config=config).start()
         self.tokenizer = self.runtime.tokenizer
-        self.baseline = StaticBatching(
-            directory,
-            dtype=config.dtype,
-            num_threads=config.num_threads or num_cores(),
-            batch_size=options.batch_size,
-            eos_token_ids=self.tokenizer.eos_token_ids,
-        )
+        num_threads = config.num_threads or num_cores()
+        self._vllm: VllmEngine | None = None
+        self._static: StaticBatching | None = None
+        if options.baseline == "vllm":
+            self._vllm = VllmEngine(
+                options.vllm_python,
+                directory,
+                dtype=config.dtype,
+                num_threads=num_threads,
+                max_model_len=min(VLLM_MAX_MODEL_LEN, ModelConfig.from_pretrained(directory).max_position_embeddings),
+            )
+        else:
+            self._static = StaticBatching(
+                directory,
+                dtype=config.dtype,
+                num_threads=num_threads,
+                batch_size=options.batch_size,
+                eos_token_ids=self.tokenizer.eos_token_ids,
+            )
         vocab_size = ModelConfig.from_pretrained(directory).vocab_size
         self._backend = RtlangBackend.create(self.tokenizer.vocabulary(vocab_size))
         self._compiled: dict[Constraint, CompiledGrammar] = {}
 
     def close(self) -> None:
-        """Stop the runtime."""
+        """Stop both engines."""
         self.runtime.close()
+        if self._vllm is not None:
+            self._vllm.close()
 
     def run_ours(self, workload: Workload) -> Measurement:
         """One run with an empty prefix cache."""
@@ -162,7 +190,16 @@ class Sides:
 
     def run_baseline(self, workload: Workload) -> Measurement:
         """One run of the baseline."""
-        return _with_costs(lambda: self.baseline.run(workload.graphs, self.tokenizer, self._compile))
+        if self._vllm is not None:
+            return self._vllm.run(workload.graphs, self.tokenizer)
+        assert self._static is not None
+        static = self._static
+        return _with_costs(lambda: static.run(workload.graphs, self.tokenizer, self._compile))
+
+    @property
+    def vllm_version(self) -> str | None:
+        """The version of vLLM, if it is the baseline."""
+        return None if self._vllm is None else self._vllm.version
 
     def _compile(self, constraint: Constraint) -> CompiledGrammar:
         compiled = self._compiled.get(constraint)
@@ -173,8 +210,12 @@ class Sides:
 
 def _measure_all(
     config: RuntimeConfig, options: BenchOptions, tell: Callable[[str], None], clock: Callable[[], float] = perf_counter
-) -> tuple[Row, ...]:
-    """Run pairs, one of each workload in turn, until there are enough or (with is_quick) the time is used up."""
+) -> tuple[tuple[Row, ...], str | None]:
+    """Run pairs, one of each workload in turn, until there are enough or (with is_quick) the time is used up.
+
+    Returns:
+        The rows, and the version of vLLM if it is the baseline.
+    """
     started = clock()
     tell(f"loading both sides, {config.dtype}, {config.num_threads} threads")
     with closing(Sides(config, options)) as sides:
@@ -198,7 +239,8 @@ def _measure_all(
                 begun = clock()
                 pairs[name].append((sides.run_ours(workload), sides.run_baseline(workload)))
                 lengths[name] = clock() - begun
-    return tuple(compare(name, todo[name].summary, *zip(*pairs[name], strict=True)) for name in todo)
+        vllm_version = sides.vllm_version
+    return tuple(compare(name, todo[name].summary, *zip(*pairs[name], strict=True)) for name in todo), vllm_version
 
 
 def _first_batch(workload: Workload, size: int) -> tuple[RequestGraph, ...]:
@@ -212,7 +254,7 @@ def _first_batch(workload: Workload, size: int) -> tuple[RequestGraph, ...]:
 
 def _agreement_in_float32(config: RuntimeConfig, options: BenchOptions) -> tuple[int, int]:
     """Number of greedy generations that are equal on both sides in float32, and number of those compared."""
-    small = replace(options, workloads=("mixed",), is_quick=True)
+    small = replace(options, workloads=("mixed",), is_quick=True, baseline="transformers")
     with closing(Sides(replace(config, dtype="float32"), small)) as sides:
         sample = workloads.make("mixed", sides.tokenizer, seed=AGREEMENT_SEED, quick=True)
         sample = replace(sample, graphs=sample.graphs[:NUM_AGREEMENT_GRAPHS])
@@ -230,11 +272,15 @@ def _with_costs(run: Callable[[], Measurement]) -> Measurement:
 
 
 def _notes(options: BenchOptions) -> tuple[str, ...]:
-    notes = [
-        f"baseline: transformers, left-padded static batches of {options.batch_size}, sdpa, DynamicCache, logits of the last "
-        "position only; both sides in one process, in turns, so a peak holds both sides' weights",
-    ]
-    if "json" in options.workloads:
+    if options.baseline == "vllm":
+        about = "baseline: vLLM in a process of its own, its engine in that process and its prefix cache on; the sides take turns"
+    else:
+        about = (
+            f"baseline: transformers, left-padded static batches of {options.batch_size}, sdpa, DynamicCache, logits of the last "
+            "position only; both sides in one process, in turns, so a peak holds both sides' weights"
+        )
+    notes = [about]
+    if "json" in options.workloads and options.baseline == "transformers":
         notes.append("json: the baseline masks its logits at every step with the same grammar library")
     notes.append(
         "tok/s: output tokens per second; p50, p99: seconds until a program ends; first: until its first token (median); MiB: peak "

@@ -41,7 +41,8 @@ class Row:
 
     Attributes:
         ratio: our output tokens per second divided by the baseline's, median of the pairs; ratio_min and ratio_max are the extremes.
-        cpu_ratio: the same per second of processor time, which does not depend on other load on the machine; None if not measured.
+        program_ratio: the same for programs per second, which counts objects where lengths differ.
+        cpu_ratio: as `ratio`, per second of processor time, which does not depend on other load on the machine; None if not measured.
             Meaningful with one thread only, since waiting threads may spin.
         num_equal: how many of the num_compared generations of the last pair have the same tokens on both sides.
     """
@@ -53,6 +54,7 @@ class Row:
     ratio: float
     ratio_min: float
     ratio_max: float
+    program_ratio: float
     cpu_ratio: float | None
     num_pairs: int
     num_equal: int
@@ -67,6 +69,7 @@ class Report:
         command: the command line as typed.
         machine, model: their descriptions.
         versions: versions of packages, by name.
+        baseline: what it is compared with.
         notes: explanations needed to interpret the figures.
         fp32_equal, fp32_compared: number of float32 generations whose greedy tokens are the same on both sides, and number tried.
     """
@@ -81,6 +84,7 @@ class Report:
     notes: tuple[str, ...]
     fp32_equal: int
     fp32_compared: int
+    baseline: str = "transformers static batching"
 
     @property
     def is_sound(self) -> bool:
@@ -94,7 +98,7 @@ class Report:
     def to_table(self) -> Table:
         """The rows as a table for the terminal."""
         table = Table(
-            title="rtlang against transformers static batching",
+            title=f"rtlang against {self.baseline}",
             box=box.SIMPLE_HEAD,
             pad_edge=False,
             padding=(0, 1, 0, 0),
@@ -162,6 +166,7 @@ def compare(
         ratio=median(ratios),
         ratio_min=min(ratios),
         ratio_max=max(ratios),
+        program_ratio=median(b.total_s / a.total_s for a, b in zip(ours, baseline, strict=True)),
         cpu_ratio=median(cpu_ratios) if cpu_ratios else None,
         num_pairs=len(ratios),
         num_equal=equal,
@@ -211,7 +216,7 @@ _HEADERS = (
 def _about(row: Row) -> str:
     """One line that describes what a row measures."""
     by_cpu = "" if row.cpu_ratio is None else f"; ratio by processor time {row.cpu_ratio:.2f}"
-    return f"{row.workload}: {row.summary}; pairs of runs: {row.num_pairs}{by_cpu}"
+    return f"{row.workload}: {row.summary}; pairs of runs: {row.num_pairs}; ratio of programs a second {row.program_ratio:.2f}{by_cpu}"
 
 
 def _lines(row: Row) -> list[list[str]]:

@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from rtlang.contract.graph import Generate, Node, RequestGraph, Text
@@ -23,6 +24,8 @@ MIXED_REQUESTS, QUICK_MIXED_REQUESTS = 64, 32
 MIXED_PROMPT_TOKENS, MIXED_OUTPUT_TOKENS = (16, 512), (8, 256)
 JSON_REQUESTS, JSON_PROMPT_TOKENS, JSON_OUTPUT = 24, 96, 192
 STREAM_PROMPT_TOKENS, STREAM_OUTPUT = 32, 300
+CHAT_SESSIONS, CHAT_TURNS, CHAT_SYSTEM_TOKENS, CHAT_TURN_TOKENS, CHAT_OUTPUT = 8, 4, 128, 64, 48
+DECODE_PROMPT_TOKENS, DECODE_OUTPUT = 16, 256
 
 
 class Encoder(Protocol):
@@ -248,12 +251,49 @@ def stream(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
     return Workload("stream", f"1 request alone, prompt {STREAM_PROMPT_TOKENS}, {STREAM_OUTPUT} out", (graph,))
 
 
+def chat(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
+    """Conversations side by side that begin with the same text; every turn continues the one before."""
+    del quick
+    maker = TextMaker(encoder, seed)
+    system = maker.text(CHAT_SYSTEM_TOKENS, is_start=True)
+    graphs = []
+    for _ in range(CHAT_SESSIONS):
+        nodes: list[Node] = [Text(0, None, (system,))]
+        for _ in range(CHAT_TURNS):
+            nodes.append(Text(len(nodes), len(nodes) - 1, (maker.text(CHAT_TURN_TOKENS),)))
+            nodes.append(_generate(len(nodes), len(nodes) - 1, CHAT_OUTPUT))
+        graphs.append(RequestGraph(tuple(nodes)))
+    summary = (
+        f"{CHAT_SESSIONS} sessions of {CHAT_TURNS} turns, {CHAT_SYSTEM_TOKENS} shared tokens, each turn "
+        f"{CHAT_TURN_TOKENS} tokens and {CHAT_OUTPUT} out"
+    )
+    return Workload("chat", summary, tuple(graphs))
+
+
+def decode(encoder: Encoder, *, seed: int, quick: bool, num_rows: int) -> Workload:
+    """Requests that hardly have a prompt, so that almost all steps decode `num_rows` rows."""
+    del quick
+    maker = TextMaker(encoder, seed)
+    graphs = tuple(
+        RequestGraph(
+            (Text(0, None, (maker.text(DECODE_PROMPT_TOKENS, is_start=True),)), _generate(1, 0, DECODE_OUTPUT))
+        )
+        for _ in range(num_rows)
+    )
+    summary = f"{num_rows} requests, prompts {DECODE_PROMPT_TOKENS}, {DECODE_OUTPUT} out"
+    return Workload(f"decode_{num_rows}", summary, graphs)
+
+
 MAKERS: dict[str, Callable[..., Workload]] = {
     "shared": shared,
     "tree": tree,
     "mixed": mixed,
     "json": json_outputs,
     "stream": stream,
+    "chat": chat,
+    "decode_1": partial(decode, num_rows=1),
+    "decode_8": partial(decode, num_rows=8),
+    "decode_32": partial(decode, num_rows=32),
 }
 USUAL = ("shared", "tree", "mixed", "json")
 """The workloads that are run by default."""

@@ -10,7 +10,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer as HubTokenizer
 
-from rtlang.bench.static_batching import Member, StaticBatching
+from rtlang.bench.baselines.static_batching import Member, StaticBatching
 from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang_grammars import CompiledGrammar

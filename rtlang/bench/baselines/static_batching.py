@@ -9,7 +9,7 @@ step with the same grammar library that the runtime uses, as a logits processor 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -19,9 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rtlang.bench.baselines.graph_progress import GraphProgress
 from rtlang.bench.measure import Measurement, OutputKey
-from rtlang.bench.workloads import Encoder, generations
-from rtlang.contract.graph import Generate, Node, RequestGraph, Text, dependencies, parent_of
+from rtlang.bench.workloads import Encoder
+from rtlang.contract.graph import RequestGraph, parent_of
 from rtlang.contract.params import Constraint
 from rtlang_grammars import CompiledGrammar, GrammarMatcher
 
@@ -138,7 +139,7 @@ class StaticBatching:
         """
         torch.set_num_threads(self.num_threads)
         started = clock()
-        progress = [_Progress(graph, encoder) for graph in graphs]
+        progress = [GraphProgress(graph, encoder) for graph in graphs]
         latencies = [0.0] * len(graphs)
         first_tokens: dict[int, float] = {}
         outputs: dict[OutputKey, tuple[int, ...]] = {}
@@ -177,46 +178,6 @@ class StaticBatching:
         member.token_ids.append(token_id)
         is_complete = member.matcher is not None and member.matcher.is_terminated
         member.is_done = is_complete or len(member.token_ids) == member.num_tokens
-
-
-class _Progress:
-    """The token ids of one running graph."""
-
-    def __init__(self, graph: RequestGraph, encoder: Encoder) -> None:
-        for node in graph.nodes:
-            is_plain = isinstance(node, Text) and all(isinstance(part, str) for part in node.parts)
-            if not is_plain and not (isinstance(node, Generate) and node.params.n == 1):
-                raise ValueError(f"node {node.node_id}: the baseline runs plain text and single generations only")
-        self._nodes: Mapping[int, Node] = {node.node_id: node for node in graph.nodes}
-        self._waiting = {node.node_id: node for node in generations(graph)}
-        self._own: dict[int, list[int]] = {}
-        self._encoder = encoder
-
-    def ready(self) -> list[Generate]:
-        """Generations whose input sequence is complete, in node order."""
-        return [node for node in self._waiting.values() if self._is_complete(parent_of(node))]
-
-    def sequence(self, node_id: int | None) -> list[int]:
-        """Token ids from the start of the sequence to the end of `node_id`."""
-        if node_id is None:
-            return list(self._encoder.start_ids())
-        node = self._nodes[node_id]
-        before = self.sequence(parent_of(node))
-        if node_id not in self._own:
-            assert isinstance(node, Text)
-            text = "".join(part for part in node.parts if isinstance(part, str))
-            self._own[node_id] = self._encoder.encode(text, is_start=parent_of(node) is None)
-        return before + self._own[node_id]
-
-    def finish(self, node: Generate, token_ids: list[int]) -> None:
-        """Record the tokens of a generation."""
-        self._own[node.node_id] = token_ids
-        del self._waiting[node.node_id]
-
-    def _is_complete(self, node_id: int | None) -> bool:
-        if node_id is None:
-            return True
-        return node_id not in self._waiting and all(map(self._is_complete, dependencies(self._nodes[node_id])))
 
 
 def _forbid(logits: Tensor, members: Sequence[Member]) -> None:

@@ -1,0 +1,1 @@
+"""The engines that `rtlang bench` runs beside ours."""
