@@ -7,6 +7,7 @@ invalid options exit with code 2. Modules that load torch are imported inside th
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import shlex
@@ -27,7 +28,6 @@ from rtlang.console.errors import one_line_errors
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
 from rtlang.console.loading import started
-from rtlang.console.logs import LogFormat, configure_logs
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
 from rtlang.console.serve_bench import bench_serve
@@ -43,6 +43,7 @@ from rtlang.console.source import (
 from rtlang.console.top import top
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
+from rtlang.contract.logs import LogFormat, configure_logs
 from rtlang.contract.target import Target
 from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
@@ -106,7 +107,7 @@ def common(
     log_format: Annotated[LogFormat, typer.Option(help="Form of log lines.")] = LogFormat.TEXT,
 ) -> None:
     del version  # handled by its callback
-    configure_logs(is_verbose=verbose, is_json=log_format is LogFormat.JSON)
+    configure_logs(logging.INFO if verbose else logging.WARNING, is_json=log_format is LogFormat.JSON)
 
 
 @app.command()

@@ -45,6 +45,7 @@ from rtlang.contract.events import GraphFailed, GraphFinished
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.graph_checks import check_inputs
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
+from rtlang.contract.logs import LogFormat, writes_json
 from rtlang.contract.params import check_credit, check_run_options, seconds_left
 from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.snapshot import EngineSnapshot, read_snapshot
@@ -326,9 +327,10 @@ class EngineProcess:
     def _spawn(self) -> _Link:
         ours, theirs = socket.socketpair()
         level = logging.getLevelName(logging.getLogger().getEffectiveLevel())
+        form = LogFormat.JSON if writes_json() else LogFormat.TEXT
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "rtlang.supervise.worker", str(theirs.fileno()), level],
+                [sys.executable, "-m", "rtlang.supervise.worker", str(theirs.fileno()), level, form],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

@@ -22,6 +22,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph, nodes_from_plain
+from rtlang.contract.logs import LogFormat, configure_logs
 from rtlang.contract.principal import Principal
 from rtlang.contract.snapshot import plain_snapshot
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
@@ -202,10 +203,10 @@ def _pack(item: Any) -> Message:
 
 
 def main() -> None:
-    """Run a worker on the socket whose file descriptor is the argument."""
+    """Run a worker. The arguments are the file descriptor of its socket, and the level and the form of its log lines."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    logging.basicConfig(level=sys.argv[2], format="%(asctime)s %(levelname)s %(name)s [engine]: %(message)s")
+    configure_logs(sys.argv[2], is_json=LogFormat(sys.argv[3]) is LogFormat.JSON, process="engine")
     Worker(socket.socket(fileno=int(sys.argv[1]))).run()
     logging.shutdown()
     os._exit(0)
