@@ -336,7 +336,8 @@ class EngineProcess:
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         link = _Link(process, ours, FrameWriter(ours, _made), time.monotonic())
-        link.writer.put({"t": "config", "settings": asdict(self.config)})
+        is_first = not self._is_started.is_set()  # later ones have streams to continue
+        link.writer.put({"t": "config", "settings": asdict(self.config), "preloads": is_first})
         with self._lock:
             self._link = link
         if self._is_closing.is_set():

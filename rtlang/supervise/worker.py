@@ -29,6 +29,7 @@ from rtlang.protocol.continuation import continue_from_from_wire, known_from_wir
 from rtlang.protocol.event_codec import error_facts_to_wire, event_to_wire
 from rtlang.protocol.plain_values import value_from_wire
 from rtlang.runtime.graph_run import LocalGraphRun
+from rtlang.runtime.precompile import preload_grammars
 from rtlang.runtime.runtime import Runtime
 from rtlang.supervise.frames import CONTROL, FrameWriter, Message, read_messages
 from rtlang.supervise.large_events import LogprobsPart, divide
@@ -66,6 +67,8 @@ class Worker:
             return
         try:
             self._runtime = Runtime(config=RuntimeConfig(**first["settings"])).start()
+            if first.get("preloads"):
+                preload_grammars(self._runtime.report)
             service = self._runtime.text_service
             ready = {
                 "tool_format": self._runtime.tool_format,

@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 
 from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConstraintError
+from rtlang.contract.params import Constraint
 from rtlang.runtime import precompile
+from rtlang.runtime.precompile import preload_grammars
+from rtlang_grammars.api.rtlang_backend import has_lexer
+from rtlang_grammars.machine.native import native_code
 from tests.support.native_code_cache import compiled_cache, environment_of
 
 FIRST_RUN = """
@@ -106,3 +111,16 @@ def test_a_first_run_says_what_later_ones_say(
     assert was_interpreted
     assert first == second
     assert [set(json.loads(text)) for text, _ in first] == [{"name", "job"}, {"name", "home", "job"}]
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_grammars_are_preloaded_if_their_code_is_on_disk(is_missing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_code, "is_any_missing_on_disk", lambda: is_missing)
+    asked: list[Constraint] = []
+
+    def report(constraint: Constraint) -> None:
+        asked.append(constraint)
+        raise ConstraintError("this vocabulary cannot spell it")
+
+    preload_grammars(report)
+    assert [has_lexer(each) for each in asked] == ([] if is_missing else [True])

@@ -332,7 +332,7 @@ class Fuzzer:
 
     def bodies(self, count: int) -> None:
         """Post bodies; every answer is a status below 500, or 503."""
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=30)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=300)  # some ask for 65,536 tokens
         for _ in range(count):
             path, data = body(self.rng)
             self.num_sent += 1
