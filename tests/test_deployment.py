@@ -10,7 +10,8 @@ import pytest
 import typer
 
 from rtlang.__main__ import app
-from rtlang.contract.metrics import Metrics
+from tests.support.http_client import HttpClient
+from tests.support.serving import serving
 
 DEPLOY = Path(__file__).parents[1] / "docs" / "deploy"
 
@@ -21,13 +22,32 @@ def options(name: str | None = None) -> set[str]:
     return {option for item in command.params for option in item.opts}
 
 
-def test_panels_show_metrics_that_exist() -> None:
+def exposed() -> dict[str, str]:
+    """The type of each metric that `/metrics` of a server shows, by the name of its family."""
+    with serving() as server:
+        text = HttpClient(server.url).get("/metrics").body.decode()
+    return dict(re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE))
+
+
+def test_panels_show_every_metric_of_a_server_by_its_type() -> None:
     dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))
-    names = {sample.name for family in Metrics().registry.collect() for sample in family.samples}
-    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    shown = {name for text in expressions for name in re.findall(r"rtlang:\w+", text)}
-    assert shown <= names
-    assert len(shown) >= 20
+    types = exposed()
+    assert len(types) >= 20
+    shown = set()
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            for function, name in re.findall(r"(\w+)\((rtlang:\w+)", target["expr"]):
+                family = name.removesuffix("_bucket") if name not in types else name
+                expected = {"histogram": ("rate",), "counter": ("rate", "increase"), "gauge": ("sum", "max")}[
+                    types[family]
+                ]
+                assert function in expected, target["expr"]
+                assert ("histogram_quantile" in target["expr"]) is (types[family] == "histogram")
+                shown.add(family)
+    hidden = {name for name in types if not name.startswith("rtlang:") or name.endswith("_created")}
+    assert types.keys() - hidden - shown == {"rtlang:kv_cache_usage_perc"}, "which is a ratio of others"
+    for variable in dashboard["templating"]["list"]:
+        assert set(re.findall(r"rtlang:\w+", variable["query"])) <= types.keys()
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
 
 

@@ -28,7 +28,7 @@ class JsonFormatter(logging.Formatter):
 
     def __init__(self, process: str | None = None) -> None:
         super().__init__()
-        self._fields = {} if process is None else {"process": process}
+        self._fields: dict[str, object] = {} if process is None else {"process": process}
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
