@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rtlang.client.async_runtime import connect_async as connect_async
     from rtlang.client.connect import connect as connect
     from rtlang.contract.budget import Budget as Budget
+    from rtlang.contract.cache_report import CacheExplanation as CacheExplanation
     from rtlang.contract.config import RuntimeConfig as RuntimeConfig
     from rtlang.contract.config import ServeConfig as ServeConfig
     from rtlang.contract.errors import AbortedError as AbortedError
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
     from rtlang.lang.output_types.tools import thoughts as thoughts
     from rtlang.lang.output_types.tools import tools as tools
     from rtlang.lang.partials.distortion import Distortion as Distortion
+    from rtlang.lang.pinning import pin as pin
     from rtlang.lang.program import Program as Program
     from rtlang.lang.state import Forks as Forks
     from rtlang.lang.state import State as State
@@ -119,6 +121,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "rtlang.cassette.surface": "record replay",
     "rtlang.contract.budget": "Budget",
+    "rtlang.contract.cache_report": "CacheExplanation",
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
     "rtlang.runtime.runtime": "Runtime",
     "rtlang.contract.errors": (
@@ -142,6 +145,7 @@ _MODULES = {
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.partials.distortion": "Distortion",
     "rtlang.lang.decorator": "program",
+    "rtlang.lang.pinning": "pin",
     "rtlang.lang.program": "Program",
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",

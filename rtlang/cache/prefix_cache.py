@@ -24,7 +24,7 @@ from rtlang.cache.page_digests import EvictionHistory, PageDigests
 from rtlang.cache.pages import PageAllocator, PageOwner
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.retention import Hold, Retention
-from rtlang.cache.scope import PUBLIC, Scope
+from rtlang.cache.scope import PUBLIC, Scope, unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +188,22 @@ class PrefixCache:
         if not self.sharing or not node.is_attached or not node.children or len(token_ids) >= self.page_size:
             return []
         return continuation(node, scope.pack(token_ids, start), limit)
+
+    def stored_next(self, token_ids: Sequence[int], num_tokens: int, scope: Scope = PUBLIC) -> tuple[int, list[int]]:
+        """The length of the longest stored prefix of a sequence, and up to `num_tokens` tokens that are stored behind it.
+
+        Of several continuations it is the one that agrees longest, else the one used last. Tokens of other namespaces are left out.
+        """
+        if not self.sharing:
+            return 0, []
+        position, found = self._tree.stored_next(scope.pack(token_ids), len(token_ids) * TOKEN_BYTES, num_tokens)
+        tokens = list[int]()
+        for each in found:
+            number, token_id = unpacked(each)
+            if number not in (0, scope.number):
+                break
+            tokens.append(token_id)
+        return position, tokens
 
     def lock_prefix(self, token_ids: Sequence[int], limit: int, scope: Scope = PUBLIC) -> tuple[RadixNode, int]:
         """Lock the longest stored prefix of whole pages, of at most `limit` tokens, for a fetch of the pages behind it.

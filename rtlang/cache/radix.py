@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from rtlang.cache.eviction import EvictionQueue
 from rtlang.cache.node import MAX_TAIL_PROBES, TOKEN_BYTES, RadixNode, common_pages, common_tokens
@@ -98,6 +98,29 @@ class RadixTree:
         node, position, child, num_pages = self._follow(self.root, data, 0, limit)
         tail = self._tail(node, data, position, limit, child, num_pages)
         return position // TOKEN_BYTES + (0 if tail is None else tail[2])
+
+    def stored_next(self, data: bytes, limit: int, num_tokens: int) -> tuple[int, Sequence[int]]:
+        """The length in tokens of the longest stored prefix of `data`, pending pages included, and stored tokens behind it, if any.
+
+        Changes nothing.
+        """
+        node, position, child, num_pages = self._follow(self.root, data, 0, limit)
+        query = data[position : min(limit, position + self._page_bytes)]
+        start = num_pages * self.page_size
+        if child is None:  # the nearest in order agree longest
+            start, middle = 0, bisect_left(node.child_keys, query)
+            near = node.child_keys[max(0, middle - MAX_TAIL_PROBES) : middle + MAX_TAIL_PROBES]
+
+            def rank(key: bytes) -> tuple[int, bool, int]:
+                num_common = common_tokens(key, query)
+                return num_common, len(key) > num_common * TOKEN_BYTES, node.children[key].last_access
+
+            child = node.children[max(near, key=rank)] if near else None
+        if child is None:
+            return position // TOKEN_BYTES, ()
+        num_common = common_tokens(child.key[start : start + self.page_size].tobytes(), query)
+        start += num_common
+        return position // TOKEN_BYTES + num_common, child.key[start : start + num_tokens]
 
     def descend(self, node: RadixNode, data: bytes) -> tuple[RadixNode, list[int]]:
         """Follow whole pages of `data` below `node` as far as they are stored; splits the node in which they end.

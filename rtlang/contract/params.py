@@ -232,17 +232,26 @@ def _with_options(base: SamplingParams | None, options: Mapping[str, Any]) -> Sa
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts. `cached_tokens` is the part of the prompt tokens taken from the prefix cache."""
+    """Token counts.
+
+    Attributes:
+        cached_tokens: the part of the prompt tokens taken from the prefix cache.
+        host_tokens, disk_tokens: the part of these that came from a tier below the pool.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    host_tokens: int = 0
+    disk_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.cached_tokens + other.cached_tokens,
             self.completion_tokens + other.completion_tokens,
+            self.host_tokens + other.host_tokens,
+            self.disk_tokens + other.disk_tokens,
         )
 
 

@@ -366,17 +366,21 @@ def _floats_from_wire(message: Mapping[str, Any], name: str) -> tuple[float, ...
 
 
 def _usage_to_wire(usage: Usage) -> dict[str, int]:
-    return {
+    found = {
         "prompt_tokens": usage.prompt_tokens,
         "cached_tokens": usage.cached_tokens,
         "completion_tokens": usage.completion_tokens,
     }
+    if usage.host_tokens or usage.disk_tokens:
+        found |= {"host_tokens": usage.host_tokens, "disk_tokens": usage.disk_tokens}
+    return found
 
 
 def _usage_from_wire(message: Mapping[str, Any]) -> Usage:
     usage = check_map(message, "usage")
     return Usage(
-        *(check_int(usage, name, 0, MAX_ID) for name in ("prompt_tokens", "cached_tokens", "completion_tokens"))
+        *(check_int(usage, name, 0, MAX_ID) for name in ("prompt_tokens", "cached_tokens", "completion_tokens")),
+        *(check_int(usage, name, 0, MAX_ID) if name in usage else 0 for name in ("host_tokens", "disk_tokens")),
     )
 
 

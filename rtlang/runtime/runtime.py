@@ -56,6 +56,7 @@ from rtlang.model.runner_rebuild import RunnerRebuild
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime import precompile
 from rtlang.runtime.admission import Admission, Share
+from rtlang.runtime.cache_view import CacheView
 from rtlang.runtime.fork_guard import ForkGuard
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
@@ -385,6 +386,13 @@ class Runtime:
         if not self.is_alive:
             return "closed" if self._is_closed else "dead"
         return "not loaded yet" if self._loop is None else "running"
+
+    @property
+    def cache(self) -> CacheView:
+        """The prefix cache: explains what it has of a prompt, pins prompts, and shows its tree."""
+        return CacheView(
+            self._running_loop, lambda: self.text_service, self._decode, self.generate, lambda: self._is_broken
+        )
 
     def trace(self, path: str | os.PathLike[str]) -> Trace:
         """Record the timeline of the runtime until `close`, or for a `with` block, and write it to `path` as a Chrome trace.

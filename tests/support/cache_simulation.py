@@ -205,7 +205,18 @@ class CacheSimulation:
         """Ask without consequences; the answers must be those of the dictionary."""
         tokens = self._random_sequence()
         expected = self._expected(tokens, len(tokens))
-        assert self.cache.peek(tokens) == len(expected[0]) * self.page_size + expected[1]
+        num_found = self.cache.peek(tokens)
+        assert num_found == len(expected[0]) * self.page_size + expected[1]
+        position, stored = self.cache.stored_next(tokens, 3)
+        assert position >= num_found
+        behind = [
+            each[position:]
+            for each in self.stored
+            if len(each) > position and list(each[:position]) == tokens[:position]
+        ]
+        assert bool(stored) == bool(behind)
+        assert not stored or any(list(each[: len(stored)]) == stored[: len(each)] for each in behind)
+        assert not stored or position == len(tokens) or stored[0] != tokens[position]
         self._match(tokens, self.random.randint(0, len(tokens)))
 
     def clear(self) -> None:
