@@ -256,49 +256,22 @@ class Runtime:
         if self._spans is not None:
             listener = self._spans.listener(listener, len(graph.nodes))
 
-        def begin() -> None:
-            if self._is_broken or self._is_closed:
-                share.close()
-                error = EngineDeadError("the engine has stopped") if self._is_broken else AbortedError(_CLOSED)
-                notify(listener, GraphFailed(run.graph_id, error))
-                return
-            assert self._runner is not None
-            assert self._checker is not None
-            graph_run = self._graphs[run.graph_id] = GraphRun(
-                run.graph_id,
-                listener,
-                share,
-                RunOptions(
-                    given,
-                    is_open,
-                    priority,
-                    deadline_s,
-                    new_run_seed() if seed is None else seed,
-                    dict(known or {}),
-                    budget=budget,
-                    outputs=graph.outputs,
-                    continue_from=dict(continue_from or {}),
-                    credit=credit,
-                    reports_progress=reports_progress,
-                    principal=principal,
-                ),
-                loop=loop,
-                runner=self._runner,
-                checker=self._checker,
-                is_broken=lambda: self._is_broken,
-                on_end=self._forget,
-                pages_of=lambda arrival: ProgramPages(
-                    loop.engine.cache,
-                    loop.engine.scheduler.rank(arrival, priority),
-                    lambda: self._is_broken,
-                    partial(loop.engine.namespaces.scope, principal.namespace),
-                ),
-                offload=partial(self._encode, principal.client_id),
-            )
-            graph_run.add_nodes(graph.nodes)
-
+        options = RunOptions(
+            given,
+            is_open,
+            priority,
+            deadline_s,
+            new_run_seed() if seed is None else seed,
+            dict(known or {}),
+            budget=budget,
+            outputs=graph.outputs,
+            continue_from=dict(continue_from or {}),
+            credit=credit,
+            reports_progress=reports_progress,
+            principal=principal,
+        )
         try:
-            loop.post(begin, principal.client_id)
+            loop.post(partial(self._begin, loop, run.graph_id, graph, listener, share, options), principal.client_id)
         except EngineDeadError:
             share.close()
             raise
@@ -443,8 +416,9 @@ class Runtime:
             self._checker.close()
         if self._encoders is not None:
             self._encoders.shutdown(wait=False, cancel_futures=True)
-        if self._compiler is not None:
-            self._compiler.close()
+        compiler, self._compiler = self._compiler, None  # it refers to the engine
+        if compiler is not None:
+            compiler.close()
         runner, self._runner = self._runner, None
         if runner is not None:
             try:
@@ -453,6 +427,44 @@ class Runtime:
                 logger.exception("freeing the device memory failed")
 
     # -- engine thread
+
+    def _begin(
+        self,
+        loop: EngineLoop,
+        graph_id: int,
+        graph: RequestGraph,
+        listener: Listener,
+        share: Share,
+        options: RunOptions,
+    ) -> None:
+        """Start a submitted graph."""
+        if self._is_broken or self._is_closed:
+            share.close()
+            error = EngineDeadError("the engine has stopped") if self._is_broken else AbortedError(_CLOSED)
+            notify(listener, GraphFailed(graph_id, error))
+            return
+        assert self._runner is not None
+        assert self._checker is not None
+        engine, principal = loop.engine, options.principal
+        run = self._graphs[graph_id] = GraphRun(
+            graph_id,
+            listener,
+            share,
+            options,
+            loop=loop,
+            runner=self._runner,
+            checker=self._checker,
+            is_broken=lambda: self._is_broken,
+            on_end=self._forget,
+            pages_of=lambda arrival: ProgramPages(
+                engine.cache,
+                engine.scheduler.rank(arrival, options.priority),
+                lambda: self._is_broken,
+                partial(engine.namespaces.scope, principal.namespace),
+            ),
+            offload=partial(self._encode, principal.client_id),
+        )
+        run.add_nodes(graph.nodes)
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
         self._runner = runner = self._new_runner()
