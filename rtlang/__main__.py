@@ -20,6 +20,7 @@ import typer
 from rich.console import Console
 
 import rtlang
+from rtlang.bench.checkpoint import SHAPES
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
 from rtlang.bench.workloads import BEST_OF, MAKERS, PROGRAM_WORKLOADS, USUAL
 from rtlang.console.chat import chat
@@ -309,6 +310,9 @@ def bench_throughput(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the generated prompts and lengths.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline transformers.")] = 8,
+    shape: Annotated[
+        str | None, typer.Option(help=f"The random model, without --model: {' or '.join(SHAPES)}.")
+    ] = None,
     baseline: Annotated[str, typer.Option(help="What to compare with: transformers or vllm.")] = "transformers",
     vllm_python: Annotated[
         str | None, typer.Option(help="Python of an environment with vLLM; default: the one that runs this.")
@@ -351,6 +355,7 @@ def bench_throughput(
             seed=seed,
             batch_size=batch_size,
             baseline=baseline,
+            shape=shape or next(iter(SHAPES)),
             vllm_python=vllm_python or sys.executable,
         )
         config = RuntimeConfig(**settings)

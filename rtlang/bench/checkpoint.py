@@ -1,4 +1,4 @@
-"""Models used by benchmarks: by default a seeded random Llama with 36 million parameters.
+"""Models used by benchmarks: by default a seeded random Llama with 36 million parameters, else one with half a billion in the shape of Qwen2.
 
 A model is written once as a checkpoint directory, so that every engine loads the same files. Weights are random but vary enough to make
 the most likely token unambiguous; token ids beyond the tokenizer's decode to nothing.
@@ -24,6 +24,22 @@ SHAPE: dict[str, Any] = {
     "tie_word_embeddings": True,
     "initializer_range": 0.05,
 }
+HALF_BILLION: dict[str, Any] = {
+    "vocab_size": 151_936,
+    "hidden_size": 896,
+    "intermediate_size": 4_864,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 14,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 4_096,
+    "tie_word_embeddings": True,
+    "initializer_range": 0.05,
+}
+SHAPES: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "llama-36m": ("llama", SHAPE),
+    "qwen2-0.5b": ("qwen2", HALF_BILLION),
+}
+"""Model type and configuration of the random models, by name; the first is the default."""
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 

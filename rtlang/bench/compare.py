@@ -22,7 +22,7 @@ import rtlang
 from rtlang.bench import workloads
 from rtlang.bench.baselines.static_batching import StaticBatching
 from rtlang.bench.baselines.vllm_engine import VllmEngine
-from rtlang.bench.checkpoint import SHAPE, write_random_llama
+from rtlang.bench.checkpoint import SHAPES, write_random
 from rtlang.bench.machine import PeakMemory, package_versions, this_machine
 from rtlang.bench.measure import Measurement, agreement, run_on_target
 from rtlang.bench.report import Report, Row, compare
@@ -55,7 +55,8 @@ class BenchOptions:
         repeats: pairs of runs of each workload; None means 3, or with is_quick as many of these as fit into QUICK_BUDGET_S.
         seed: seed of the generated prompts and lengths.
         batch_size: batch size of the baseline transformers.
-        baseline: an item of BASELINES.
+        baseline: a key of BASELINES.
+        shape: the random model, a key of `checkpoint.SHAPES`, if no model is given.
         vllm_python: the Python of an environment with vLLM; default: that of this process.
     """
 
@@ -66,6 +67,7 @@ class BenchOptions:
     batch_size: int = 8
     baseline: str = "transformers"
     vllm_python: str = sys.executable
+    shape: str = next(iter(SHAPES))
 
     def __post_init__(self) -> None:
         for name in self.workloads:
@@ -73,6 +75,8 @@ class BenchOptions:
                 raise ConfigError("workload", name, f"expected one of {', '.join(MAKERS)}")
         if not self.workloads:
             raise ConfigError("workload", "", f"expected one of {', '.join(MAKERS)}")
+        if self.shape not in SHAPES:
+            raise ConfigError("shape", self.shape, f"expected one of {', '.join(SHAPES)}")
         if self.baseline not in BASELINES:
             raise ConfigError("baseline", self.baseline, f"expected one of {', '.join(BASELINES)}")
         for field, number in (("repeats", self.repeats), ("batch_size", self.batch_size)):
@@ -115,10 +119,11 @@ def run_benchmark(
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         if config.model == EMBEDDED_MODEL:
             tell("writing the random benchmark model")
-            directory = write_random_llama(Path(scratch) / "model", model_directory(EMBEDDED_MODEL))
+            model_type, shape = SHAPES[options.shape]
+            directory = write_random(Path(scratch) / "model", model_directory(EMBEDDED_MODEL), model_type, shape)
             model = (
-                f"random Llama of {SHAPE['num_hidden_layers']} layers, hidden {SHAPE['hidden_size']}, "
-                f"vocabulary {SHAPE['vocab_size']}"
+                f"random {model_type} of {shape['num_hidden_layers']} layers, hidden {shape['hidden_size']}, "
+                f"vocabulary {shape['vocab_size']}"
             )
         else:
             directory = model_directory(config.model)

@@ -78,6 +78,8 @@ def test_a_quick_run_stops_repeating_when_its_time_is_used_up(
         ({"workloads": ()}, "workload"),
         ({"repeats": 0}, "repeats"),
         ({"batch_size": 0}, "batch_size"),
+        ({"baseline": "guess"}, "baseline"),
+        ({"shape": "round"}, "shape"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, object], named: str) -> None:
