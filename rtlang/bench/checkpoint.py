@@ -1,4 +1,4 @@
-"""Models used by benchmarks: by default a seeded random Llama with 36 million parameters, else one with half a billion in the shape of Qwen2.
+"""Models used by benchmarks: seeded random ones, by default a Llama with 36 million parameters.
 
 A model is written once as a checkpoint directory, so that every engine loads the same files. Weights are random but vary enough to make
 the most likely token unambiguous; token ids beyond the tokenizer's decode to nothing.
