@@ -313,7 +313,12 @@ def bench_throughput(
     shape: Annotated[
         str | None, typer.Option(help=f"The random model, without --model: {' or '.join(SHAPES)}.")
     ] = None,
-    baseline: Annotated[str, typer.Option(help="What to compare with: transformers or vllm.")] = "transformers",
+    baseline: Annotated[
+        str,
+        typer.Option(
+            help="What to compare with: transformers, vllm, or the URL (to /v1) of a server with OpenAI's completions that serves --model."
+        ),
+    ] = "transformers",
     vllm_python: Annotated[
         str | None, typer.Option(help="Python of an environment with vLLM; default: the one that runs this.")
     ] = None,

@@ -20,6 +20,7 @@ from time import perf_counter, process_time
 
 import rtlang
 from rtlang.bench import workloads
+from rtlang.bench.baselines.openai_server import OpenAiServer
 from rtlang.bench.baselines.static_batching import StaticBatching
 from rtlang.bench.baselines.vllm_engine import VllmEngine
 from rtlang.bench.checkpoint import SHAPES, write_random
@@ -55,7 +56,7 @@ class BenchOptions:
         repeats: pairs of runs of each workload; None means 3, or with is_quick as many of these as fit into QUICK_BUDGET_S.
         seed: seed of the generated prompts and lengths.
         batch_size: batch size of the baseline transformers.
-        baseline: a key of BASELINES.
+        baseline: a key of BASELINES, or the URL of a server with OpenAI's completions that serves the same model.
         shape: the random model, a key of `checkpoint.SHAPES`, if no model is given.
         vllm_python: the Python of an environment with vLLM; default: that of this process.
     """
@@ -77,11 +78,16 @@ class BenchOptions:
             raise ConfigError("workload", "", f"expected one of {', '.join(MAKERS)}")
         if self.shape not in SHAPES:
             raise ConfigError("shape", self.shape, f"expected one of {', '.join(SHAPES)}")
-        if self.baseline not in BASELINES:
-            raise ConfigError("baseline", self.baseline, f"expected one of {', '.join(BASELINES)}")
+        if self.baseline not in BASELINES and not self.is_server:
+            raise ConfigError("baseline", self.baseline, f"expected {', '.join(BASELINES)} or http://HOST:PORT/v1")
         for field, number in (("repeats", self.repeats), ("batch_size", self.batch_size)):
             if number is not None and number < 1:
                 raise ConfigError(field, number, "expected a positive integer")
+
+    @property
+    def is_server(self) -> bool:
+        """Whether the baseline is the URL of a server."""
+        return self.baseline.startswith(("http://", "https://"))
 
     @property
     def budget_s(self) -> float:
@@ -144,7 +150,7 @@ def run_benchmark(
         dtype=dtype,
         num_threads=num_threads,
         versions=versions,
-        baseline=BASELINES[options.baseline],
+        baseline=BASELINES.get(options.baseline, options.baseline),
         rows=rows,
         notes=_notes(options),
         fp32_equal=equal,
@@ -160,10 +166,12 @@ class Sides:
         self.runtime = Runtime(config=config).start()
         self.tokenizer = self.runtime.tokenizer
         num_threads = config.num_threads or num_cores()
-        self._vllm: VllmEngine | None = None
+        self._other: VllmEngine | OpenAiServer | None = None
         self._static: StaticBatching | None = None
-        if options.baseline == "vllm":
-            self._vllm = VllmEngine(
+        if options.is_server:
+            self._other = OpenAiServer(options.baseline)
+        elif options.baseline == "vllm":
+            self._other = VllmEngine(
                 options.vllm_python,
                 directory,
                 dtype=config.dtype,
@@ -185,8 +193,8 @@ class Sides:
     def close(self) -> None:
         """Stop both engines."""
         self.runtime.close()
-        if self._vllm is not None:
-            self._vllm.close()
+        if self._other is not None:
+            self._other.close()
 
     def run_ours(self, workload: Workload) -> Measurement:
         """One run with an empty prefix cache."""
@@ -195,8 +203,8 @@ class Sides:
 
     def run_baseline(self, workload: Workload) -> Measurement:
         """One run of the baseline."""
-        if self._vllm is not None:
-            return self._vllm.run(workload.graphs, self.tokenizer)
+        if self._other is not None:
+            return self._other.run(workload.graphs, self.tokenizer)
         assert self._static is not None
         static = self._static
         return _with_costs(lambda: static.run(workload.graphs, self.tokenizer, self._compile))
@@ -204,7 +212,7 @@ class Sides:
     @property
     def vllm_version(self) -> str | None:
         """The version of vLLM, if it is the baseline."""
-        return None if self._vllm is None else self._vllm.version
+        return self._other.version if isinstance(self._other, VllmEngine) else None
 
     def _compile(self, constraint: Constraint) -> CompiledGrammar:
         compiled = self._compiled.get(constraint)
@@ -279,6 +287,8 @@ def _with_costs(run: Callable[[], Measurement]) -> Measurement:
 def _notes(options: BenchOptions) -> tuple[str, ...]:
     if options.baseline == "vllm":
         about = "baseline: vLLM in a process of its own, its engine in that process and its prefix cache on; the sides take turns"
+    elif options.is_server:
+        about = "baseline: a server with OpenAI's completions, every request sent as soon as it can be; the sides take turns"
     else:
         about = (
             f"baseline: transformers, left-padded static batches of {options.batch_size}, sdpa, DynamicCache, logits of the last "
