@@ -23,6 +23,9 @@ from rtlang.contract.config import RuntimeConfig
 def bench_serve(
     settings: dict[str, Any],
     quick: Annotated[bool, typer.Option(help="Small sizes: shows that all of it runs.")] = False,
+    only: Annotated[
+        str, typer.Option(help="Comma-separated names of classes, such as bombs or held_by_extensions.")
+    ] = "",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
 ) -> None:
     """Measure the promises of a server: one line per figure with its name, value, bound, and whether the bound is met.
@@ -35,9 +38,13 @@ def bench_serve(
     with one_line_errors():
         if json_file is not None and not json_file.absolute().parent.is_dir():
             raise CommandError(f"--json {json_file}: the parent folder does not exist")
+        chosen = [name for each in only.split(",") if (name := each.strip())]
+        if unknown := [name for name in chosen if name not in serving.CLASSES]:
+            raise CommandError(f"--only {unknown[0]}: allowed are {', '.join(serving.CLASSES)}")
+        sizes = serving.QUICK if quick else serving.Sizes()
         found = []
         with told(progress) as tell:
-            for figure in serving.measure(RuntimeConfig(**settings), serving.QUICK if quick else serving.Sizes(), tell):
+            for figure in serving.measure(RuntimeConfig(**settings), sizes, tell, chosen):
                 found.append(figure)
                 typer.echo(str(figure))
                 sys.stdout.flush()

@@ -16,7 +16,9 @@ from rtlang.bench.serving.figure import Figure
 def test_lines_are_printed_and_written_and_a_missed_bound_is_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(run, "measure", lambda config, sizes, tell: [Figure("a", 0, "<=", 1), Figure("b", 2, "<=", 1)])
+    monkeypatch.setattr(
+        run, "measure", lambda config, sizes, tell, only: [Figure("a", 0, "<=", 1), Figure("b", 2, "<=", 1)]
+    )
     path = tmp_path / "figures.json"
     result = CliRunner().invoke(app, ["bench", "serve", "--quick", "--json", str(path)])
     assert (result.exit_code, result.stdout) == (0, "a: 0, bound <= 1, met\nb: 2, bound <= 1, MISSED\n")
@@ -28,3 +30,13 @@ def test_lines_are_printed_and_written_and_a_missed_bound_is_an_exit_code(
 def test_a_file_in_no_folder_is_refused_before_anything_runs(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["bench", "serve", "--json", str(tmp_path / "none" / "x.json")])
     assert (result.exit_code, result.stdout) == (1, "")
+
+
+def test_an_unknown_class_is_refused_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[object] = []
+    monkeypatch.setattr(run, "measure", lambda config, sizes, tell, only: called.append(only) or [])
+    result = CliRunner().invoke(app, ["bench", "serve", "--only", "bombs,x"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: --only x: allowed are cancel, ")
+    assert CliRunner().invoke(app, ["bench", "serve", "--only", "bombs, held_by_extensions"]).exit_code == 0
+    assert called == [["bombs", "held_by_extensions"]]

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import rtlang
 from rtlang.bench.serving import hostile
@@ -16,9 +17,11 @@ from rtlang.bench.serving.figure import Figure, fairness, percentile
 from rtlang.bench.serving.server_process import ServerProcess
 from rtlang.bench.serving.streams import Canary, Recorder, generation
 from rtlang.client.remote_runtime import RemoteRuntime
+from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import Constraint, ConstraintKind
 
 BOMB_LIMIT_S, CANARY_LIMIT_MS, EIGHT_TOKENS_LIMIT_S = 10.0, 250.0, 0.5
+FLOODS = ("places", "constraints", "detached")
 _MIB = 1 << 20
 
 
@@ -151,35 +154,38 @@ def stream_figures(server: ServerProcess, count: int, num_tokens: int) -> Iterat
     yield Figure("streams_fairness", fairness(rates), ">=", 0.95, "", note)
 
 
-def flood_figures(server: ServerProcess, *, places: int = 20_000, detached: int = 2_000) -> Iterator[Figure]:
-    """One client's flood; the time in which another one gets eight tokens."""
+def flood_figures(
+    server: ServerProcess, names: Iterable[str] = FLOODS, *, places: int = 20_000, detached: int = 2_000
+) -> Iterator[Figure]:
+    """One client's floods; the time in which another one gets eight tokens during each."""
     with rtlang.connect(server.url) as attacker, rtlang.connect(server.url) as other:
-        flood = [
-            Recorder().submit(
-                attacker, generation(f"Flood {n}: ", n=128, max_tokens=200, temperature=1.0, ignore_eos=True), seed=n
-            )
-            for n in range(-(-places // 128))
-        ]
-        yield _eight_tokens("flood_of_places", other, f"{places} places asked for by another client")
-        for each in flood:
-            each.cancel()
-        for each in flood:
-            each.wait(60.0)
-        bombs = [*hostile.constraints(), *(_fresh_bomb(n) for n in range(100))][:100]
-        flood = [Recorder().submit(attacker, generation("Bomb: ", constraint=each, max_tokens=8)) for each in bombs]
-        yield _eight_tokens("flood_of_constraints", other, "100 hostile constraints of another client")
-        for each in flood:
-            each.cancel()
-        for each in flood:
-            each.wait(60.0)
-        command = [sys.executable, "-m", "rtlang.bench.serving.hostile", server.url, str(detached)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            process.kill()
-        yield _eight_tokens(
-            "flood_of_detached", other, f"{detached} detached streams asked for, {line.strip() or 'none'}"
-        )
+        if "places" in names:
+            params: dict[str, Any] = {"n": 128, "max_tokens": 200, "temperature": 1.0, "ignore_eos": True}
+            graphs = [generation(f"Flood {n}: ", **params) for n in range(-(-places // 128))]
+            yield _beside(attacker, graphs, "places", other, f"{places} places asked for by another client")
+        if "constraints" in names:
+            bombs = [*hostile.constraints(), *(_fresh_bomb(n) for n in range(100))][:100]
+            graphs = [generation("Bomb: ", constraint=each, max_tokens=8) for each in bombs]
+            yield _beside(attacker, graphs, "constraints", other, "100 hostile constraints of another client")
+        if "detached" in names:
+            command = [sys.executable, "-m", "rtlang.bench.serving.hostile", server.url, str(detached)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+                assert process.stdout is not None
+                line = process.stdout.readline()
+                process.kill()
+            note = f"{detached} detached streams asked for, {line.strip() or 'none'}"
+            yield _eight_tokens("flood_of_detached", other, note)
+
+
+def _beside(attacker: RemoteRuntime, graphs: list[RequestGraph], name: str, other: RemoteRuntime, note: str) -> Figure:
+    """The figure beside graphs of an attacker, which are cancelled behind it."""
+    flood = [Recorder().submit(attacker, graph, seed=number) for number, graph in enumerate(graphs)]
+    figure = _eight_tokens(f"flood_of_{name}", other, note)
+    for each in flood:
+        each.cancel()
+    for each in flood:
+        each.wait(60.0)
+    return figure
 
 
 def _fresh_bomb(number: int) -> Constraint:

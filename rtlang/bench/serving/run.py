@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 from rtlang.bench.serving import engine_figures, fault_figures, load_figures
 from rtlang.bench.serving.figure import Figure
@@ -26,6 +27,7 @@ class Sizes:
         num_schemas: distinct schemas.
         num_places, num_detached: of the floods.
         attacks: on the two threads that serve everybody.
+        floods: of one client.
     """
 
     num_streams: int = 1000
@@ -36,30 +38,63 @@ class Sizes:
     num_places: int = 20_000
     num_detached: int = 2_000
     attacks: tuple[str, ...] = tuple(ATTACKS)
+    floods: tuple[str, ...] = load_figures.FLOODS
 
 
 QUICK = Sizes(20, 8, 0.5, 6, 10, 1000, 20, ("stop_patterns",))
 
 
-def measure(config: RuntimeConfig, sizes: Sizes, tell: Callable[[str], None]) -> Iterator[Figure]:
+ENGINE_PARTS = ("cancel", "batch_shape", "over_commit", "texts", "faults")
+SERVER_PARTS = ("kill", "streams", "never_reading", "bombs", "threads", "schemas", "floods")
+"""Names of the parts that need a server; each gets one of its own."""
+CLASSES = (
+    *ENGINE_PARTS,
+    *SERVER_PARTS,
+    *(f"held_by_{name}" for name in ATTACKS),
+    *(f"flood_of_{name}" for name in load_figures.FLOODS),
+)
+"""All that `measure` can be limited to: a part, or one attack of the parts "threads" and "floods"."""
+
+
+def measure(
+    config: RuntimeConfig, sizes: Sizes, tell: Callable[[str], None], only: Collection[str] = ()
+) -> Iterator[Figure]:
     """All figures, each as soon as it is known.
 
     Args:
         config: settings of the runtimes in this process; its model is served.
         tell: called with the name of each part when it begins.
+        only: names of `CLASSES`; empty for all.
     """
+    sizes, chosen = _limited(sizes, only)
     for name, part in _engine_parts(config):
-        tell(name)
-        yield from _guarded(name, part)
+        if name in chosen:
+            tell(name)
+            yield from _guarded(name, part)
     for name, served in _server_parts(sizes):
-        tell(name)
+        if name in chosen:
+            tell(name)
+            yield from _guarded(name, partial(_with_server, config, served))
 
-        def figures(served: Callable[[ServerProcess], Iterable[Figure]] = served) -> Iterator[Figure]:
-            # A server of its own for each part, so that one attack does not show in the figures of another.
-            with ServerProcess("--model", config.model) as server:
-                yield from served(server)
 
-        yield from _guarded(name, figures)
+def _limited(sizes: Sizes, only: Collection[str]) -> tuple[Sizes, Collection[str]]:
+    """The sizes for some classes, and the parts in which these are measured."""
+    if not only:
+        return sizes, (*ENGINE_PARTS, *SERVER_PARTS)
+    chosen = set(only)
+    if "threads" not in only:
+        sizes = replace(sizes, attacks=tuple(name for name in ATTACKS if f"held_by_{name}" in only))
+        chosen |= {"threads"} if sizes.attacks else set()
+    if "floods" not in only:
+        sizes = replace(sizes, floods=tuple(name for name in load_figures.FLOODS if f"flood_of_{name}" in only))
+        chosen |= {"floods"} if sizes.floods else set()
+    return sizes, chosen
+
+
+def _with_server(config: RuntimeConfig, served: Callable[[ServerProcess], Iterable[Figure]]) -> Iterator[Figure]:
+    """The figures of a server of its own, so that one attack does not show in the figures of another."""
+    with ServerProcess("--model", config.model) as server:
+        yield from served(server)
 
 
 def _engine_parts(config: RuntimeConfig) -> Iterator[tuple[str, Callable[[], Iterable[Figure]]]]:
@@ -79,7 +114,9 @@ def _server_parts(sizes: Sizes) -> Iterator[tuple[str, Callable[[ServerProcess],
     yield "schemas", lambda server: (load_figures.schema_figure(server, sizes.num_schemas),)
     yield (
         "floods",
-        lambda server: load_figures.flood_figures(server, places=sizes.num_places, detached=sizes.num_detached),
+        lambda server: load_figures.flood_figures(
+            server, sizes.floods, places=sizes.num_places, detached=sizes.num_detached
+        ),
     )
 
 

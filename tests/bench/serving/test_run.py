@@ -25,3 +25,14 @@ def test_a_part_that_fails_is_not_measured_and_the_next_one_runs(monkeypatch: py
         "cancel: 0, bound <= 1, met",
         *(f"{name}: not measured, bound == 0, MISSED (EngineDeadError: no port)" for name in names),
     ]
+
+
+def test_only_some_classes_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    attacks: list[tuple[str, ...]] = []
+    monkeypatch.setattr(run, "_with_server", lambda config, served: served(None))
+    monkeypatch.setattr(run, "thread_figures", lambda server, names: attacks.append(names) or ())
+    told: list[str] = []
+    found = list(run.measure(RuntimeConfig(), run.QUICK, told.append, ["held_by_stop_patterns", "held_by_long_texts"]))
+    assert (found, told, attacks) == ([], ["threads"], [("long_texts", "stop_patterns")])
+    list(run.measure(RuntimeConfig(), run.QUICK, told.append, ["threads"]))
+    assert attacks[1] == run.QUICK.attacks
