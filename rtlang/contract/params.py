@@ -125,13 +125,8 @@ class SamplingParams:
         _check_strings("stop", self.stop)
         _check_strings("stop_regex", self.stop_regex)
         for pattern in self.stop_regex:
-            try:
-                with warnings.catch_warnings(
-                    action="ignore", category=FutureWarning
-                ):  # about syntax whose meaning may change, such as [[
-                    _parser.parse(pattern)  # to compile it takes a second for a class of all letters in either case
-            except (re.error, OverflowError, RecursionError) as error:
-                raise ParameterError("stop_regex", pattern, f"expected a valid Python re pattern: {error}") from None
+            if (error := _pattern_error(pattern)) is not None:
+                raise ParameterError("stop_regex", pattern, f"expected a valid Python re pattern: {error}")
         _check_ints("stop_token_ids", self.stop_token_ids)
         _check_float("temperature", self.temperature, 0.0, 100.0)
         _check_int("top_k", self.top_k, 0, 1 << 31)
@@ -282,6 +277,18 @@ def check_credit(num_tokens: object) -> None:
 def seconds_left(deadline_s: float) -> float:
     """A deadline in seconds, limited to `MAX_DEADLINE_S`."""
     return float(min(deadline_s, MAX_DEADLINE_S))
+
+
+@lru_cache(maxsize=256)
+def _pattern_error(pattern: str) -> str | None:
+    """Why a pattern is no Python `re`; None if it is one."""
+    try:
+        # About syntax whose meaning may change, such as [[
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):
+            _parser.parse(pattern)  # to compile it takes a second for a class of all letters in either case
+    except (re.error, OverflowError, RecursionError) as error:
+        return str(error)
+    return None
 
 
 def normalized_option(name: str, value: Any) -> Any:

@@ -12,6 +12,7 @@ backtracks and no state is built here, since this runs on the engine thread.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -47,17 +48,21 @@ class StopPattern:
     tables: SearchTables
 
 
-def compile_stop_patterns(sources: Sequence[str]) -> tuple[StopPattern, ...]:
+def compile_stop_patterns(sources: Sequence[str], cancelled: threading.Event | None = None) -> tuple[StopPattern, ...]:
     """Compile the patterns of one request, with one budget for all of them. Not for the engine thread: it may take a second.
 
+    A pattern that is listed again is left out: it can stop no text that the first one does not stop at the same place.
+
+    Args:
+        cancelled: stops the compilation; asked every half millisecond.
     Raises:
         ParameterError: a pattern is invalid, needs backtracking (backreferences, atomic groups, possessive quantifiers, conditionals), or
             all together need more than `MAX_STATES` states.
     """
-    budget = Budget(Limits(max_states=_MAX_TERMS, max_seconds=_MAX_SECONDS))
+    budget = Budget(Limits(max_states=_MAX_TERMS, max_seconds=_MAX_SECONDS), cancelled)
     found: list[StopPattern] = []
     num_states = 0
-    for source in sources:
+    for source in dict.fromkeys(sources):
         try:
             tables = compile_search(source, max_states=MAX_STATES, budget=budget)
         except GrammarError as error:

@@ -180,21 +180,7 @@ class ConstraintCompiler:
             future.set_result(known)
             return future
 
-        def compile_stops() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                patterns = compile_stop_patterns(sources)
-            except BaseException as error:
-                future.set_exception(error)
-                return
-            with self._lock:
-                self._stops[sources] = patterns
-                if len(self._stops) > _MAX_STOPS:
-                    self._stops.popitem(last=False)
-            future.set_result(patterns)
-
-        self._compile_for(owner, sum(map(len, sources)), compile_stops, asked=future)
+        self._compile_stops(future, sources, owner, 0)
         return future
 
     def fill(
@@ -394,6 +380,32 @@ class ConstraintCompiler:
             return form, CacheEntry(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
         other_bytes = source_bytes + (0 if path is None else len(path.data))
         return form, CacheEntry(grammar.size_bytes + other_bytes, other_bytes, grammar, path), True
+
+    def _compile_stops(
+        self, future: Future[tuple[StopPattern, ...]], sources: tuple[str, ...], owner: Owner, lane: int
+    ) -> None:
+        """Compile the stop patterns of a request in a lane; what takes longer than its slice begins again in the next one."""
+
+        def job() -> None:
+            if future.cancelled():
+                return
+            with self._lanes.working(threading.Event(), lane) as flag:
+                try:
+                    patterns = compile_stop_patterns(sources, flag)
+                except BaseException as error:
+                    if flag.is_over:
+                        self._compile_stops(future, sources, owner, lane + 1)
+                    elif future.set_running_or_notify_cancel():
+                        future.set_exception(error)
+                    return
+            with self._lock:
+                self._stops[sources] = patterns
+                if len(self._stops) > _MAX_STOPS:
+                    self._stops.popitem(last=False)
+            if future.set_running_or_notify_cancel():
+                future.set_result(patterns)
+
+        self._compile_for(owner, sum(map(len, sources)), job, lane=lane, asked=future)
 
     def _answer_for(
         self, owner: Owner, future: Future[ConstraintSession], compiled: CacheEntry, max_tokens: int

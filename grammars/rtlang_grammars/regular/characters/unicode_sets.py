@@ -79,6 +79,7 @@ def general_category(*names: str) -> CodePoints:
     return _characters_where(lambda character: unicodedata.category(character) in wanted)
 
 
+@lru_cache(maxsize=64)
 def case_closure(points: CodePoints) -> CodePoints:
     """The set with all case variants of its members, as in Python's `re.IGNORECASE`."""
     added = []
