@@ -150,13 +150,18 @@ class ConstraintCompiler:
                 future.set_exception(self._too_late(constraint))
                 return future
             else:
-                pending = self._waiting.setdefault(constraint, PendingCompile())
+                pending = self._waiting.get(constraint)
+                if pending is None or pending.is_unwanted.is_set():  # one that is being stopped cannot be joined
+                    pending = self._waiting[constraint] = PendingCompile()
                 pending.requests.append((future, max_tokens))
                 is_new, lane = owner not in pending.owners, pending.lane
                 pending.owners.add(owner)
         if compiled is not None:
             self._answer_for(owner, future, compiled, max_tokens)
-        elif is_new:
+            return future
+        assert pending is not None
+        future.add_done_callback(lambda done: self._withdraw(constraint, pending) if done.cancelled() else None)
+        if is_new:
             self._compile_for(owner, len(constraint.source), lambda: self._compile(constraint, lane), lane=lane)
         return future
 
@@ -304,11 +309,14 @@ class ConstraintCompiler:
             if self._on_compiled is not None:
                 self._on_compiled(seconds)
         with self._lock:
-            waiting = self._waiting.pop(constraint, None)
+            was_stopped = compiled.error is not None and pending.is_unwanted.is_set()
+            waiting = self._waiting.get(constraint)
+            begins_again = was_stopped and waiting is not None and waiting is not pending
+            if not begins_again:
+                self._waiting.pop(constraint, None)
             self._running.discard(constraint)
             self._late.discard(constraint)
             self._make_room()
-            was_stopped = compiled.error is not None and pending.is_unwanted.is_set()
             if compiled.size_bytes <= self._config.grammar_cache_bytes and not was_stopped:
                 replaced = self._cache.pop(form, None)
                 self._cache[form] = compiled
@@ -318,14 +326,18 @@ class ConstraintCompiler:
             self._remember(constraint, form)
             self.num_compiled += is_new
             self.num_cache_hits += not is_new
-        if waiting is not None:
+        if waiting is None:
+            return
+        if begins_again:  # for requests that came while it was being stopped
+            self._begin(constraint, waiting)
+        else:
             if waiting.timer is not None:
                 waiting.timer.cancel()
-            for future, max_tokens in waiting.requests:
+            for future, max_tokens in tuple(waiting.requests):
                 self._answer_for(next(iter(pending.owners)), future, compiled, max_tokens)
 
     def _move_on(self, constraint: Constraint) -> None:
-        """A compilation has used its slice of a lane: begin it again in the next one, with all of its time."""
+        """A compilation has used its slice of a lane: begin it again in the next one. Its time limit goes on."""
         with self._lock:
             self._running.discard(constraint)
             self._late.discard(constraint)
@@ -333,12 +345,28 @@ class ConstraintCompiler:
             pending = self._waiting.get(constraint)
             if pending is None:
                 return
-            timer, pending.timer, pending.lane = pending.timer, None, pending.lane + 1
-            owners, lane = tuple(pending.owners), pending.lane
+            pending.lane += 1
+        self._begin(constraint, pending)
+
+    def _begin(self, constraint: Constraint, pending: PendingCompile) -> None:
+        """Queue a compilation in its lane, for each client that waits for it."""
+        lane = pending.lane
+        for owner in tuple(pending.owners):
+            self._compile_for(owner, len(constraint.source), lambda: self._compile(constraint, lane), lane=lane)
+
+    def _withdraw(self, constraint: Constraint, pending: PendingCompile) -> None:
+        """A request was cancelled; nothing is compiled for cancelled requests only."""
+        with self._lock:
+            if self._waiting.get(constraint) is not pending or not all(
+                each.cancelled() for each, _ in pending.requests
+            ):
+                return
+            pending.is_unwanted.set()
+            if constraint not in self._running:
+                del self._waiting[constraint]
+            timer, pending.timer = pending.timer, None
         if timer is not None:
             timer.cancel()
-        for owner in owners:
-            self._compile_for(owner, len(constraint.source), lambda: self._compile(constraint, lane), lane=lane)
 
     def _drop_oldest(self) -> None:
         """Enforce the cache limit. Call with the lock held."""
@@ -389,7 +417,7 @@ class ConstraintCompiler:
         def job() -> None:
             if future.cancelled():
                 return
-            with self._lanes.working(threading.Event(), lane) as flag:
+            with self._lanes.working(_cancelled(future), lane) as flag:
                 try:
                     patterns = compile_stop_patterns(sources, flag)
                 except BaseException as error:
@@ -424,7 +452,7 @@ class ConstraintCompiler:
         assert path is not None
 
         def job() -> None:
-            with self._lanes.working(threading.Event(), lane) as flag:
+            with self._lanes.working(_cancelled(future), lane) as flag:
                 try:
                     path.compute_costs(StoppableWork(Budget(cancelled=flag)))
                 except GrammarError as error:
@@ -540,6 +568,13 @@ def _folder(config: RuntimeConfig) -> Path | None:
         return None if folder is None else Path(folder).expanduser().absolute()
     except (RuntimeError, OSError) as error:
         raise ConfigError("grammar_cache_dir", folder, str(error)) from None
+
+
+def _cancelled(future: Future[Any]) -> threading.Event:
+    """An event that is set once nobody waits for a future any more."""
+    event = threading.Event()
+    future.add_done_callback(lambda done: event.set())
+    return event
 
 
 def _copy_of(error: ConstraintError) -> ConstraintError:
