@@ -15,10 +15,12 @@ import torch
 
 from rtlang_kernels import ops
 from rtlang_kernels.cpu.attention import variant_of
+from rtlang_kernels.cpu.linear import ROW_COUNTS, PackedLinear
+from rtlang_kernels.host.processor import processor
 
 
 def compile_ahead() -> None:
-    """Compile the code that every model needs: planning of attention, and sampling.
+    """Compile the code that every model needs: planning of attention, sampling, and linear layers of the machine's own dtype.
 
     Kernels that depend on the head geometry are compiled by the first step of a model.
     """
@@ -35,6 +37,10 @@ def compile_ahead() -> None:
         dtype=torch.float32,
     )
     variant_of(plan, None, None)
+    dtype = torch.bfloat16 if processor().has_bf16_dot else torch.float32
+    linear = PackedLinear.pack(torch.zeros((1, 4), dtype=dtype))
+    for num_rows in ROW_COUNTS:
+        linear(torch.zeros((num_rows, 4), dtype=dtype))
     ops.sample(
         torch.zeros((1, 32)),
         temperature=[1.0],

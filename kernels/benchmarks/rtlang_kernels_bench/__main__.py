@@ -10,10 +10,11 @@ import math
 import platform
 import sys
 import time
+from functools import partial
 
 import torch
 
-from rtlang_kernels_bench import check_process, cpu_bench, device_run, table
+from rtlang_kernels_bench import check_process, cpu_bench, device_run, linear_bench, table
 from rtlang_kernels_bench.output import Output, watchdog
 
 
@@ -22,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rtlang_kernels_bench", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="kernels to measure")
     parser.add_argument("--quick", action="store_true", help="fewer rounds or shapes, under a minute")
-    names = ("attention", "sampling", "layers", "decode", "trees", "extend")
+    names = ("attention", "sampling", "layers", "linear", "decode", "trees", "extend")
     parser.add_argument("--only", choices=names, help="one group; the last three are parts of GPU attention")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
     parser.add_argument(
@@ -61,6 +62,7 @@ def measure_cpu(options: argparse.Namespace, output: Output) -> None:
         "attention": cpu_bench.attention_lines,
         "sampling": cpu_bench.sampling_lines,
         "layers": cpu_bench.layer_lines,
+        "linear": partial(linear_bench.linear_lines, is_quick=options.quick),
     }
     for name, group in groups.items():
         if options.only in (None, name):
@@ -69,6 +71,10 @@ def measure_cpu(options: argparse.Namespace, output: Output) -> None:
                     output.figure(item)
                     cells = "  ".join(f"{key} {value:.0f}" for key, value in item["us"].items())
                     ratios = "  ".join(f"{value:.1f}x {key}" for key, value in item["ratio"].items())
+                    if "share" in item:  # of the machine's limit in the same run
+                        shares = "  ".join(f"{value:.0%} {key}" for key, value in item["share"].items())
+                        rates = f"{item['read_gb_s']:.1f} GB/s, {item['multiply_tflop_s']:.3f} TFLOP/s"
+                        ratios += f"  | of {rates}: {shares}"
                     spread = f"spread {item['spread']:.0%} error {item['error']:.0e}"
                     write(f"{item['label']:<48} {cells}  |  {ratios}  | {spread}")
 

@@ -107,6 +107,8 @@ class Prefetch(NamedTuple):
 
 FEW_ROWS = 2
 UNMEASURED = Prefetch()
+# Numbers of rows whose tilings, with tiles of 8 rows, are all that there are: one tile, two or three, four and more.
+ROW_COUNTS = (*range(1, 9), 9, 11, 13, 15, 25, 29)
 
 
 @cache

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from rtlang_kernels.contract.fused_step import BLOCK
 from rtlang_kernels.cpu import linear as linear_module
-from rtlang_kernels.cpu.linear import Ahead, PackedLinear, Prefetch, lines_of, pack_blocks, tiling
+from rtlang_kernels.cpu.linear import ROW_COUNTS, Ahead, PackedLinear, Prefetch, lines_of, pack_blocks, tiling
 from rtlang_kernels.host.processor import Processor, processor
 
 ROOT = Path(__file__).parents[3]
@@ -192,6 +192,8 @@ def test_rows_are_cut_into_equal_tiles_and_chunks() -> None:
             tiles = -(-num_rows // rows)
             assert tiles * rows - num_rows <= max(num_rows // 4, max_rows - 1)  # idle rows
             assert passes == 1 or tiles > 1
+    kernels = {(cut.rows, lines_of(cut.passes)) for cut in (tiling(rows, 8) for rows in range(1, 2000))}
+    assert {(cut.rows, lines_of(cut.passes)) for cut in (tiling(rows, 8) for rows in ROW_COUNTS)} == kernels
     assert [tiling(rows, 8)[0] for rows in (1, 7, 8, 9, 20, 64, 70, 512)] == [1, 7, 8, 5, 7, 8, 7, 8]
     assert [lines_of(passes) for passes in (1, 2, 3, 4, 8)] == [4, 2, 2, 1, 1]
 

@@ -1,0 +1,194 @@
+"""Linear layers of the CPU backend against oneDNN's packed ones and plain torch, each as a share of what the machine can do.
+
+One run measures, in turns: the rate of reading memory, the rate of the multipliers, and every implementation on layers whose weights come
+from memory. The limit of a call is the longer of the times to read the weights and to multiply; a share is limit / time. With one thread,
+times are CPU seconds of the calling thread, so that other load of the machine counts as little as possible.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import torch
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from torch import Tensor
+from torch.nn.functional import linear as plain_linear
+
+from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT32
+from rtlang_kernels.cpu.codegen.pair_vectors import dot, fused_add
+from rtlang_kernels.cpu.codegen.vector_builder import INT64, literal_values, splat, typed_intrinsic
+from rtlang_kernels.cpu.linear import PackedLinear
+from rtlang_kernels.cpu.linear_tuning import tune
+from rtlang_kernels.host.numba_jit import kernel
+from rtlang_kernels.host.processor import processor
+
+SHAPES = (
+    (4864, 896),
+    (896, 4864),
+    (896, 896),
+    (128, 896),
+    (151936, 896),
+)  # outputs x inputs of the Qwen2 shape of 0.5B parameters
+ROWS = (1, 2, 4, 8, 16, 32, 64, 512)
+QUICK_SHAPES, QUICK_ROWS = ((896, 896), (128, 896)), (1, 8, 32)
+_BYTES = 192 << 20  # distinct weights of a measurement, more than the caches hold
+_MAX_LAYERS = 600
+_MAX_OPERATIONS = 3e10  # of a call, after which fewer layers are taken
+_READ_BYTES = 256 << 20
+_SUMS, _LANES, _LOOPS = 16, 16, 200_000  # of the measurement of the multipliers
+_TOLERANCE = 1e-2
+
+
+def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
+    """One line per shape and number of rows, in bfloat16.
+
+    Raises:
+        ArithmeticError: a result differs from float64.
+    """
+    memory = torch.ones(_READ_BYTES // 8, dtype=torch.int64)
+    for num_outputs, num_inputs in QUICK_SHAPES if is_quick else SHAPES:
+        count = max(1, min(_MAX_LAYERS, _BYTES // (num_outputs * num_inputs * 2)))
+        weights = [(torch.randn(num_outputs, num_inputs) * 0.05).bfloat16() for _ in range(count)]
+        own = [PackedLinear.pack(weight) for weight in weights]
+        tune(own)
+        library = _library_layers(weights)
+        for num_rows in QUICK_ROWS if is_quick else ROWS:
+            x = torch.randn(num_rows, num_inputs).bfloat16()
+            error = _error(own[0](x), x, weights[0])
+            operations = 2 * num_rows * num_outputs * num_inputs
+            taken = max(1, min(count, int(_MAX_OPERATIONS / operations)))
+            functions: dict[str, tuple[Callable[[], object], float]] = {
+                "read": (lambda: _read(memory.numpy()), memory.nbytes),
+                "multiply": (
+                    _multiply,
+                    2 * 2 * _LANES * _SUMS * _LOOPS if processor().has_bf16_dot else 2 * _LANES * _SUMS * _LOOPS,
+                ),
+                "ours": (_each(own[:taken], x), taken),
+                "torch": (_each([_plain(weight) for weight in weights[:taken]], x), taken),
+            }
+            if library:
+                functions["oneDNN packed"] = _each(library[:taken], x), taken
+            seconds = _in_turns({name: function for name, (function, _) in functions.items()}, max(3, rounds // 15))
+            per_unit = {name: statistics.median(seconds[name]) / unit for name, (_, unit) in functions.items()}
+            read_s = num_outputs * num_inputs * 2 * per_unit.pop("read")
+            multiply_s = operations * per_unit.pop("multiply")
+            limit = max(read_s, multiply_s)
+            low, _, high = statistics.quantiles(seconds["ours"], n=4)
+            yield {
+                "kind": "linear",
+                "label": f"{num_outputs}x{num_inputs} bfloat16, {num_rows} rows",
+                "us": {name: value * 1e6 for name, value in per_unit.items()},
+                "ratio": {name: value / per_unit["ours"] for name, value in per_unit.items() if name != "ours"},
+                "share": {name: limit / value for name, value in per_unit.items()},
+                "read_gb_s": num_outputs * num_inputs * 2 / read_s / 1e9,
+                "multiply_tflop_s": operations / multiply_s / 1e12,
+                "spread": (high - low) / statistics.median(seconds["ours"]),
+                "error": error,
+            }
+
+
+def _in_turns(functions: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of every call, the functions in turns; the first round warms up."""
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
+    found: dict[str, list[float]] = {name: [] for name in functions}
+    for turn in range(rounds + 1):
+        for name, function in functions.items():
+            begun = clock()
+            function()
+            if turn:
+                found[name].append(clock() - begun)
+    return found
+
+
+def _each(layers: list[Any], x: Tensor) -> Callable[[], None]:
+    def run() -> None:
+        for layer in layers:
+            layer(x)
+
+    return run
+
+
+def _plain(weight: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda x: plain_linear(x, weight)
+
+
+def _library_layers(weights: list[Tensor]) -> list[Callable[[Tensor], Tensor]]:
+    """Layers in oneDNN's own layout; none where torch has no such operators."""
+    operators = torch.ops.mkldnn
+
+    def layer(packed: Tensor) -> Callable[[Tensor], Tensor]:
+        return lambda x: operators._linear_pointwise.default(x, packed, None, "none", [], "")
+
+    try:
+        return [layer(operators._reorder_linear_weight(weight, 32)) for weight in weights]
+    except (RuntimeError, AttributeError):
+        return []
+
+
+def _error(found: Tensor, x: Tensor, weight: Tensor) -> float:
+    rows, outputs = slice(0, 4), slice(0, 4096)
+    exact = x[rows].double() @ weight[outputs].double().T
+    error = float((found[rows, outputs].double() - exact).norm() / exact.norm())
+    if not error < _TOLERANCE:
+        raise ArithmeticError(f"linear {list(weight.shape)}: error {error:.1e}")
+    return error
+
+
+@kernel()
+def _read(words: Any) -> Any:
+    """Add int64 words: reads memory as fast as one core can."""
+    total = 0
+    for i in range(len(words)):
+        total += words[i]
+    return total
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def _multiplied(typing_context: Any, loops: Any, is_native: Any) -> Any:
+    """Multiply `loops` times `_SUMS` independent vectors in registers and return one lane."""
+    constants = literal_values(is_native)
+    if constants is None:
+        return None
+    native = bool(constants[0])
+    floats, words = ir.VectorType(FLOAT, _LANES), ir.VectorType(INT32, _LANES)
+
+    def emit(builder: Any, loops: Any) -> Any:
+        factor = splat(builder, builder.trunc(loops, INT32), _LANES)
+        sums = [cgutils.alloca_once(builder, floats) for _ in range(_SUMS)]
+        for total in sums:
+            builder.store(ir.Constant(floats, [0.0] * _LANES), total)
+        with cgutils.for_range(builder, loops):
+            for total in sums:
+                if native:
+                    result = dot(builder, builder.load(total), factor, factor, is_native=True)
+                else:
+                    wide = builder.bitcast(factor, floats)
+                    result = fused_add(builder, wide, wide, builder.load(total))
+                builder.store(result, total)
+        lanes = [builder.bitcast(builder.load(total), words) for total in sums]
+        for lane in lanes[1:]:
+            lanes[0] = builder.xor(lanes[0], lane)
+        return builder.zext(builder.extract_element(lanes[0], INT32(0)), INT64)
+
+    return typed_intrinsic(types.int64, (types.int64, is_native), 1, emit)
+
+
+@cache
+def _multiplier() -> Callable[[int], int]:
+    is_native = int(processor().has_bf16_dot)
+
+    @kernel(is_exact=True)
+    def multiply(loops: Any) -> Any:
+        return _multiplied(loops, is_native)
+
+    return multiply
+
+
+def _multiply() -> None:
+    _multiplier()(_LOOPS)
