@@ -534,6 +534,9 @@ def check(settings: dict[str, Any]) -> None:
             )
             result = rtlang.program(_check_program).run(runtime=runtime)
             text = result.text("answer")
+            if config.device == "cpu":
+                for line in import_module("rtlang.model.kernel_choices").kernel_lines():
+                    typer.echo(f"kernels     {line}")
         try:
             value = json.loads(text)
             jsonschema.validate(value, CHECK_SCHEMA)

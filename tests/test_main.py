@@ -201,6 +201,7 @@ def test_check_lists_what_is_there_and_generates_a_valid_value(folder: Path) -> 
         "grammars    native code compiled",
         str(folder / "model"),
         "1 threads",
+        "kernels     linear layers, ",
         "all checks passed",
     ):
         assert fact in output

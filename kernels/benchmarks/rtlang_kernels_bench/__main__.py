@@ -10,7 +10,9 @@ import math
 import platform
 import sys
 import time
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -58,7 +60,7 @@ def measure_cpu(options: argparse.Namespace, output: Output) -> None:
     rounds = 25 if options.quick else 150
     write(f"{platform.processor() or platform.machine()}, {options.threads} threads, torch {torch.__version__}")
     write("us per call, median; ratio = other / ours; planning once per step is not counted in ours")
-    groups = {
+    groups: dict[str, Callable[[int], Iterable[dict[str, Any]]]] = {
         "attention": cpu_bench.attention_lines,
         "sampling": cpu_bench.sampling_lines,
         "layers": cpu_bench.layer_lines,

@@ -13,16 +13,17 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels.contract.fused_step import LinearLayer
-from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND, THIRD
-from rtlang_kernels.cpu.linear import Ahead, PackedLinear, Prefetch
+from rtlang_kernels.cpu.codegen.linear_vectors import BFLOAT16, FLOAT32, INT8
+from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
+from rtlang_kernels.cpu.linear import Ahead, Code, PackedLinear, Prefetch
 from rtlang_kernels.host.tuning import Tuning, tuning
 
 _SUBJECT = "prefetch of linear layers"
 # Weights read per measurement: more than the caches of most processors hold, some 5 ms.
 _SAMPLE_BYTES = 96 << 20
-_LEVELS = {NEAREST: "first", SECOND: "second", THIRD: "third"}
+_LEVELS = {NEAREST: "first", SECOND: "second"}
 _SINGLE = (Ahead(8192, NEAREST), Ahead(8192, SECOND), Ahead(4096, SECOND), Ahead(2048, NEAREST), Ahead(32768, SECOND))
-_SEVERAL = (Ahead(0, SECOND), Ahead(0, NEAREST), Ahead(0, THIRD))
+_SEVERAL = (Ahead(0, SECOND), Ahead(0, NEAREST))
 # Field of `Prefetch`, numbers of rows that it serves, rows of the measurement, candidates.
 _CASES = (
     ("few", "1 to 2 rows", 1, _SINGLE),
@@ -34,10 +35,11 @@ _CASES = (
 def tune(linears: Sequence[LinearLayer], choices: Tuning | None = None) -> None:
     """Set the prefetch of these layers, of one model and one dtype, by what is known or measured. Other kinds of layers are ignored."""
     layers = [linear for linear in linears if isinstance(linear, PackedLinear)]
-    sample = _sample(layers)
+    sample, choices = _sample(layers), choices or tuning()
+    for layer in layers:
+        choices.note("linear layers", *described(layer.code))
     if not sample:
         return
-    choices = choices or tuning()
     threads = torch.get_num_threads()
     made: dict[str, Ahead] = {}
     for field, rows_text, num_rows, candidates in _CASES:
@@ -55,6 +57,18 @@ def tune(linears: Sequence[LinearLayer], choices: Tuning | None = None) -> None:
         made[field] = by_name[choices.choose(_SUBJECT, shape, tuple(by_name), seconds)]
     for layer in layers:
         layer.prefetch = Prefetch(**made)
+
+
+def described(code: Code) -> tuple[str, str]:
+    """The types of a layer, and what computes it."""
+    weights = {FLOAT32: "float32", BFLOAT16: "bfloat16", INT8: "int8"}[code.element]
+    products = {FLOAT32: "multiply-add", BFLOAT16: "vdpbf16ps", INT8: "vpdpbusd"}[code.element]
+    if code.element != FLOAT32 and not code.is_native:
+        products = "multiply-add of widened weights"
+    return (
+        f"{weights} weights, {'bfloat16' if code.is_bf16 else 'float32'} rows",
+        f"{products}, tiles of {code.max_rows} rows",
+    )
 
 
 def _sample(layers: Sequence[PackedLinear]) -> list[PackedLinear]:

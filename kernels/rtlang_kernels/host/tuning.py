@@ -1,10 +1,11 @@
 """Choices between kernels by measurement: made when a model is loaded, kept on disk for this machine.
 
-`tuned` times the candidates of a choice in turns and returns the fastest. All measurements of a process take at most `BUDGET_S` together;
-a choice that finds the time spent gets its first candidate and is measured by a later process. Choices change speed only, never results.
+`Tuning.choose` times the candidates of a choice in turns and returns the fastest. All measurements of a process take at most `BUDGET_S`
+together, one warming call of each candidate aside; a choice that finds the time spent gets its first candidate and is measured by a later
+process. Choices change speed only, never results.
 
-A file holds the choices of one kind of machine: its name is a digest of the processor, its features and the sources of the kernels. A file
-that is damaged is ignored and replaced. Without a writable cache directory, choices live as long as the process.
+A file holds the choices of one kind of machine: its name is a digest of the processor, its features and the sources of the kernels. A
+file that is damaged is ignored and replaced. Without a writable cache directory, choices live as long as the process.
 """
 
 from __future__ import annotations
@@ -81,6 +82,11 @@ class Tuning:
             self._made[name, shape] = made
             return made.chosen
 
+    def note(self, name: str, shape: str, chosen: str) -> None:
+        """Record a choice that follows from the machine and needs no measurement, for `choices`."""
+        with self._lock:
+            self._made[name, shape] = Choice(name, shape, chosen)
+
     def value(self, name: str, shape: str, measure: Callable[[], float]) -> float | None:
         """Return a measured figure in seconds, such as the cost of one score; None if there is no time left to measure it."""
         with self._lock:
@@ -94,14 +100,17 @@ class Tuning:
 
     def _measured(self, name: str, shape: str, candidates: Sequence[str], measure: Callable[[str], float]) -> Choice:
         times: dict[str, list[float]] = {candidate: [] for candidate in candidates}
+        if self._left_s <= 0:
+            logger.debug("no time to measure %s for %s", name, shape)
+            return Choice(name, shape, candidates[0])
+        for candidate in candidates:  # compiles, and fills the caches
+            measure(candidate)
         begun = time.perf_counter()
-        for turn in range(_ROUNDS + 1):
+        for _ in range(_ROUNDS):
             for candidate in candidates:
                 if time.perf_counter() - begun > self._left_s:
                     break
-                seconds = measure(candidate)
-                if turn:  # the first round warms up
-                    times[candidate].append(seconds)
+                times[candidate].append(measure(candidate))
         self._left_s -= time.perf_counter() - begun
         if not all(len(found) >= 2 for found in times.values()):
             logger.debug("no time to measure %s for %s", name, shape)

@@ -126,6 +126,15 @@ def test_choices_of_two_processes_are_merged(tmp_path: Path) -> None:
     assert [third.choose("k", shape, NAMES, refused) for shape in ("1", "2")] == ["c", "b"]
 
 
+def test_what_needs_no_measurement_is_listed_and_not_kept(tmp_path: Path) -> None:
+    tuning = Tuning(tmp_path, MACHINE)
+    tuning.note("linear layers", "bfloat16", "vdpbf16ps")
+    assert [(choice.name, choice.chosen, choice.seconds) for choice in tuning.choices()] == [
+        ("linear layers", "vdpbf16ps", {})
+    ]
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_cache_directory_follows_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RTLANG_CACHE_DIR", str(tmp_path))
     assert cache_dir() == tmp_path / "kernels"

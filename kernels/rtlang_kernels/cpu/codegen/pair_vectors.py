@@ -17,7 +17,7 @@ from rtlang_kernels.cpu.codegen.vector_builder import INT64, call
 
 INT8 = ir.IntType(8)
 NATIVE_WIDTH = 16  # lanes of the native instructions
-NEAREST, SECOND, THIRD = 3, 2, 1  # cache levels of `prefetch`
+NEAREST, SECOND = 3, 2  # cache levels of `prefetch`
 
 
 class BFloat16(ir.Type):  # type: ignore[misc]
