@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rtlang_kernels_bench", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="kernels to measure")
     parser.add_argument("--quick", action="store_true", help="fewer rounds or shapes, under a minute")
-    names = ("attention", "sampling", "layers", "linear", "decode", "trees", "extend")
+    names = ("attention", "sampling", "layers", "linear", "memory", "decode", "trees", "extend")
     parser.add_argument("--only", choices=names, help="one group; the last three are parts of GPU attention")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
     parser.add_argument(
@@ -65,20 +65,26 @@ def measure_cpu(options: argparse.Namespace, output: Output) -> None:
         "sampling": cpu_bench.sampling_lines,
         "layers": cpu_bench.layer_lines,
         "linear": partial(linear_bench.linear_lines, is_quick=options.quick),
+        "memory": lambda rounds: linear_bench.memory_lines(),
     }
     for name, group in groups.items():
         if options.only in (None, name):
             with output.part(name):
                 for item in group(rounds):
                     output.figure(item)
-                    cells = "  ".join(f"{key} {value:.0f}" for key, value in item["us"].items())
-                    ratios = "  ".join(f"{value:.1f}x {key}" for key, value in item["ratio"].items())
-                    if "share" in item:  # of the machine's limit in the same run
-                        shares = "  ".join(f"{value:.0%} {key}" for key, value in item["share"].items())
-                        rates = f"{item['read_gb_s']:.1f} GB/s, {item['multiply_tflop_s']:.3f} TFLOP/s"
-                        ratios += f"  | of {rates}: {shares}"
-                    spread = f"spread {item['spread']:.0%} error {item['error']:.0e}"
-                    write(f"{item['label']:<48} {cells}  |  {ratios}  | {spread}")
+                    write(described(item))
+
+
+def described(item: dict[str, Any]) -> str:
+    """The line of a figure."""
+    if "mb" in item:
+        return f"{item['label']:<48} " + "  ".join(f"{name} {value:+.1f} MB" for name, value in item["mb"].items())
+    cells = "  ".join(f"{key} {value:.0f}" for key, value in item["us"].items())
+    ratios = "  ".join(f"{value:.1f}x {key}" for key, value in item["ratio"].items())
+    if "share" in item:  # of the machine's limit in the same run
+        shares = "  ".join(f"{value:.0%} {key}" for key, value in item["share"].items())
+        ratios += f"  | of {item['read_gb_s']:.1f} GB/s, {item['multiply_tflop_s']:.3f} TFLOP/s: {shares}"
+    return f"{item['label']:<48} {cells}  |  {ratios}  | spread {item['spread']:.0%} error {item['error']:.0e}"
 
 
 def measure_gpu(options: argparse.Namespace, output: Output) -> None:

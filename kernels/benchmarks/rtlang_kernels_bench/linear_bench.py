@@ -7,10 +7,12 @@ times are CPU seconds of the calling thread, so that other load of the machine c
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -43,6 +45,9 @@ _MAX_OPERATIONS = 3e10  # of a call, after which fewer layers are taken
 _READ_BYTES = 256 << 20
 _SUMS, _LANES, _LOOPS = 16, 16, 200_000  # of the measurement of the multipliers
 _TOLERANCE = 1e-2
+_STATM = Path("/proc/self/statm")
+_GROWTH_ROWS = 1000
+_GROWTH_SHAPES = ((896, 896), (128, 896), (1024, 896))
 
 
 def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
@@ -91,6 +96,33 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
                 "spread": (high - low) / statistics.median(seconds["ours"]),
                 "error": error,
             }
+
+
+def memory_lines() -> Iterator[dict[str, Any]]:
+    """How much resident memory every implementation gains over many numbers of rows, in MB: kernels that are prepared for each number and
+    kept add up. Nothing where the system does not tell."""
+    if not _STATM.exists():
+        return
+    weights = [(torch.randn(shape) * 0.05).bfloat16() for shape in _GROWTH_SHAPES]
+    layers: dict[str, list[Any]] = {"ours": [PackedLinear.pack(weight) for weight in weights]}
+    if library := _library_layers(weights):
+        layers["oneDNN packed"] = library
+    counts = torch.randperm(_GROWTH_ROWS, generator=torch.Generator().manual_seed(0)).tolist()
+    gained = {}
+    for name, stack in layers.items():
+        inputs = torch.randn(_GROWTH_ROWS, _GROWTH_SHAPES[0][1]).bfloat16()
+        for rows in (_GROWTH_ROWS, 1, 8, 9, 64):  # kernels of either are compiled, buffers allocated
+            _each(stack, inputs[:rows])()
+        before = _resident()
+        for rows in counts:
+            _each(stack, inputs[: rows + 1])()
+        gained[name] = (_resident() - before) / 1e6
+    yield {"kind": "memory", "label": f"linear layers, {_GROWTH_ROWS} numbers of rows", "mb": gained}
+
+
+def _resident() -> int:
+    """Resident memory of this process in bytes."""
+    return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _in_turns(functions: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:

@@ -19,11 +19,18 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_bench, "_BYTES", 4 * 64 * 32 * 2)
     monkeypatch.setattr(linear_bench, "_READ_BYTES", 1 << 16)
     monkeypatch.setattr(linear_bench, "_LOOPS", 1000)
+    monkeypatch.setattr(linear_bench, "_GROWTH_ROWS", 70)
 
 
-def run(*more: str) -> int:
+def run(*more: str, group: str = "linear") -> int:
     threads = str(torch.get_num_threads())
-    return __main__.main(["--quick", "--only", "linear", "--threads", threads, *more])
+    return __main__.main(["--quick", "--only", group, "--threads", threads, *more])
+
+
+@pytest.mark.skipif(not linear_bench._STATM.exists(), reason="needs the resident memory of the process")
+def test_the_growth_of_memory_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(group="memory") == 0
+    assert "linear layers, 70 numbers of rows" in capsys.readouterr().out
 
 
 def test_every_line_has_times_and_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
