@@ -23,6 +23,9 @@ import rtlang
 from rtlang.bench.checkpoint import SHAPES
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
 from rtlang.bench.workloads import BEST_OF, MAKERS, PROGRAM_WORKLOADS, USUAL
+from rtlang.console.bench.arrivals import bench_arrivals
+from rtlang.console.bench.restart import bench_restart
+from rtlang.console.bench.serve import bench_serve
 from rtlang.console.chat import chat
 from rtlang.console.doctor import doctor
 from rtlang.console.errors import one_line_errors
@@ -31,7 +34,6 @@ from rtlang.console.keys import make_key
 from rtlang.console.loading import started
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
-from rtlang.console.serve_bench import bench_serve
 from rtlang.console.serving import ENGINE_FAILED, serve_engine
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import (
@@ -80,6 +82,8 @@ bench = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 bench.command("serve")(bench_serve)
+bench.command("arrivals")(bench_arrivals)
+bench.command("restart")(bench_restart)
 app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)
@@ -379,28 +383,6 @@ def bench_throughput(
             raise CommandError(
                 "greedy float32 tokens differ between the two systems: the figures compare different work"
             )
-
-
-@bench.command("restart")
-@with_settings(RuntimeConfig, "settings")
-def bench_restart(
-    settings: dict[str, Any],
-    tokens: Annotated[int, typer.Option(min=64, max=1_000_000, help="Length of the known prompt.")] = 4000,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Cold and warm starts; the medians count.")] = 3,
-) -> None:
-    """Measure the first token of a known prompt after a restart, with and without a cache directory.
-
-    Exits with code 1 if it is not at least 5 times sooner with it, or if the texts differ.
-    """
-    warm_restart = import_module("rtlang.bench.warm_restart")
-    with one_line_errors():
-        with told(Console(stderr=True, highlight=False, markup=False)) as tell:
-            found = warm_restart.measure_warm_restart(
-                RuntimeConfig(**settings), num_tokens=tokens, rounds=rounds, tell=tell
-            )
-        typer.echo(str(found))
-        if not found.is_met:
-            raise CommandError("the goal is missed")
 
 
 @bench.command("language")

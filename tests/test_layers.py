@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rtlang.client",
         "rtlang.compiler",
         "rtlang.contract",
+        "rtlang.engine",
         "rtlang.lang",
         "rtlang.model",
         "rtlang.runtime",

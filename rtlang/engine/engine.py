@@ -79,6 +79,8 @@ class Engine:
         public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
         drafter: chooses drafts; default: as `config.speculation` says.
         check_every_step: verify all accounting after each step (slow).
+    Attributes:
+        last_step: the step scheduled last; None before, and if there was nothing to compute.
     """
 
     def __init__(
@@ -134,7 +136,7 @@ class Engine:
         compiler.is_busy = lambda: bool(self.scheduler.running)
         self._rebuild, self._clock = rebuild, clock
         self._rebuilding: Future[Runner] | None = None
-        self._last_step: Step | None = None
+        self.last_step: Step | None = None
         self._pipeline = self._make_pipeline()
         self.transfers: PageTransfers | None = None
         if tiers.tiers and runner.page_memory is not None and config.prefix_sharing:
@@ -320,7 +322,7 @@ class Engine:
         self._awaiting_masks = [
             each for each in self._awaiting_masks if each.is_awaiting_mask and each.status is not RequestStatus.FINISHED
         ]
-        step = self._last_step = self._schedule(now)
+        step = self.last_step = self._schedule(now)
         self._is_stalled = step is None and bool(self._awaiting_masks)
         outputs += self._pipeline.run(step)
         if self.transfers is not None:
@@ -344,7 +346,7 @@ class Engine:
             seconds: time of the engine thread, which does its share of the forward pass; unlike the time that passed, it does not depend on
                 other processes.
         """
-        step = self._last_step
+        step = self.last_step
         if step is None or self._pipeline.is_busy:
             return
         is_plain = all(len(row.token_ids) == 1 for row in step.rows)

@@ -1,0 +1,115 @@
+"""Figures of runs: latencies in seconds, token gaps in multiples of the target, throughput, and the error of the cost model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+
+import numpy as np
+
+from rtlang.bench.arrivals.timed_engine import Gap, StepRecord, TimedEngine
+from rtlang.bench.serving.figure import percentile
+
+THROUGHPUT_GOAL = 0.97
+"""Least share of the best fixed setting's throughput."""
+GAP_GOAL = 1.3
+"""Most that the 99th percentile of the token gap may be, in targets."""
+GAP_IN_PLAIN_STEPS = 4.0
+"""The target of a token gap where no time is set, in steps without prompts."""
+
+
+class PlainSteps:
+    """The measured time of steps that only decode, by their number of rows: medians of all runs, so it is the same for every setting."""
+
+    def __init__(self, steps: Iterable[StepRecord], target_gap_s: float | None = None) -> None:
+        by_size: dict[int, list[StepRecord]] = defaultdict(list)
+        for step in steps:
+            if step.is_plain:
+                by_size[step.num_rows.bit_length()].append(step)
+        found = [by_size[size] for size in sorted(by_size)]
+        self._rows = [mean(step.num_rows for step in group) for group in found]
+        self._seconds = [median(step.seconds for step in group) for group in found]
+        self._target_gap_s = target_gap_s
+
+    def seconds(self, num_rows: int) -> float:
+        """Time of a step of so many decoding rows; NaN if no such step was measured."""
+        return float(np.interp(num_rows, self._rows, self._seconds)) if self._rows else float("nan")
+
+    def target_s(self, num_rows: int) -> float:
+        """The target of the gap between two tokens of so many rows."""
+        return self._target_gap_s or GAP_IN_PLAIN_STEPS * self.seconds(num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """The figures of one setting under one workload, over all its runs.
+
+    Attributes:
+        first_token_s: p50 and p99.
+        gap: p50, p99 and maximum between two tokens, in targets.
+        output_tokens_per_s: from the first arrival to the last end.
+        busy_share: share of that time in which the engine worked.
+        latency_s: mean and p99 of programs.
+        cost_error: mean relative error of the expected time of steps: of all, and of those with prompts.
+    """
+
+    workload: str
+    setting: str
+    first_token_s: tuple[float, float]
+    gap: tuple[float, float, float]
+    output_tokens_per_s: float
+    busy_share: float
+    latency_s: tuple[float, float]
+    cost_error: tuple[float, float]
+
+    HEAD = (
+        "| workload | setting | first token p50 / p99 | gap p50 / p99 / max | output tok/s | busy | latency mean / p99 | cost error |\n"
+        "|---|---|---|---|---|---|---|---|"
+    )
+
+    def __str__(self) -> str:
+        first, latency = (" / ".join(_seconds(each) for each in pair) for pair in (self.first_token_s, self.latency_s))
+        gap = " / ".join(f"{each:.2f}" for each in self.gap)
+        errors = " / ".join(f"{each:.0%}" for each in self.cost_error)
+        return (
+            f"| {self.workload} | {self.setting} | {first} | {gap} | {self.output_tokens_per_s:.0f} | {self.busy_share:.0%} | {latency} | "
+            f"{errors} |"
+        )
+
+
+def figures_of(workload: str, setting: str, runs: Sequence[TimedEngine], plain: PlainSteps) -> RunFigures:
+    """The figures of all runs of a setting under a workload."""
+    records = [record for run in runs for record in run.records]
+    first = [each for record in records for each in record.first_token_s]
+    gaps = [gap for run in runs for gap in gaps_of(run, plain)]
+    latencies = [record.latency_s for record in records]
+    total_s = sum(run.now - min(record.load.arrival_s for record in run.records) for run in runs)
+    steps = [step for run in runs for step in run.steps if step.predicted_s]
+    return RunFigures(
+        workload,
+        setting,
+        (percentile(first, 0.5), percentile(first, 0.99)),
+        (percentile(gaps, 0.5), percentile(gaps, 0.99), max(gaps, default=float("nan"))),
+        sum(record.num_generated for record in records) / total_s,
+        sum(run.busy_s for run in runs) / total_s,
+        (mean(latencies), percentile(latencies, 0.99)),
+        (_error(steps), _error([step for step in steps if not step.is_plain])),
+    )
+
+
+def gaps_of(run: TimedEngine, plain: PlainSteps, gaps: Iterable[Gap] | None = None) -> list[float]:
+    """Gaps between tokens (all of the run, unless given) in targets of the step with which each ended."""
+    if gaps is None:
+        gaps = [gap for record in run.records for gap in record.gaps]
+    targets = [plain.target_s(max(1, step.num_decodes)) for step in run.steps]
+    return [gap.seconds / targets[gap.step] for gap in gaps]
+
+
+def _error(steps: Sequence[StepRecord]) -> float:
+    return mean(abs(step.predicted_s - step.seconds) / step.seconds for step in steps) if steps else float("nan")
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.0f} ms"

@@ -1,0 +1,223 @@
+"""Runs the workloads of `rtlang bench arrivals`: every setting in turns, on one loaded model, each run on an engine of its own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rtlang.bench.arrivals import load
+from rtlang.bench.arrivals.figures import GAP_GOAL, THROUGHPUT_GOAL, PlainSteps, RunFigures, figures_of
+from rtlang.bench.arrivals.load import ProgramLoad
+from rtlang.bench.arrivals.long_prompt import LongPrompt, LongPromptFigures, long_prompt_figures, run_long_prompt
+from rtlang.bench.arrivals.timed_engine import TimedEngine
+from rtlang.bench.checkpoint import write_random_llama
+from rtlang.bench.serving.figure import Figure
+from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.contract.errors import ConfigError
+from rtlang.engine.constraints.compiler import ConstraintCompiler
+from rtlang.engine.engine import Engine
+from rtlang.engine.planning.calibration import calibrated
+from rtlang.model.host_runner import HostRunner
+from rtlang.model.loading.loader import model_directory
+from rtlang.model.runner import Runner
+
+PLANNED = "planned"
+FIXED_TOKENS = (128, 512, 1024)
+"""Tokens of a step of the fixed settings that the planner is compared with."""
+LOADS = (0.5, 0.8, 0.95)
+"""Shares of the measured capacity."""
+URGENT_STEPS_GOAL = 2
+_NUM_CLIENTS = 4
+_NO_TARGET_MS = 1e9
+_MODEL_LEN = 16_384  # of the random model
+_WARM_UP = 16
+
+Tell = Callable[[str], None]
+Line = str | RunFigures | LongPromptFigures | Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is run.
+
+    Attributes:
+        num_programs: of each run.
+        longest_prompt: of programs.
+        long_prompt, num_streamed: of the workload `longprompt`: its prompt, and output tokens of each stream beside it.
+        rounds: turns of all settings.
+    """
+
+    num_programs: int = 64
+    longest_prompt: int = 4096
+    long_prompt: int = 8000
+    num_streamed: int = 192
+    rounds: int = 2
+
+
+QUICK = Sizes(num_programs=6, longest_prompt=128, long_prompt=256, num_streamed=24, rounds=1)
+
+WORKLOADS = ("poisson", "bursts", "clients", "longprompt")
+
+
+def fixed(config: RuntimeConfig, num_tokens: int) -> RuntimeConfig:
+    """A configuration whose steps take as many tokens as they can, up to `num_tokens`, whoever decodes beside them."""
+    return replace(config, max_step_tokens=num_tokens, max_shared_step_tokens=num_tokens, target_gap_ms=_NO_TARGET_MS)
+
+
+class ArrivalsBench:
+    """The runs on one loaded model.
+
+    Args:
+        config: of the planned setting.
+        make_engine: an engine with other settings on the same model.
+    """
+
+    def __init__(
+        self,
+        config: RuntimeConfig,
+        make_engine: Callable[[RuntimeConfig], TimedEngine],
+        sizes: Sizes,
+        *,
+        seed: int = 0,
+        tell: Tell = lambda line: None,
+    ) -> None:
+        self._settings = {
+            PLANNED: config,
+            **{f"{each} tokens": fixed(config, each) for each in FIXED_TOKENS if each <= sizes.longest_prompt * 8},
+        }
+        self._make_engine, self._sizes, self._seed, self._tell = make_engine, sizes, seed, tell
+        self._target_gap_s = None if config.target_gap_ms is None else config.target_gap_ms / 1e3
+
+    def lines(self, workloads: Sequence[str]) -> Iterator[Line]:
+        """Run workloads; yields the lines of their tables and figures as they are known."""
+        programs = load.at_once(self._sizes.num_programs, longest_prompt=self._sizes.longest_prompt, seed=self._seed)
+        self._tell("warming up")
+        self._make_engine(self._settings[PLANNED]).run(programs[:_WARM_UP])
+        arriving = [each for each in workloads if each != "longprompt"]
+        if arriving:
+            yield from self._arriving(programs, arriving)
+        if "longprompt" in workloads:
+            yield from self._long_prompt()
+
+    def _arriving(self, programs: Sequence[ProgramLoad], workloads: Sequence[str]) -> Iterator[Line]:
+        yield RunFigures.HEAD
+        at_once, best = self._compared("at once", programs)
+        yield from at_once
+        per_s = best * len(programs)
+        for workload in workloads:
+            for share in LOADS if workload == "poisson" else (0.8,):
+                name = f"{workload} {share:g}"
+                if workload == "bursts":
+                    arriving = load.bursts(programs, share * per_s, seed=self._seed)
+                else:
+                    arriving = load.poisson(programs, share * per_s, seed=self._seed)
+                if workload == "clients":
+                    arriving = load.of_clients(arriving, _NUM_CLIENTS)
+                yield from self._compared(name, arriving)[0]
+
+    def _compared(self, name: str, programs: Sequence[ProgramLoad]) -> tuple[list[Line], float]:
+        """The lines of a workload, and how many times a second the planned setting runs it."""
+        runs: dict[str, list[TimedEngine]] = {setting: [] for setting in self._settings}
+        for number in range(self._sizes.rounds):
+            for setting, config in self._settings.items():
+                self._tell(f"{name}: {setting}, round {number + 1} of {self._sizes.rounds}")
+                run = self._make_engine(config)
+                run.run(programs)
+                runs[setting].append(run)
+        plain = PlainSteps([step for each in runs.values() for run in each for step in run.steps], self._target_gap_s)
+        found = {setting: figures_of(name, setting, each, plain) for setting, each in runs.items()}
+        best = max(each.output_tokens_per_s for setting, each in found.items() if setting != PLANNED)
+        share = found[PLANNED].output_tokens_per_s / best
+        figures = [
+            Figure(f"{name} throughput", share, ">=", THROUGHPUT_GOAL, "", "of the best fixed setting"),
+            Figure(f"{name} gap p99", found[PLANNED].gap[1], "<=", GAP_GOAL, "targets"),
+        ]
+        per_s = len(runs[PLANNED]) / sum(run.now for run in runs[PLANNED])
+        return [*found.values(), *figures], per_s
+
+    def _long_prompt(self) -> Iterator[Line]:
+        sizes = self._sizes
+        found: dict[str, list[LongPrompt]] = {setting: [] for setting in self._settings}
+        for number in range(sizes.rounds):
+            for setting, config in self._settings.items():
+                self._tell(f"longprompt: {setting}, round {number + 1} of {sizes.rounds}")
+                found[setting].append(run_long_prompt(self._make_engine(config), sizes.long_prompt, sizes.num_streamed))
+        steps = [step for each in found.values() for one in each for step in one.run.steps]
+        plain = PlainSteps(steps, self._target_gap_s)
+        figures = {setting: long_prompt_figures(setting, each, plain) for setting, each in found.items()}
+        planned = figures[PLANNED]
+        best = max(each.tokens_per_s for setting, each in figures.items() if setting != PLANNED)
+        yield LongPromptFigures.HEAD
+        yield from figures.values()
+        yield Figure("longprompt gap p99", planned.gap[1], "<=", GAP_GOAL, "targets")
+        yield Figure(
+            "longprompt throughput", planned.tokens_per_s / best, ">=", THROUGHPUT_GOAL, "", "of the best fixed setting"
+        )
+        yield Figure("longprompt urgent start", planned.urgent_steps, "<=", URGENT_STEPS_GOAL, "steps")
+
+
+@contextmanager
+def bench_model(config: RuntimeConfig) -> Iterator[RuntimeConfig]:
+    """The configuration with a random Llama of 36 million parameters, if its model is the embedded one."""
+    if config.model != EMBEDDED_MODEL:
+        yield config
+        return
+    with TemporaryDirectory(prefix="rtlang-bench-") as folder:
+        path = write_random_llama(
+            Path(folder, "model"), model_directory(EMBEDDED_MODEL), max_position_embeddings=_MODEL_LEN
+        )
+        yield replace(config, model=str(path))
+
+
+def measure(
+    config: RuntimeConfig, workloads: Sequence[str], sizes: Sizes, *, seed: int = 0, tell: Tell = lambda line: None
+) -> Iterator[Line]:
+    """Load the model and run workloads; yields lines of tables and figures.
+
+    Raises:
+        ConfigError: the device is not the host, or a workload is unknown.
+    """
+    if config.device != "cpu":
+        raise ConfigError("device", config.device, "expected cpu: steps are timed on the engine thread")
+    for each in workloads:
+        if each not in WORKLOADS:
+            raise ConfigError("workload", each, f"expected some of {', '.join(WORKLOADS)}")
+    with bench_model(config) as config:
+        tell("loading the model")
+        runner = HostRunner(config)
+        runner.load()
+        compiler = ConstraintCompiler(config, runner.tokenizer, runner.model_config.vocab_size)
+        try:
+            longest = runner.max_model_len
+            sizes = replace(
+                sizes,
+                longest_prompt=min(sizes.longest_prompt, longest - 1024),
+                long_prompt=min(sizes.long_prompt, longest - 64),
+            )
+            make = engine_maker(runner, compiler, seed)
+            yield from ArrivalsBench(config, make, sizes, seed=seed, tell=tell).lines(workloads)
+        finally:
+            compiler.close()
+            runner.close()
+
+
+def engine_maker(runner: Runner, compiler: ConstraintCompiler, seed: int) -> Callable[[RuntimeConfig], TimedEngine]:
+    """Makes engines on one runner, one after the other."""
+    vocab_size = min(runner.tokenizer.vocab_size, runner.model_config.vocab_size)
+
+    def make(config: RuntimeConfig) -> TimedEngine:
+        rng = random.Random(seed)
+        cost = calibrated(runner, config.page_size)
+        engine = Engine(config, runner, compiler, lambda: None, cost=cost)
+        return TimedEngine(engine, lambda number: rng.randrange(vocab_size // 100, vocab_size))
+
+    return make
+
+
+def sized(sizes: Sizes, num_programs: int | None, rounds: int | None) -> Sizes:
+    """The sizes, with other numbers where they are given."""
+    return replace(sizes, num_programs=num_programs or sizes.num_programs, rounds=rounds or sizes.rounds)

@@ -1,0 +1,59 @@
+"""The command `rtlang bench arrivals`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from rtlang.console.errors import one_line_errors
+from rtlang.console.options import with_settings
+from rtlang.console.progress import told
+from rtlang.console.show import to_json
+from rtlang.console.source import CommandError
+from rtlang.contract.config import RuntimeConfig
+
+
+@with_settings(RuntimeConfig, "settings")
+def bench_arrivals(
+    settings: dict[str, Any],
+    workload: Annotated[
+        str, typer.Option(help="Comma-separated names.", show_default=True)
+    ] = "poisson,bursts,clients,longprompt",
+    quick: Annotated[bool, typer.Option(help="Small sizes: shows that all of it runs.")] = False,
+    programs: Annotated[int | None, typer.Option(min=1, max=100_000, help="Programs of each run.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, max=100, help="Turns of all settings.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of lengths, arrivals and tokens.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
+) -> None:
+    """Measure latencies and token gaps of programs that arrive over time, with the step planner and with fixed step sizes.
+
+    Time is that of the engine thread, and idle time is skipped. Exits with code 1 if a goal is missed; not with --quick.
+    """
+    progress = Console(stderr=True, highlight=False, markup=False)
+    arrivals = import_module("rtlang.bench.arrivals.run")
+    figure = import_module("rtlang.bench.serving.figure")
+    with one_line_errors():
+        if json_file is not None and not json_file.absolute().parent.is_dir():
+            raise CommandError(f"--json {json_file}: the parent folder does not exist")
+        sizes = arrivals.sized(arrivals.QUICK if quick else arrivals.Sizes(), programs, rounds)
+        names = [name.strip() for name in workload.split(",")]
+        found, missed = [], []
+        with told(progress) as tell:
+            for line in arrivals.measure(RuntimeConfig(**settings), names, sizes, seed=seed, tell=tell):
+                typer.echo(str(line))
+                sys.stdout.flush()
+                if isinstance(line, str):
+                    continue
+                found.append(asdict(line))
+                if isinstance(line, figure.Figure) and not line.is_met:
+                    missed.append(line.name)
+        if json_file is not None:
+            json_file.write_text(to_json(found) + "\n", encoding="utf-8")
+        if missed and not quick:
+            raise CommandError(f"goals are missed: {', '.join(missed)}")

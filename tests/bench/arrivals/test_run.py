@@ -1,0 +1,62 @@
+"""The workloads, on a pretended machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang.bench.arrivals import run
+from rtlang.bench.arrivals.figures import RunFigures
+from rtlang.bench.arrivals.long_prompt import LongPromptFigures
+from rtlang.bench.arrivals.run import ArrivalsBench, Sizes, fixed, measure, sized
+from rtlang.bench.serving.figure import Figure
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError
+from tests.support.timed_engine import pretended_engine
+
+SIZES = Sizes(num_programs=4, longest_prompt=128, long_prompt=300, num_streamed=20, rounds=1)
+
+
+def test_every_setting_runs_every_workload() -> None:
+    told: list[str] = []
+    bench = ArrivalsBench(RuntimeConfig(), pretended_engine, SIZES, tell=told.append)
+    lines = list(bench.lines(["poisson", "bursts", "clients", "longprompt"]))
+    found = [each for each in lines if isinstance(each, RunFigures)]
+    workloads = ["at once", "poisson 0.5", "poisson 0.8", "poisson 0.95", "bursts 0.8", "clients 0.8"]
+    settings = ["planned", "128 tokens", "512 tokens", "1024 tokens"]
+    assert [(each.workload, each.setting) for each in found] == [(w, s) for w in workloads for s in settings]
+    assert [each.setting for each in lines if isinstance(each, LongPromptFigures)] == settings
+    names = [each.name for each in lines if isinstance(each, Figure)]
+    assert names[:4] == ["at once throughput", "at once gap p99", "poisson 0.5 throughput", "poisson 0.5 gap p99"]
+    assert names[-3:] == ["longprompt gap p99", "longprompt throughput", "longprompt urgent start"]
+    assert "at once: planned, round 1 of 1" in told
+
+
+def test_arrivals_are_a_share_of_the_measured_capacity() -> None:
+    bench = ArrivalsBench(RuntimeConfig(), pretended_engine, Sizes(48, 256, 300, 20, 1))
+    busy = {
+        each.workload: each.busy_share
+        for each in bench.lines(["poisson"])
+        if isinstance(each, RunFigures) and each.setting == "planned"
+    }
+    assert busy["at once"] == pytest.approx(1.0)
+    assert busy["poisson 0.5"] < busy["poisson 0.95"] < 1.001
+
+
+def test_a_fixed_setting_fills_its_steps_whoever_decodes() -> None:
+    config = fixed(RuntimeConfig(), 512)
+    assert (config.max_step_tokens, config.shared_step_limit) == (512, 512)
+    engine = pretended_engine(config)
+    engine.run(run.load.at_once(6, longest_prompt=4096, seed=0))
+    assert max(step.num_tokens for step in engine.steps if step.num_decodes) >= 511
+
+
+def test_sizes_can_be_given() -> None:
+    assert sized(SIZES, None, None) == SIZES
+    assert (sized(SIZES, 9, 3).num_programs, sized(SIZES, 9, 3).rounds) == (9, 3)
+
+
+def test_other_devices_and_workloads_are_refused() -> None:
+    with pytest.raises(ConfigError, match="device"):
+        next(measure(RuntimeConfig(device="interpreter"), ["poisson"], SIZES))
+    with pytest.raises(ConfigError, match="poisson, bursts, clients, longprompt"):
+        next(measure(RuntimeConfig(), ["poison"], SIZES))
