@@ -337,7 +337,7 @@ class ConstraintCompiler:
                 self._answer_for(next(iter(pending.owners)), future, compiled, max_tokens)
 
     def _move_on(self, constraint: Constraint) -> None:
-        """A compilation has used its slice of a lane: begin it again in the next one. Its time limit goes on."""
+        """A compilation has used its slice of a lane: begin it again in the next one. For clients of a server the time limit goes on."""
         with self._lock:
             self._running.discard(constraint)
             self._late.discard(constraint)
@@ -346,6 +346,12 @@ class ConstraintCompiler:
             if pending is None:
                 return
             pending.lane += 1
+            # In the process of its user it may wait for any number of others, which are the user's own.
+            timer = pending.timer if all(not client for _, client in pending.owners) else None
+            if timer is not None:
+                pending.timer = None
+        if timer is not None:
+            timer.cancel()
         self._begin(constraint, pending)
 
     def _begin(self, constraint: Constraint, pending: PendingCompile) -> None:

@@ -1,8 +1,8 @@
 """Lanes of threads for compilations, so that slow ones do not delay the others.
 
-A compilation begins in the first lane. If it takes more than the slice of a lane, it is stopped there and begins again in the next one; the
-last lane has no slice. So a compilation waits for at most one slice of each other client in its lane (`FairQueue`), however many hostile
-constraints those have queued. A compilation is never paused in its middle: it may hold a lock that another needs.
+A compilation begins in the first lane. If it takes more than the slice of a lane while others wait there, it is stopped and begins again in
+the next one; the last lane has no slice. So a compilation waits for at most one slice of each other client in its lane (`FairQueue`),
+however many hostile constraints those have queued. A compilation is never paused in its middle: it may hold a lock that another needs.
 
 All lanes share the interpreter with the engine, whose step asks for it hundreds of times and may have to wait each time. Long compilations
 therefore rest while the engine has requests, and those of later lanes while an earlier one works.
@@ -22,7 +22,7 @@ from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.fair_queue import Owner
 
 SLICES_S = (0.06, 0.3, math.inf)
-"""For each lane the time of a thread after which a compilation moves to the next one. Most constraints need less than 20 ms."""
+"""For each lane the time of a thread after which a compilation makes way for others. Most constraints need less than 20 ms."""
 NUM_THREADS = (2, 1, 2)
 """For each lane its least number of threads. In the first, one may be in a part of a compilation that asks for no flag."""
 _QUICK_S = 0.01
@@ -36,7 +36,8 @@ class CancelFlag(threading.Event):
 
     Args:
         is_unwanted: set when nobody waits for the result any more.
-        slice_s: time of the thread until it is over.
+        slice_s: time of the thread until it makes way for others.
+        makes_way: whether others wait in its lane.
         rest: called after every millisecond of work beyond the first few.
         clock: time of the thread in seconds.
     """
@@ -46,10 +47,11 @@ class CancelFlag(threading.Event):
         is_unwanted: threading.Event,
         slice_s: float = math.inf,
         rest: Callable[[], None] = lambda: None,
+        makes_way: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.thread_time,
     ) -> None:
         super().__init__()
-        self._is_unwanted, self._rest, self._clock = is_unwanted, rest, clock
+        self._is_unwanted, self._rest, self._makes_way, self._clock = is_unwanted, rest, makes_way, clock
         now = clock()
         self._ends_at, self._rests_at = now + slice_s, now + _QUICK_S
         self.is_over = False
@@ -59,7 +61,7 @@ class CancelFlag(threading.Event):
         if self._is_unwanted.is_set():
             return True
         now = self._clock()
-        self.is_over = self.is_over or now > self._ends_at
+        self.is_over = self.is_over or (now > self._ends_at and self._makes_way())
         if not self.is_over and now > self._rests_at:
             self._rests_at = now + _WORK_S
             self._rest()
@@ -109,8 +111,9 @@ class CompileLanes:
             yield CancelFlag(is_unwanted)
             return
         self._count(lane, 1)
+        pool = self._pools[lane]
         try:
-            yield CancelFlag(is_unwanted, SLICES_S[lane], lambda: self._rest(lane))
+            yield CancelFlag(is_unwanted, SLICES_S[lane], lambda: self._rest(lane), lambda: pool.num_waiting > 0)
         finally:
             self._count(lane, -1)
 

@@ -38,13 +38,23 @@ class Clock:
 
 def test_a_compilation_ends_after_its_slice_and_rests_in_it() -> None:
     clock, rests = Clock(), []
-    flag = CancelFlag(threading.Event(), 0.1, lambda: rests.append(clock.now), clock)
+    flag = CancelFlag(threading.Event(), 0.1, lambda: rests.append(clock.now), clock=clock)
     while not flag.is_set():
         pass
     assert flag.is_over
     assert 0.1 <= clock.now <= 0.103
     assert rests[0] > 0.01  # a quick one does not rest
     assert 20 <= len(rests) <= 90
+
+
+def test_a_compilation_goes_on_after_its_slice_until_others_wait() -> None:
+    clock, others = Clock(), []
+    flag = CancelFlag(threading.Event(), 0.1, makes_way=lambda: bool(others), clock=clock)
+    while clock.now < 0.2:
+        assert not flag.is_set()
+    others.append("job")
+    assert flag.is_set()
+    assert flag.is_over
 
 
 def test_a_compilation_that_nobody_wants_ends_in_every_lane() -> None:
