@@ -23,6 +23,8 @@ Ints: TypeAlias = NDArray[np.int32]
 
 _CHECK_EVERY = 1024
 """Transitions of the analysis between two checks of the budget."""
+_SHIFT_BYTES, _GOTO_BYTES = 100, 300
+"""Memory of the analysis for each move of a state: in mappings of several, for a goto also its follow set and edges."""
 
 
 class ParserTables:
@@ -273,6 +275,8 @@ class _Analysis:
                     shifted |= 1 << symbol
             self.moves.append(row)
             self.shifted.append(shifted)
+            num_shifts = shifted.bit_count()
+            self._budget.spend(num_bytes=_SHIFT_BYTES * num_shifts + _GOTO_BYTES * (len(row) - num_shifts))
             state += 1
 
     def _begun(self, fresh: int) -> dict[int, tuple[int, ...]]:

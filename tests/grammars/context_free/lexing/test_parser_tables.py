@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.lexed_grammars import accepts, lexed_grammar
 
 
@@ -39,3 +41,12 @@ def test_many_parts_may_be_empty() -> None:
 def test_rules_without_end_match_nothing() -> None:
     with pytest.raises(GrammarError, match="matches no string"):
         lexed_grammar('start: "a" start')
+
+
+def test_the_memory_of_the_analysis_is_bounded() -> None:
+    names = [f"t{number}" for number in range(120)]
+    rules = "\n".join(f'{name}: "{name};" start | "x"' for name in names)
+    source = f"start: {' | '.join(names)}\n{rules}"
+    LexedTables(source, Budget())
+    with pytest.raises(GrammarError, match="too large: the tables need more than 4000000 bytes"):
+        LexedTables(source, Budget(Limits(max_bytes=4_000_000)))
