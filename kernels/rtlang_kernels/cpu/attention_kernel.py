@@ -1,189 +1,384 @@
-"""The compiled pass of CPU attention: handles private keys, and merges all partial results, in one pass over the tokens.
+"""The compiled loop of CPU attention: decode, chunked prefill and shared prefixes in one kernel.
 
-For each token the kernel merges the partial results of its dense calls (output and log-sum-exp), then attends to the token's own segments
-of positions directly in the pages, 64 keys at a time with an online softmax, and writes the final output and log-sum-exp. Head counts and
-sizes are compile-time constants of `attend_kernel`; the inner steps are in `codegen.attention_vectors`.
+It runs the passes of `planning.attention_passes` one by one. A pass packs each block of 64 keys into scratch memory, once for all its
+tokens and all heads of a KV head, and folds it into the state of every query line: products of query and keys, weights by 2**x, products of
+weights and values (`codegen.attention_vectors`). Reads of the next block are requested a few cache lines at a time during the arithmetic.
 
-Scores are exponents to base 2. A chunk is short enough for its K and V to stay in the first-level cache while all heads read them.
+Scores are exponents to base 2. Keys of a block that no token of the pass sees are zeros, so that the contents of unused slots never reach
+a sum. The loop is compiled once; the steps that depend on the head geometry are compiled for each and called by address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numba.core import types
+from numpy.typing import NDArray
 
-from rtlang_kernels.cpu.codegen import attention_vectors
-from rtlang_kernels.cpu.codegen.llvm_bridge import source_digest
-from rtlang_kernels.cpu.codegen.vector_builder import Lanes
+from rtlang_kernels.cpu.codegen import attention_vectors as vectors
+from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
+from rtlang_kernels.cpu.codegen.page_vectors import (
+    BLOCK,
+    FLOAT32,
+    GROUP,
+    PAIRED,
+    WIDENED,
+    Form,
+    copy_line,
+    pack_group,
+)
 from rtlang_kernels.host.numba_jit import kernel
+from rtlang_kernels.host.processor import processor
+from rtlang_kernels.planning import attention_passes as fields
 
 int64: Any = np.int64  # compiled code needs one type per scalar
-CHUNK = 64
-NEGATIVE_INFINITY = np.float32(-np.inf)
+uint64: Any = np.uint64
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 LOG2_E, LN_2 = np.float32(1.4426950408889634), np.float32(0.6931471805599453)
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
+LINE = 64  # bytes of a cache line
 
-# Fields of the int64 table of dense calls: addresses, first token, strides in bytes of output and log-sum-exp.
-OUT, LSE, FIRST_TOKEN, OUT_TOKEN, OUT_KV, OUT_GROUP, LSE_TOKEN, LSE_KV, LSE_GROUP = range(9)
-CALL_FIELDS = 9
-# Entries of the int64 vector `layout`: addresses of one layer's tensors, then strides in bytes from token to token or slot to slot.
+# Entries of the int64 vector `layout`. First those of a layer: addresses, then bytes from token to token or slot to slot.
 Q, K, V, RESULT, RESULT_LSE, Q_STRIDE, K_STRIDE, V_STRIDE, RESULT_STRIDE = range(9)
-LAYOUT_FIELDS = 9
+# Then those of the head geometry: numbers of heads, bytes of a head's query and key, value, state; bytes of packed keys and values of 16
+# keys, and from the keys of one group to those of the next; offsets in the scratch memory; addresses of machine code.
+NUM_KV_HEADS, HEADS_PER_KV, K_BYTES, V_BYTES, STATE_BYTES, VALUE_GROUP = range(9, 15)
+COPIES, COMING, KEYS, VALUES, ROOM, STATES = range(15, 21)
+PACK, COPY, FOLD, CLEAR, MERGE, FINISH = range(21, 27)
+LAYOUT_FIELDS = 27
+
+_INT, _FLOAT = types.int64, types.float32
+ATTEND_TYPES = (
+    types.Array(_INT, 1, "C"),
+    _FLOAT,
+    _FLOAT,
+    types.Array(_FLOAT, 1, "C"),
+    types.Array(types.int32, 2, "C"),
+    _INT,
+    types.Array(types.int32, 2, "C"),
+    types.Array(types.int32, 1, "C"),
+    types.Array(types.int32, 1, "C"),
+    _INT,
+    _INT,
+    _INT,
+    _INT,
+)
 
 
-def scratch_floats(num_q_heads: int, head_dim: int, v_head_dim: int) -> int:
-    """Number of float32 elements of working memory for one call of the kernel."""
-    return num_q_heads * (head_dim + v_head_dim + 2 + CHUNK)
+def form_of(is_bf16: int, head_dim: int, v_head_dim: int) -> Form:
+    """The form of packed keys and values on this processor."""
+    kind = FLOAT32 if not is_bf16 else PAIRED if processor().has_bf16_dot and head_dim % 2 == 0 else WIDENED
+    return Form(kind, head_dim, v_head_dim)
 
 
-def _tile(group: int, limit: int) -> int:
-    """The largest divisor of `group` that is at most `limit`, at least 1."""
-    return max(heads for heads in range(1, group + 1) if group % heads == 0 and (heads == 1 or heads <= limit))
+def lines_of(group: int) -> int:
+    """Query lines of one call of the vector code: even shares of the group, as many as registers hold sums for."""
+    most = 7 if processor().has_avx512 else 1
+    return -(-group // -(-group // most))
+
+
+def scratch_bytes(layout: NDArray[np.int64], num_lines: int) -> int:
+    """Bytes of working memory for one call of the kernel with states for `num_lines` query lines, alignment included."""
+    return int(LINE + layout[STATES] + num_lines * layout[STATE_BYTES])
 
 
 @cache
-def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_head_dim: int) -> Callable[..., None]:
-    """Compile the kernel for one element type (is_bf16 0 or 1) and head geometry.
+def _geometry(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_head_dim: int) -> NDArray[np.int64]:
+    """The layout of a head geometry, without the entries of a layer."""
+    form, lines = form_of(is_bf16, head_dim, v_head_dim), lines_of(group)
+    layout = np.zeros(LAYOUT_FIELDS, np.int64)
+    k_bytes, v_bytes = head_dim * form.item, v_head_dim * form.item
+    layout[NUM_KV_HEADS : VALUE_GROUP + 1] = (
+        num_kv_heads,
+        group,
+        k_bytes,
+        v_bytes,
+        form.state_bytes,
+        form.value_bytes * GROUP // BLOCK,
+    )
+    zeros, copies = max(k_bytes, v_bytes), GROUP * (k_bytes + v_bytes)
+    offset = 0
+    for place, size in zip(
+        range(COPIES, STATES + 1),
+        (zeros, copies, 2 * LINE, form.key_bytes, form.value_bytes, 8 * BLOCK * lines),
+        strict=True,
+    ):
+        offset += -(-size // LINE) * LINE
+        layout[place] = offset
+    layout[PACK : FINISH + 1] = _code(form, group, lines)
+    return layout
 
-    Args of the kernel:
-        layout: see above.  scale, soft_cap (0 for none): float32.  sinks: float32 [num_q_heads] or empty.
-        page_table, page_size: as in the plan.  token_row: int32 [num_tokens].
-        segment_start: int32 [num_tokens + 1], rows of `segments` int32 [n, 2]: ranges of positions.
-        partial_start: int32 [num_tokens + 1], entries of `partial_call` int32: rows of `calls` int64 [n, CALL_FIELDS].
-        first, last: range of tokens.  scratch: float32 [scratch_floats(...)].  slots: int64 [2, CHUNK].
-    """
+
+def layout_of(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_head_dim: int) -> NDArray[np.int64]:
+    """A new layout for one element type (is_bf16 0 or 1) and head geometry; compiles its kernels. The entries of a layer are 0."""
+    return _geometry(is_bf16, num_kv_heads, group, head_dim, v_head_dim).copy()
+
+
+def _code(form: Form, group: int, lines: int) -> tuple[int, ...]:
+    """Addresses of the kernels of one head geometry: PACK to FINISH."""
     digest = source_digest()
-    num_q_heads = num_kv_heads * group
-    item = 2 if is_bf16 else 4
-    width = Lanes(bool(is_bf16), head_dim).width  # keys of one block of scores
-    score_heads = _tile(group, 512 // head_dim)
-    gather_heads = _tile(group, 256 // v_head_dim)  # running sums of one tile stay in registers
+    kind, item, head_dim, v_head_dim = form.kind, form.item, form.head_dim, form.v_head_dim
+    state_bytes, rest = form.state_bytes, group % lines
+    rest_lines = max(rest, 1)
+    weights_offset = 4 * BLOCK * lines
+    row_bytes = (2 if form.is_paired else 4) * BLOCK
+    keys_per_step = BLOCK // form.value_steps
+    k_lines, v_lines = (max(1, size * item // LINE) for size in (head_dim, v_head_dim))
 
-    @kernel()
-    def attend(
-        layout: Any,
-        scale: Any,
-        soft_cap: Any,
-        sinks: Any,
-        page_table: Any,
-        page_size: Any,
-        token_row: Any,
-        segment_start: Any,
-        segments: Any,
-        partial_start: Any,
-        partial_call: Any,
-        calls: Any,
-        first: Any,
-        last: Any,
-        scratch: Any,
-        slots: Any,
-    ) -> None:
-        if digest < 0:  # never true; ties the disk cache to the sources
+    @kernel(is_exact=True)
+    def pack(keys: Any, values: Any, k_stride: Any, v_stride: Any, key_target: Any, value_target: Any) -> None:
+        if digest >= 0:  # always true; ties the disk cache to the sources
+            pack_group(keys, values, k_stride, v_stride, key_target, value_target, kind, head_dim, v_head_dim)
+
+    @kernel(is_exact=True)
+    def copy(key: Any, value: Any, key_target: Any, value_target: Any) -> None:
+        if digest >= 0:
+            copy_line(key, key_target, item, head_dim)
+            copy_line(value, value_target, item, v_head_dim)
+
+    @kernel(is_exact=True)
+    def clear(state: Any, count: Any) -> None:
+        if digest >= 0:
+            for i in range(count):
+                vectors.clear(state + i * state_bytes, v_head_dim, kind)
+
+    @kernel(is_exact=True)
+    def merge(state: Any, source: Any, count: Any) -> None:
+        if digest >= 0:
+            for i in range(count):
+                vectors.merge(state + i * state_bytes, source + i * state_bytes, v_head_dim, kind)
+
+    @kernel(is_exact=True)
+    def finish(state: Any, target: Any, lse: Any, sinks: Any, count: Any) -> None:
+        """Write `count` heads of a token. sinks: address of their float32 logits, or 0."""
+        if digest < 0:
             return
-        query = int64(scratch.ctypes.data)
-        state = query + 4 * num_q_heads * head_dim  # sums of 2**(score - peak) * value
-        scores = state + 4 * num_q_heads * v_head_dim
-        peak = scratch[num_q_heads * (head_dim + v_head_dim + CHUNK) :]
-        mass = peak[num_q_heads:]
-        weights = scratch[num_q_heads * (head_dim + v_head_dim) :]
-        k_slots = int64(slots.ctypes.data)
-        v_slots = k_slots + 8 * CHUNK
-        factor = scale * LOG2_E
-        for token in range(first, last):
-            for h in range(num_q_heads):
-                line = layout[Q] + token * layout[Q_STRIDE] + h * head_dim * item
-                attention_vectors.load_scaled(line, query + 4 * h * head_dim, factor, is_bf16, head_dim)
-                attention_vectors.clear(state + 4 * h * v_head_dim, v_head_dim)
-                peak[h] = sinks[h] * LOG2_E if len(sinks) else NEGATIVE_INFINITY
-                mass[h] = ONE if len(sinks) else ZERO
-            for part in range(partial_start[token], partial_start[token + 1]):
-                call = calls[partial_call[part]]
-                local = token - call[FIRST_TOKEN]
-                for h in range(num_q_heads):
-                    kv, g = h // group, h % group
-                    at = call[LSE] + local * call[LSE_TOKEN] + kv * call[LSE_KV] + g * call[LSE_GROUP]
-                    level = attention_vectors.float_at(at) * LOG2_E
-                    top = max(peak[h], level)
-                    old = np.exp2(peak[h] - top) if mass[h] > ZERO else ZERO
-                    new = np.exp2(level - top)
-                    line = call[OUT] + local * call[OUT_TOKEN] + kv * call[OUT_KV] + g * call[OUT_GROUP]
-                    attention_vectors.blend(state + 4 * h * v_head_dim, old, line, new, is_bf16, v_head_dim)
-                    mass[h] = mass[h] * old + new
-                    peak[h] = top
-            row = token_row[token]
-            for segment in range(segment_start[token], segment_start[token + 1]):
-                position, stop = int64(segments[segment, 0]), int64(segments[segment, 1])
-                ahead = position
-                while position < stop:
-                    count = min(CHUNK, stop - position)
-                    while ahead < min(position + 2 * CHUNK, stop):  # prefetch the next chunk
-                        slot = int64(page_table[row, ahead // page_size]) * page_size + ahead % page_size
-                        for byte in range(0, num_kv_heads * head_dim * item, 64):
-                            attention_vectors.prefetch(layout[K] + slot * layout[K_STRIDE] + byte)
-                        for byte in range(0, num_kv_heads * v_head_dim * item, 64):
-                            attention_vectors.prefetch(layout[V] + slot * layout[V_STRIDE] + byte)
-                        ahead += 1
-                    i = 0
-                    while i < count:
-                        page, offset = (position + i) // page_size, (position + i) % page_size
-                        slot = int64(page_table[row, page]) * page_size + offset
-                        for _ in range(min(page_size - offset, count - i)):
-                            slots[0, i] = slot * layout[K_STRIDE]
-                            slots[1, i] = slot * layout[V_STRIDE]
-                            slot += 1
-                            i += 1
-                    padded = (count + 15) // 16 * 16
-                    for i in range(count, padded):  # padding: read like a key, but with weight 0
-                        slots[0, i] = slots[0, count - 1]
-                        slots[1, i] = slots[1, count - 1]
-                    for kv in range(num_kv_heads):
-                        keys = layout[K] + kv * head_dim * item
-                        values = layout[V] + kv * v_head_dim * item
-                        h = kv * group
-                        for g in range(0, group, score_heads):
-                            line = query + 4 * (h + g) * head_dim
-                            for i in range(0, padded, width):
-                                target = scores + 4 * ((h + g) * CHUNK + i)
-                                attention_vectors.score(
-                                    line, keys, k_slots + 8 * i, target, is_bf16, head_dim, score_heads, CHUNK
-                                )
-                        for _ in range(group):
-                            here = scores + 4 * h * CHUNK
-                            if soft_cap > ZERO:
-                                for i in range(0, padded, 16):
-                                    attention_vectors.cap(here + 4 * i, soft_cap * LOG2_E, 16)
-                            for i in range(count, padded):
-                                weights[h * CHUNK + i] = NEGATIVE_INFINITY
-                            top = peak[h]
-                            for i in range(0, padded, 16):
-                                top = max(top, attention_vectors.largest(here + 4 * i, 16))
-                            total = ZERO
-                            for i in range(0, padded, 16):
-                                total += attention_vectors.weigh(here + 4 * i, top, 16)
-                            old = np.exp2(peak[h] - top) if mass[h] > ZERO else ZERO
-                            if old != ONE:
-                                here = state + 4 * h * v_head_dim
-                                attention_vectors.load_scaled(here, here, old, 0, v_head_dim)
-                            mass[h] = mass[h] * old + total
-                            peak[h] = top
-                            h += 1
-                        h = kv * group
-                        for g in range(0, group, gather_heads):
-                            line = state + 4 * (h + g) * v_head_dim
-                            for i in range(0, padded, 16):
-                                source = scores + 4 * ((h + g) * CHUNK + i)
-                                attention_vectors.gather(
-                                    line, values, v_slots + 8 * i, source, is_bf16, v_head_dim, 16, gather_heads, CHUNK
-                                )
-                    position += count
-            for h in range(num_q_heads):
-                inverse = ONE / mass[h] if mass[h] != ZERO else ZERO
-                line = layout[RESULT] + token * layout[RESULT_STRIDE] + h * v_head_dim * item
-                attention_vectors.store_scaled(state + 4 * h * v_head_dim, line, inverse, is_bf16, v_head_dim)
-                value = peak[h] * LN_2 + np.log(mass[h])
-                attention_vectors.put_float(layout[RESULT_LSE] + 4 * (token * num_q_heads + h), value)
+        for i in range(count):
+            here = state + i * state_bytes
+            mass, peak = vectors.mass_of(here, v_head_dim, kind), vectors.peak_of(here, v_head_dim, kind)
+            share = ONE
+            if sinks:
+                level = vectors.float_at(sinks + 4 * i) * LOG2_E
+                top = max(peak, level)
+                share = np.exp2(peak - top)
+                mass, peak = mass * share + np.exp2(level - top), top
+            vectors.put_line(here, target + i * v_head_dim * item, share / mass, kind, v_head_dim)
+            vectors.put_float(lse + 4 * i, peak * LN_2 + np.log(mass))
 
-    return attend
+    @kernel(is_exact=True)
+    def fold(
+        query: Any,
+        keys: Any,
+        values: Any,
+        scores: Any,
+        state: Any,
+        coming: Any,
+        low: Any,
+        high: Any,
+        factor: Any,
+        slope: Any,
+        limit: Any,
+    ) -> None:
+        """Fold the keys [low, high) of a block into the heads of a KV head of one token. slope, limit: of a cap, limit 0 for none."""
+        if digest < 0:
+            return
+        weights = scores + weights_offset
+        visible = int64(((ALL >> uint64(BLOCK - high)) >> uint64(low)) << uint64(low))
+        first_group, last_group = low // GROUP, (high + GROUP - 1) // GROUP
+        step, last_step = low // keys_per_step, (high + keys_per_step - 1) // keys_per_step
+        after = coming + 40 if coming else coming
+        for head in range(0, group - rest, lines):
+            here = query + head * head_dim * item
+            if last_group - first_group > 2:
+                vectors.score(here, keys, scores, coming, kind, head_dim, lines, 4, k_lines)
+            else:
+                for g in range(first_group, last_group):
+                    vectors.score(here, keys + 64 * g, scores + 64 * g, coming, kind, head_dim, lines, 1, k_lines)
+            there = state + head * state_bytes
+            for i in range(lines):
+                line = scores + 4 * BLOCK * i
+                if limit > ZERO:
+                    vectors.cap(line, slope, limit)
+                vectors.weigh(line, weights + row_bytes * i, there + i * state_bytes, factor, visible, kind, v_head_dim)
+            vectors.gather(there, values, weights, step, last_step, after, kind, v_head_dim, lines, v_lines)
+            coming, after = int64(0), int64(0)
+        if rest:
+            there = state + (group - rest) * state_bytes
+            here = query + (group - rest) * head_dim * item
+            vectors.score(here, keys, scores, coming, kind, head_dim, rest_lines, 4, k_lines)
+            for i in range(rest):
+                line = scores + 4 * BLOCK * i
+                if limit > ZERO:
+                    vectors.cap(line, slope, limit)
+                vectors.weigh(line, weights + row_bytes * i, there + i * state_bytes, factor, visible, kind, v_head_dim)
+            vectors.gather(there, values, weights, step, last_step, after, kind, v_head_dim, rest_lines, v_lines)
+
+    steps = (
+        (pack, (_INT,) * 6),
+        (copy, (_INT,) * 4),
+        (fold, (*(_INT,) * 8, *(_FLOAT,) * 3)),
+        (clear, (_INT,) * 2),
+        (merge, (_INT,) * 3),
+        (finish, (_INT,) * 5),
+    )
+    _KEPT.extend(compiled for compiled, _ in steps)
+    return tuple(address_of(*step) for step in steps)
+
+
+_KEPT: list[Any] = []  # kernels whose addresses are in use
+
+
+@kernel()
+def slot_of(page_table: Any, page_size: Any, row: Any, position: Any) -> Any:
+    """The slot of one position of a row."""
+    return int64(page_table[row, position // page_size]) * page_size + position % page_size
+
+
+@kernel()
+def attend(
+    layout: Any,
+    scale: Any,
+    soft_cap: Any,
+    sinks: Any,
+    page_table: Any,
+    page_size: Any,
+    passes: Any,
+    positions: Any,
+    first_visible: Any,
+    num_slots: Any,
+    kv_first: Any,
+    kv_last: Any,
+    scratch: Any,
+) -> None:
+    """Run passes for a range of KV heads.
+
+    Args:
+        layout: from `layout_of`, with the entries of a layer.  scale, soft_cap (0 for none): float32.
+        sinks: float32 [num_q_heads] or empty.  page_table, page_size: as in the plan.
+        passes: int32 [n, PASS_FIELDS].  positions, first_visible: int32 [num_tokens].  num_slots: as `plan_passes` returns it.
+        kv_first, kv_last: range of KV heads.  scratch: address of `scratch_bytes` bytes.
+    """
+    group, k_bytes, v_bytes = layout[HEADS_PER_KV], layout[K_BYTES], layout[V_BYTES]
+    state_bytes, value_group = layout[STATE_BYTES], layout[VALUE_GROUP]
+    base = (scratch + LINE - 1) // LINE * LINE
+    copies, coming, keys, values = (
+        base + layout[COPIES],
+        base + layout[COMING],
+        base + layout[KEYS],
+        base + layout[VALUES],
+    )
+    room, states = base + layout[ROOM], base + layout[STATES]
+    k_copy, v_copy = copies, copies + GROUP * k_bytes
+    for place in range(base, copies, 8):
+        vectors.put_int(place, int64(0))
+    k_stride, v_stride = layout[K_STRIDE], layout[V_STRIDE]
+    num_kv = kv_last - kv_first
+    num_heads = num_kv * group  # of a slot
+    # With all KV heads, each block requests an equal part of the next block's memory; else the lines of its own head.
+    is_whole = num_kv * k_bytes == k_stride and num_kv * v_bytes == v_stride
+    k_part, v_part = GROUP * k_bytes if is_whole else k_bytes, GROUP * v_bytes if is_whole else v_bytes
+    vectors.put_int(coming + 32, max(int64(LINE), k_bytes // LINE * LINE) if is_whole else k_stride)
+    vectors.put_int(coming + 72, max(int64(LINE), v_bytes // LINE * LINE) if is_whole else v_stride)
+    factor, slope, limit = scale * LOG2_E, ZERO, soft_cap * LOG2_E
+    if limit > ZERO:
+        factor, slope = ONE, scale / soft_cap
+    for index in range(len(passes)):
+        entry = passes[index]
+        first_token, last_token, row = (
+            int64(entry[fields.TOKEN]),
+            int64(entry[fields.TOKEN_END]),
+            int64(entry[fields.ROW]),
+        )
+        first_key, last_key = int64(entry[fields.FIRST_KEY]), int64(entry[fields.LAST_KEY])
+        first_state = states + entry[fields.SLOT] * num_heads * state_bytes
+        state = first_state + entry[fields.IS_SECOND] * num_slots * num_heads * state_bytes
+        num_lines = (last_token - first_token) * num_heads
+        if entry[fields.IS_FIRST]:
+            invoke(layout[CLEAR], (state, num_lines))
+        first_block = first_key // BLOCK
+        num_blocks = (last_key + BLOCK - 1) // BLOCK - first_block
+        is_wide = num_lines > 64  # KV head by KV head, so that the states of one stay in the cache
+        num_turns = num_blocks * num_kv
+        kv, block = int64(0), int64(0)
+        for turn in range(num_turns):
+            start, local = (first_block + block) * BLOCK, kv
+            k_base, v_base = layout[K] + (kv_first + kv) * k_bytes, layout[V] + (kv_first + kv) * v_bytes
+            for g in range(4):
+                position = start + GROUP * g
+                if position >= last_key or position + GROUP <= first_key:
+                    continue
+                here = slot_of(page_table, page_size, row, max(position, first_key))
+                k_source, v_source, k_step, v_step = (
+                    k_base + here * k_stride,
+                    v_base + here * v_stride,
+                    k_stride,
+                    v_stride,
+                )
+                if page_size % GROUP or position < first_key or position + GROUP > last_key:
+                    for i in range(GROUP):  # side by side, zeros where no token sees them
+                        k_place, v_place = base, base
+                        if first_key <= position + i and position + i < last_key:
+                            here = slot_of(page_table, page_size, row, position + i)
+                            k_place, v_place = k_base + here * k_stride, v_base + here * v_stride
+                        invoke(layout[COPY], (k_place, v_place, k_copy + i * k_bytes, v_copy + i * v_bytes))
+                    k_source, v_source, k_step, v_step = k_copy, v_copy, k_bytes, v_bytes
+                targets = keys + 4 * GROUP * g, values + value_group * g
+                invoke(layout[PACK], (k_source, v_source, k_step, v_step, targets[0], targets[1]))
+            # Addresses of the block that comes next.
+            if is_wide:
+                block += 1
+                if block == num_blocks:
+                    kv, block = kv + 1, int64(0)
+            else:
+                kv += 1
+                if kv == num_kv:
+                    kv, block = int64(0), block + 1
+            next_row, next_start, next_last, next_kv = row, (first_block + block) * BLOCK, last_key, kv
+            ahead = coming
+            if turn + 1 == num_turns:
+                next_kv = int64(0)
+                if index + 1 < len(passes):
+                    following = passes[index + 1]
+                    next_row, next_last = int64(following[fields.ROW]), int64(following[fields.LAST_KEY])
+                    next_start = following[fields.FIRST_KEY] // BLOCK * BLOCK
+                else:
+                    ahead = int64(0)
+            if ahead:
+                next_kv += 0 if is_whole else kv_first
+                highest = (next_last - 1) // GROUP * GROUP
+                for g in range(4):
+                    there = slot_of(page_table, page_size, next_row, min(next_start + GROUP * g, highest))
+                    vectors.put_int(coming + 8 * g, layout[K] + there * k_stride + next_kv * k_part)
+                    vectors.put_int(coming + 8 * g + 40, layout[V] + there * v_stride + next_kv * v_part)
+            # Fold the block into the lines of every token that sees some of it.
+            for token in range(first_token, last_token):
+                low = max(int64(first_visible[token]) - start, int64(0))
+                high = min(int64(positions[token]) + 1, last_key) - start
+                high = min(high, int64(BLOCK))
+                if high <= low:
+                    continue
+                query = layout[Q] + token * layout[Q_STRIDE] + (kv_first + local) * group * k_bytes
+                line = state + ((token - first_token) * num_heads + local * group) * state_bytes
+                invoke(layout[FOLD], (query, keys, values, room, line, ahead, low, high, factor, slope, limit))
+                ahead = int64(0)
+        if entry[fields.ENDS_SEGMENT]:
+            invoke(layout[MERGE], (first_state, state, num_lines))
+        if entry[fields.IS_LAST]:
+            first_head, all_heads = kv_first * group, layout[NUM_KV_HEADS] * group
+            sink = int64(sinks.ctypes.data) + 4 * first_head if len(sinks) else int64(0)
+            for token in range(first_token, last_token):
+                here = first_state + (token - first_token) * num_heads * state_bytes
+                target = layout[RESULT] + token * layout[RESULT_STRIDE] + first_head * v_bytes
+                lse = layout[RESULT_LSE] + 4 * (token * all_heads + first_head)
+                invoke(layout[FINISH], (here, target, lse, sink, num_heads))
+
+
+@cache
+def attend_kernel() -> Any:
+    """The compiled loop."""
+    compiled: Any = attend
+    compiled.compile(ATTEND_TYPES)
+    compiled.disable_compile()  # calls by address are not type-checked
+    return compiled

@@ -24,7 +24,7 @@ from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.fused_step import BLOCK, FusedLayer, FusedShape
 from rtlang_kernels.cpu import attention_kernel, layer_ops
 from rtlang_kernels.cpu.attention import NO_SINKS, paged_attention, variant_of
-from rtlang_kernels.cpu.attention_kernel import CHUNK, attend_kernel, scratch_floats
+from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, attend_kernel, layout_of
 from rtlang_kernels.cpu.codegen.linear_vectors import STEP, WORD
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.layer_ops import head_weights, line_block, norm_kernel, rope_kernel
@@ -50,9 +50,6 @@ LINEAR_ROWS, FINISH, NORM, ROPE, ATTEND = range(5)
 # numba types of kernel arguments.
 _INT, _FLOAT = types.int64, types.float32
 _INTS, _TABLE = types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C")
-_INTS32, _TABLE32 = types.Array(types.int32, 1, "C"), types.Array(types.int32, 2, "C")
-_FLOATS = types.Array(types.float32, 1, "C")
-_ATTENTION = (_TABLE32, _INT, _INTS32, _INTS32, _TABLE32, _INTS32, _INTS32, _TABLE)  # page_table to calls
 
 
 @cache
@@ -61,13 +58,11 @@ def _addresses(shape: FusedShape) -> NDArray[np.int64]:
     is_bf16 = int(shape.dtype == torch.bfloat16)
     norm = (*(_INT,) * 6, _FLOAT)
     rope = (_INTS, _INTS, _INTS, _INT, _INT, _INT, _FLOAT)
-    attend = (_INTS, _FLOAT, _FLOAT, _FLOATS, *_ATTENTION, _INT, _INT, _FLOATS, _TABLE)
     heads = is_bf16, shape.num_q_heads, shape.num_kv_heads, shape.head_dim, shape.head_dim, shape.head_dim // 2
-    group = shape.num_q_heads // shape.num_kv_heads
     found = (
         (norm_kernel(is_bf16, line_block(shape.hidden_size)), norm),
         (rope_kernel(*heads), rope),
-        (attend_kernel(is_bf16, shape.num_kv_heads, group, shape.head_dim, shape.head_dim), attend),
+        (attend_kernel(), ATTEND_TYPES),
     )
     return np.array([0, 0, *(address_of(*pair) for pair in found)], np.int64)
 
@@ -101,14 +96,13 @@ def _kernel() -> Callable[..., None]:
         sinks: Any,
         page_table: Any,
         page_size: Any,
-        token_row: Any,
-        segment_start: Any,
-        segments: Any,
-        partial_start: Any,
-        partial_call: Any,
-        calls: Any,
+        attention_passes: Any,
+        token_positions: Any,
+        first_visible: Any,
+        num_slots: Any,
+        kv_first: Any,
+        kv_last: Any,
         scratch: Any,
-        slots: Any,
     ) -> None:
         if digest < 0:  # never true; ties the disk cache to the sources
             return
@@ -158,23 +152,20 @@ def _kernel() -> Callable[..., None]:
                             sinks,
                             page_table,
                             page_size,
-                            token_row,
-                            segment_start,
-                            segments,
-                            partial_start,
-                            partial_call,
-                            calls,
-                            0,
-                            num,
+                            attention_passes,
+                            token_positions,
+                            first_visible,
+                            num_slots,
+                            kv_first,
+                            kv_last,
                             scratch,
-                            slots,
                         ),
                     )
 
     compiled: Any = kernel()(fused)
     # Only for these types: calls by address are not type-checked.
     stages = (_TABLE, _INTS, _INTS, _INTS, _INT, _INT, types.boolean, _FLOAT, _INTS, _INTS, _INTS, _INTS)
-    compiled.compile((*stages, _FLOAT, _FLOATS, *_ATTENTION, _FLOATS, _TABLE))
+    compiled.compile((*stages, _FLOAT, *ATTEND_TYPES[3:]))
     compiled.disable_compile()
     return cast(Callable[..., None], compiled)
 
@@ -222,14 +213,15 @@ class CpuFusedStep:
         self._rotation = np.zeros(layer_ops.ROTATION_FIELDS, np.int64)
         for place in (layer_ops.Q_STRIDE, layer_ops.K_STRIDE, layer_ops.V_STRIDE):
             self._rotation[place] = shape.qkv_size * item
-        self._layout = np.zeros(attention_kernel.LAYOUT_FIELDS, np.int64)
+        group = shape.num_q_heads // shape.num_kv_heads
+        self._layout = layout_of(
+            int(shape.dtype == torch.bfloat16), shape.num_kv_heads, group, shape.head_dim, shape.head_dim
+        )
         self._layout[attention_kernel.Q] = self._projected.data_ptr()
         self._layout[attention_kernel.Q_STRIDE] = shape.qkv_size * item
         self._layout[attention_kernel.RESULT] = self._attended.data_ptr()
         self._layout[attention_kernel.RESULT_STRIDE] = shape.q_size * item
         self._layout[attention_kernel.RESULT_LSE] = self._lse.data_ptr()
-        scratch = np.empty(scratch_floats(shape.num_q_heads, shape.head_dim, shape.head_dim), np.float32)
-        self._scratch = scratch, np.empty((2, CHUNK), np.int64)
 
     def is_worthwhile(self, num_tokens: int) -> bool:
         """See `FusedStep`: the step runs in one thread, so none of its layers may be worth several."""
@@ -260,7 +252,8 @@ class CpuFusedStep:
         buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
         variant = variant_of(plan, windows[0], None)
         is_same = all(variant_of(plan, window, None) is variant for window in set(windows))
-        computes_attention = is_same and len(variant.chunks) == 1 and not variant.dense
+        computes_attention = is_same and len(variant.chunks) == 1
+        chunk, scratch = variant.chunks[0], plan.work.scratch_for(variant)[0]
 
         def run(begin: int, end: int) -> None:
             self._run(
@@ -280,16 +273,20 @@ class CpuFusedStep:
                 NO_SINKS,
                 plan.page_table,
                 plan.page_size,
-                *variant.arrays,
-                variant.calls,
-                *self._scratch,
+                chunk.passes,
+                plan.work.positions,
+                variant.first_visible,
+                chunk.num_slots,
+                chunk.kv_first,
+                chunk.kv_last,
+                scratch,
             )
 
         num_layers = len(windows)
         if computes_attention:
             run(0, num_layers + 1)
             return result
-        # Shared prefixes need the matrix units, and long contexts several threads: run attention separately.
+        # Windows that differ, or enough work for several threads: run attention separately.
         q = self._projected[:num_tokens, : self._shape.q_size].view(num_tokens, -1, self._shape.head_dim)
         out, lse = self._attended[:num_tokens], self._lse[:num_tokens]
         for layer, (k_pool, v_pool, window) in enumerate(zip(k_pools, v_pools, windows, strict=True)):

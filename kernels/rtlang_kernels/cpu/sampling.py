@@ -18,7 +18,6 @@ from torch import Tensor
 
 from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE, SamplerSettings
 from rtlang_kernels.cpu.codegen import sampling_vectors as vector
-from rtlang_kernels.cpu.codegen.attention_vectors import largest
 from rtlang_kernels.cpu.codegen.llvm_bridge import as_bits, from_bits
 from rtlang_kernels.cpu.codegen.sampling_vectors import BLOCKS, GROUP
 from rtlang_kernels.cpu.threads import run_chunks
@@ -92,9 +91,9 @@ def _load_row(logits: Any, is_bf16: Any, words: Any, factor: Any, size: Any, sca
         scaled[token] = value
     best = 0
     for group in range(len(peaks)):
-        top = largest(target + 4 * GROUP * group, 16)
+        top = vector.largest(target + 4 * GROUP * group, 16)
         for i in range(16, GROUP, 16):
-            top = max(top, largest(target + 4 * (GROUP * group + i), 16))
+            top = max(top, vector.largest(target + 4 * (GROUP * group + i), 16))
         peaks[group] = top
         if top > peaks[best]:
             best = group

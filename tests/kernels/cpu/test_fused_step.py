@@ -16,7 +16,6 @@ from rtlang_kernels.cpu import attention, layer_ops, linear
 from rtlang_kernels.cpu.fused_step import CpuFusedStep
 from rtlang_kernels.cpu.linear import PackedLinear
 from rtlang_kernels.dispatch import BACKENDS, backend_named
-from rtlang_kernels.planning import shared_prefix_tiling
 from tests.support.attention_cases import Step, Tree, exact, make_step, relative_error
 
 HIDDEN, INNER, NUM_LAYERS, LONGEST, EPS = 64, 96, 3, 64, 1e-5
@@ -173,14 +172,8 @@ def test_every_step_agrees_with_float64(options: dict[str, Any], tree: Tree, dty
     check(Model(dtype, **options), tree, [None] * NUM_LAYERS)
 
 
-@pytest.mark.parametrize("keeps_all", [False, True], ids=["cut rule", "every node"])
 @pytest.mark.parametrize("windows", [[10] * 3, [None, 10, None], [60, None, 61]], ids=str)
-def test_windows_of_layers_and_dense_calls(
-    windows: list[int | None], keeps_all: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if keeps_all:  # every rectangle becomes a dense call: attention runs between calls of the kernel
-        monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_WORK", 0)
-        monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_LINES", 0)
+def test_windows_of_layers(windows: list[int | None]) -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     for tree in (TREES["four rows"], TREES["ragged"]):
         check(model, tree, windows)

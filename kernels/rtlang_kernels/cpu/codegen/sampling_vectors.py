@@ -19,6 +19,7 @@ from rtlang_kernels.cpu.codegen.vector_builder import (
     constant,
     literal_values,
     load,
+    maximum,
     splat,
     store,
     typed_intrinsic,
@@ -135,3 +136,24 @@ def exponentials(typing_context: Any, scaled: Any, top: Any, target: Any) -> Any
         store(builder, builder.select(is_low, constant(0.0, 16), builder.fmul(series, factor)), target, 0)
 
     return typed_intrinsic(types.void, (types.int64, types.float32, types.int64), 0, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def largest(typing_context: Any, scores: Any, width: Any) -> Any:
+    """largest(scores, width): the maximum of `width` float32."""
+    constants = literal_values(width)
+    if constants is None:
+        return None
+    kind = ir.VectorType(FLOAT, constants[0])
+
+    def emit(builder: Any, scores: Any) -> Any:
+        vector = load(builder, kind, scores, 0)
+        while vector.type.count > 1:
+            half = vector.type.count // 2
+            mask = ir.VectorType(INT32, half)
+            low = builder.shuffle_vector(vector, vector, ir.Constant(mask, list(range(half))))
+            high = builder.shuffle_vector(vector, vector, ir.Constant(mask, list(range(half, 2 * half))))
+            vector = maximum(builder, low, high)
+        return builder.extract_element(vector, INT32(0))
+
+    return typed_intrinsic(types.float32, (types.int64, width), 1, emit)

@@ -1,0 +1,133 @@
+"""CPU attention gives a token the same bits, however its step is composed: alone or among others, in any chunks, tree or threads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from rtlang_kernels import ops
+from rtlang_kernels.cpu import attention
+from tests.support.attention_cases import Step, Tree, make_step, relative_error
+
+NUM_KV_HEADS, GROUP, HEAD_DIM, PAGE = 2, 3, 32, 16
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "window": {"sliding_window": 100},
+    "chunks": {"chunk_size": 96},
+    "cap and sinks": {"soft_cap": 2.0, "sinks": torch.linspace(-2, 2, NUM_KV_HEADS * GROUP)},
+}
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+EVERY_OPTION = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+
+
+def step_of(tree: Tree, dtype: torch.dtype) -> Step:
+    return make_step(tree, num_kv_heads=NUM_KV_HEADS, group=GROUP, head_dim=HEAD_DIM, dtype=dtype)
+
+
+def attend(step: Step, backend: str = "cpu", **options: Any) -> tuple[Tensor, Tensor]:
+    """Output and lse, with a fresh plan."""
+    plan, scale = step.plan(backend), HEAD_DIM**-0.5
+    return ops.paged_attention_with_lse(step.q, step.k_pool, step.v_pool, plan, scale=scale, **options)
+
+
+def part(step: Step, tokens: Any, rows: list[int], seq_lens: list[int], shared_lens: list[int] | None = None) -> Step:
+    """The same pools and pages for other rows: `tokens` selects query tokens, one range or list per row."""
+    chosen = [np.arange(step.q.shape[0])[own] for own in tokens]
+    args = step.plan_args | {
+        "page_table": step.plan_args["page_table"][rows],
+        "seq_lens": np.array(seq_lens, np.int32),
+        "cu_seqlens_q": np.concatenate(([0], np.cumsum([len(own) for own in chosen]))).astype(np.int32),
+        "shared_lens": np.array(shared_lens or [0] * len(rows), np.int32),
+    }
+    return replace(step, q=step.q[np.concatenate(chosen)], plan_args=args)
+
+
+@DTYPES
+@EVERY_OPTION
+def test_a_prompt_has_the_same_bits_whole_in_chunks_and_token_by_token(
+    dtype: torch.dtype, options: dict[str, Any]
+) -> None:
+    length = 1100  # more than one segment
+    step = step_of(Tree([length], [length], [0], PAGE), dtype)
+    whole = attend(step, **options)
+    want = attend(step, "reference", **options)
+    assert relative_error(whole[0], want[0].double()) < 4e-3
+    torch.testing.assert_close(whole[1], want[1], atol=1e-3, rtol=0)
+    for low, high in pairwise((0, 1, 63, 200, 201, 330, 1010, length)):
+        chunk = attend(part(step, [slice(low, high)], [0], [high]), **options)
+        assert all(torch.equal(a, b[low:high]) for a, b in zip(chunk, whole, strict=True))
+    tokens = [0, 15, 16, 63, 64, 99, 100, 257, 1023, 1024, 1087, 1099]
+    decoded = attend(
+        part(step, [slice(t, t + 1) for t in tokens], [0] * len(tokens), [t + 1 for t in tokens]), **options
+    )
+    assert all(torch.equal(a, b[tokens]) for a, b in zip(decoded, whole, strict=True))
+
+
+@DTYPES
+@EVERY_OPTION
+def test_a_row_has_the_same_bits_alone_among_others_and_in_any_tree(
+    dtype: torch.dtype, options: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(1)
+    shared = [0, *(int(rng.choice([0, 16, 64, 80, 128, 208])) for _ in range(30))]
+    lens = [300 + int(rng.integers(0, 60)) for _ in shared]
+    step = step_of(Tree(lens, [1] * len(lens), shared, PAGE), dtype)
+    together = attend(step, **options)
+    without_tree = attend(
+        replace(step, plan_args=step.plan_args | {"shared_lens": np.zeros(len(lens), np.int32)}), **options
+    )
+    assert all(torch.equal(a, b) for a, b in zip(without_tree, together, strict=True))
+    for row in (0, 7, 30):
+        alone = attend(part(step, [slice(row, row + 1)], [row], [lens[row]]), **options)
+        assert all(torch.equal(a[0], b[row]) for a, b in zip(alone, together, strict=True))
+
+
+@DTYPES
+def test_copied_pages_and_rows_of_several_tokens_change_no_bits(dtype: torch.dtype) -> None:
+    """A prompt and drafts below a prefix of more than one segment, which they share or have copies of."""
+    lens, q_lens, shared = [1200, 1210, 1300, 1190], [1, 5, 150, 1], [0, 1136, 1120, 1184]
+    step = step_of(Tree(lens, q_lens, shared, PAGE), dtype)
+    together = attend(step)
+    table, width = step.plan_args["page_table"], step.plan_args["page_table"].shape[1]
+    copied = np.arange(len(lens) * width, dtype=np.int32).reshape(len(lens), width)
+    pools = []
+    for pool in (step.k_pool, step.v_pool):
+        pages = pool.view(-1, PAGE, NUM_KV_HEADS, HEAD_DIM)
+        pools.append(pages[torch.from_numpy(table).long().view(-1)].view(-1, NUM_KV_HEADS, HEAD_DIM))
+    args = step.plan_args | {"page_table": copied, "shared_lens": np.zeros(len(lens), np.int32)}
+    apart = attend(replace(step, k_pool=pools[0], v_pool=pools[1], plan_args=args))
+    assert all(torch.equal(a, b) for a, b in zip(apart, together, strict=True))
+
+
+@pytest.mark.parametrize("num_threads", [2, 3, 4, 6])
+def test_threads_change_no_bits(num_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = Tree([300, 280, 1100, 270, 90], [1, 3, 40, 1, 90], [0, 256, 256, 192, 0], PAGE)
+    for options in OPTIONS.values():
+        step = step_of(tree, torch.bfloat16)
+        one = attend(step, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(attention, "SPLIT_NS", 0)
+            patch.setattr(torch, "get_num_threads", lambda: num_threads)
+            plan, scale = step.plan("cpu"), HEAD_DIM**-0.5
+            many = ops.paged_attention_with_lse(step.q, step.k_pool, step.v_pool, plan, scale=scale, **options)
+            chunks = next(iter(plan.work.variants.values())).chunks
+            assert len(chunks) == num_threads
+        assert all(torch.equal(a, b) for a, b in zip(one, many, strict=True))
+
+
+def test_keys_that_no_token_sees_are_not_read() -> None:
+    """Pages before a window and the rest of the last page may hold anything, and so may their numbers."""
+    step = step_of(Tree([500], [1], [0], PAGE), torch.bfloat16)
+    want = attend(step, sliding_window=70)
+    assert bool(want[0].isfinite().all())
+    slots = step.plan("cpu").slots(0, 0, 500)
+    for pool in (step.k_pool, step.v_pool):
+        pool[slots[:430]] = float("nan")
+    step.plan_args["page_table"][0, : 430 // PAGE] = -1
+    assert all(torch.equal(a, b) for a, b in zip(attend(step, sliding_window=70), want, strict=True))
