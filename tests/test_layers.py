@@ -54,6 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.compat": {"rtlang", "rtlang.contract", "rtlang.lang"},
     "rtlang.bench": {
         "rtlang",
+        "rtlang.cache",
         "rtlang.client",
         "rtlang.compiler",
         "rtlang.contract",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 TOKEN_BYTES = 8  # tokens are packed as int64
 # Maximum number of children tried on each side of a key to find one whose page may be copied; pending ones are skipped.
 MAX_TAIL_PROBES = 32
+MAX_BRANCHES = 16
 
 
 def pack(token_ids: Sequence[int]) -> bytes:
@@ -27,6 +28,10 @@ class RadixNode:
         lock_count: number of locks on this node and on nodes below it.
         hold_count: the same for the holds of `retention.py`; those on a partial leaf count here too.
         last_access: logical time of the last use; 0 if nothing is expected to use the node any more.
+        num_uses: number of sequences that were looked up and go through this node.
+        branches: a number for each continuation that was stored below, at most MAX_BRANCHES, those that are gone included.
+        is_cut: whether pages were evicted from its end, and nothing was stored behind it since.
+        depth: number of pages above it.
         num_pending_pages: number of pages, at the end of the node, that are yet to be written.
         queue_entry: the entry of the node in the eviction queue, if there is one.
         is_attached: False once no match can reach the node, because it was dropped or was cut off after a failed step.
@@ -35,16 +40,20 @@ class RadixNode:
     """
 
     __slots__ = (
+        "branches",
         "child_keys",
         "children",
+        "depth",
         "digests",
         "hold_count",
         "is_attached",
+        "is_cut",
         "key",
         "last_access",
         "lock_count",
         "num_offloaded_pages",
         "num_pending_pages",
+        "num_uses",
         "page_ids",
         "parent",
         "queue_entry",
@@ -59,7 +68,11 @@ class RadixNode:
         self.num_pending_pages = self.num_offloaded_pages = 0
         self.digests: list[bytes] = []
         self.is_attached = True
-        self.queue_entry: tuple[int, int, RadixNode] | None = None
+        self.queue_entry: tuple[tuple[float, float], int, RadixNode] | None = None
+        self.num_uses = 0
+        self.is_cut = False
+        self.branches: tuple[int, ...] = ()
+        self.depth: int = 0 if parent is None else parent.depth + len(parent.page_ids)
 
     def path(self, top: RadixNode | None = None) -> Iterator[RadixNode]:
         """This node and its ancestors, from the bottom up, ending below `top` if given."""
@@ -75,6 +88,15 @@ class RadixNode:
             node = stack.pop()
             yield node
             stack.extend(node.children.values())
+
+    def note_branch(self, first_page: bytes) -> None:
+        """A continuation that begins with this page is stored below."""
+        number, is_cut = hash(first_page), self.is_cut
+        self.is_cut = False
+        if is_cut:
+            return  # it has most likely been there before
+        if number not in self.branches and len(self.branches) < MAX_BRANCHES:
+            self.branches += (number,)
 
     @property
     def has_written_start(self) -> bool:

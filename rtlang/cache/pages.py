@@ -65,6 +65,11 @@ class PageAllocator:
         """The owner of one page."""
         return PageOwner(self._owners[page_id])
 
+    @property
+    def free_runs(self) -> list[tuple[int, int]]:
+        """The maximal runs of free pages, as (first page, number of pages)."""
+        return list(self._length_of.items())
+
     def epoch(self, page_id: int) -> int:
         """How often the page was freed: what was read of a written page of the tree is valid if the epoch is the same afterwards."""
         return self._epochs[page_id]

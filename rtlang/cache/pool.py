@@ -8,13 +8,15 @@ equal; otherwise each has its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from rtlang.cache import system_memory
 
 _ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
 
@@ -73,6 +75,18 @@ class KVPool:
         for tensor in self._tensors:
             lines = tensor.view(torch.uint8) if tensor.dtype.itemsize == 1 else tensor
             lines.index_copy_(1, target_ids, lines.index_select(1, source_ids))
+
+    def release(self, runs: Iterable[tuple[int, int]]) -> None:
+        """Give the memory of unused pages back to the system, as (first page, number of pages). They read as zeros afterwards.
+
+        Does nothing on a device, and where the system has no such call.
+        """
+        for lines in self._lines if self._k.device.type == "cpu" else ():
+            step = lines.shape[1] * lines.shape[2]  # bytes of a layer
+            for first, count in runs:
+                for layer in range(lines.shape[0]):
+                    start = lines.ctypes.data + layer * step + first * lines.shape[2]
+                    system_memory.release(start, count * lines.shape[2])
 
     @property
     def page_bytes(self) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rtlang.cache.continuation import continuation
+from rtlang.cache.eviction import ORDERS
 from rtlang.cache.node import TOKEN_BYTES, RadixNode
 from rtlang.cache.outline import OutlineNode, outline
 from rtlang.cache.page_digests import EvictionHistory, PageDigests
@@ -81,6 +82,7 @@ class PrefixCache:
         *,
         sharing: bool = True,
         retention_share: float = 0.5,
+        eviction: str = "valuable",
         namespace_of: Callable[[int], str] = str,
         root_digest: bytes = b"",
         tracks_new_pages: bool = False,
@@ -91,6 +93,7 @@ class PrefixCache:
             num_pages, page_size: at least 1 each; ValueError otherwise.
             sharing: False keeps all pages private to their requests, so nothing is matched and nothing outlives its request.
             retention_share: maximum share of the pages under holds, 0 to 1.
+            eviction: a key of `eviction.ORDERS`.
             namespace_of: the name of a namespace by its number.
             root_digest: the digest before the first page; see `tiers/digest.py`.
             tracks_new_pages: whether `take_new_pages` returns pages.
@@ -98,7 +101,7 @@ class PrefixCache:
         self.page_size, self.sharing = page_size, sharing
         self.stats = CacheStats()
         self._pages = PageAllocator(num_pages)
-        self._tree = RadixTree(page_size)
+        self._tree = RadixTree(page_size, ORDERS[eviction], num_pages)
         self.retention = Retention(self._tree, int(num_pages * retention_share))
         self.digests = PageDigests(root_digest, page_size, namespace_of)
         self.evictions = EvictionHistory()
@@ -383,6 +386,15 @@ class PrefixCache:
         """Drop all pages in the tree that no request locks and no step is about to write; revokes all holds."""
         self.retention.revoke_all()
         self._free_tree_pages(self._tree.evict(self.num_pages))
+
+    def clear_unheld(self) -> None:
+        """Drop all pages in the tree that no request locks, no hold keeps and no step is about to write."""
+        self._free_tree_pages(self._tree.evict(self.num_pages))
+
+    @property
+    def free_runs(self) -> list[tuple[int, int]]:
+        """The maximal runs of free pages, as (first page, number of pages)."""
+        return self._pages.free_runs
 
     def check(self) -> None:
         """Verify the tree, and that every page is accounted for."""

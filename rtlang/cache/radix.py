@@ -23,7 +23,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from rtlang.cache.eviction import EvictionQueue
+from rtlang.cache.eviction import EvictionQueue, Order, recent
 from rtlang.cache.node import MAX_TAIL_PROBES, TOKEN_BYTES, RadixNode, common_pages, common_tokens
 
 __all__ = ["RadixNode", "RadixTree"]
@@ -38,8 +38,8 @@ class RadixTree:
         on_evict: called with a node and the number of pages that it keeps, before `evict` takes the others.
     """
 
-    def __init__(self, page_size: int) -> None:
-        """Create an empty tree. Raises ValueError if page_size is below 1."""
+    def __init__(self, page_size: int, order: Order = recent, num_pages: int = 0) -> None:
+        """Create an empty tree, whose pages are evicted in an order of `eviction.py`. Raises ValueError if page_size is below 1."""
         if page_size < 1:
             raise ValueError(f"page_size = {page_size}: expected at least 1")
         self.page_size = page_size
@@ -54,7 +54,7 @@ class RadixTree:
         self.new_pages: dict[RadixNode, None] = {}
         self.on_evict: Callable[[RadixNode, int], None] | None = None
         self._page_bytes = page_size * TOKEN_BYTES
-        self._queue = EvictionQueue()
+        self._queue = EvictionQueue(order, num_pages)
         self._clock = 0
 
     @property
@@ -87,6 +87,7 @@ class RadixTree:
         self._clock += 1
         for passed in node.path():
             passed.last_access = self._clock
+            passed.num_uses += 1
         if tail is None:
             return node, None, 0
         owner, page_id, num_tokens = tail
@@ -155,6 +156,7 @@ class RadixTree:
             node.key.extend(key)
             node.page_ids.extend(page_ids)
         else:
+            node.note_branch(data[: self._page_bytes])
             node = self._add_child(node, key, page_ids)
             node.lock_count = held
         self.num_pages += len(page_ids)
@@ -213,6 +215,8 @@ class RadixTree:
         first = self._first_page(node)
         upper = RadixNode(node.key[:cut], node.page_ids[:num_pages], node.parent)
         upper.lock_count, upper.hold_count, upper.last_access = node.lock_count, node.hold_count, node.last_access
+        upper.num_uses = node.num_uses
+        upper.note_branch(node.key[cut : cut + self.page_size].tobytes())
         upper.num_offloaded_pages = min(node.num_offloaded_pages, num_pages)
         node.num_offloaded_pages -= upper.num_offloaded_pages
         upper.digests, node.digests = node.digests[:num_pages], node.digests[num_pages:]
@@ -220,6 +224,7 @@ class RadixTree:
             self.new_pages[upper] = None
         node.parent.children[first] = upper
         node.key, node.page_ids, node.parent = node.key[cut:], node.page_ids[num_pages:], upper
+        node.depth += num_pages
         upper.num_pending_pages = max(0, node.num_pending_pages - len(node.page_ids))
         node.num_pending_pages -= upper.num_pending_pages
         if upper.num_pending_pages:
@@ -357,6 +362,7 @@ class RadixTree:
             freed += node.page_ids[-num_taken:]
             del node.page_ids[-num_taken:], node.key[-num_taken * self.page_size :]
             del node.digests[len(node.page_ids) :]
+            node.is_cut = True
             node.num_offloaded_pages = min(node.num_offloaded_pages, len(node.page_ids))
             self.num_pages -= num_taken
             self.num_unlocked_pages -= num_taken

@@ -52,7 +52,8 @@ class RuntimeConfig:
     num_pages: int | None = _setting(None, "pages in the KV pool; default: from cache_bytes")
     cache_bytes: int | None = _setting(
         None,
-        "size of the KV pool in bytes; default: an eighth of memory, at most 2 GiB; on a GPU 85% of the memory left by the weights",
+        "size of the KV pool in bytes; default: room for 64 sequences of max_model_len, at most 4096 tokens each, and for one of "
+        "max_model_len, within a quarter of memory and half of what is free; on a GPU 85% of the memory left by the weights",
     )
     cache_host_bytes: int | None = _setting(
         None,
@@ -62,6 +63,15 @@ class RuntimeConfig:
         None, "directory that stores KV pages below the pool, also for later processes; default: no directory"
     )
     cache_dir_bytes: int = _setting(16 << 30, "maximum size of the files in cache_dir, in bytes")
+    cache_idle_s: float = _setting(
+        600.0,
+        "time without work after which cached pages that no open program keeps leave the KV pool and its memory is given back, in seconds",
+    )
+    eviction: str = _setting(
+        "valuable",
+        "pages that stay in the KV pool: valuable (used last, and those with many continuations longer), recent (used last) or "
+        "frequent (used most)",
+    )
     prefix_sharing: bool = _setting(True, "share the KV of common prefixes and retain it for later requests")
     public_prompts: str | None = _setting(
         None, "JSON file of prompts whose cached pages all namespaces share; default: none"
@@ -146,7 +156,8 @@ class RuntimeConfig:
         for name in ("cache_host_bytes", "cache_dir"):
             if getattr(self, name) is not None and self.device != "cpu":
                 raise ConfigError(name, getattr(self, name), "requires device cpu")
-        _seconds(self, "grammar_timeout_s")
+        _seconds(self, "grammar_timeout_s", "cache_idle_s")
+        _one_of(self, "eviction", "valuable", "recent", "frequent")
         gap = self.target_gap_ms
         if gap is not None and (isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 < gap <= 1e9):
             raise ConfigError("target_gap_ms", gap, "expected a positive number of milliseconds, at most 1e+09")

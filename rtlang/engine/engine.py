@@ -16,6 +16,7 @@ from typing import Any
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.scope import Namespaces
+from rtlang.cache.system_memory import trim_heap
 from rtlang.cache.tiers.tier import CacheTier
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import (
@@ -104,6 +105,7 @@ class Engine:
             config.page_size,
             sharing=config.prefix_sharing,
             retention_share=config.retention_share,
+            eviction=config.eviction,
             namespace_of=self.namespaces.name,
             root_digest=tiers.root_digest,
             tracks_new_pages=bool(tiers.tiers) and config.prefix_sharing,
@@ -530,6 +532,14 @@ class Engine:
         for request in requests:
             if request.status is RequestStatus.FETCHING:
                 self._queue(request)
+
+    def rest(self, *, is_long: bool) -> None:
+        """Give memory back, because there is nothing to do: of free pages, and after a long time also of cached ones that nothing holds."""
+        if is_long:
+            self.cache.clear_unheld()
+        if self._runner.page_memory is not None and self._rebuilding is None:
+            self._runner.page_memory.release(self.cache.free_runs)
+        trim_heap()
 
     def close(self) -> None:
         """Store what the tiers below the pool are to keep, and release them. Idempotent."""

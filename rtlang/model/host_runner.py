@@ -35,7 +35,8 @@ from rtlang_grammars.machine.export import Walk
 
 logger = logging.getLogger(__name__)
 
-_LARGEST_DEFAULT_CACHE_BYTES = 2 << 30
+_USUAL_SEQUENCES, _USUAL_TOKENS = 64, 4096
+"""The default pool has room for so many sequences of so many tokens, or of the longest that the model takes, and for one of these."""
 _SCORE_CHUNK_BYTES = 64 << 20  # logits of scored tokens held at a time
 
 
@@ -200,7 +201,11 @@ class HostRunner:
             return self.config.num_pages
         cache_bytes = self.config.cache_bytes
         if cache_bytes is None:
-            cache_bytes = min(_LARGEST_DEFAULT_CACHE_BYTES, system_resources.total_bytes() // 8, free // 2)
+            pages_of_longest = -(-self.max_model_len // self.config.page_size)
+            pages_of_usual = -(-min(_USUAL_TOKENS, self.max_model_len) // self.config.page_size)
+            usual_bytes = (_USUAL_SEQUENCES * pages_of_usual + pages_of_longest) * bytes_per_page
+            limit = max(system_resources.total_bytes() // 4, pages_of_longest * bytes_per_page)
+            cache_bytes = min(usual_bytes, limit, free // 2)
         elif cache_bytes > free:
             raise ConfigError("cache_bytes", cache_bytes, f"only {free:,} bytes of memory are free")
         num_pages = cache_bytes // bytes_per_page

@@ -30,6 +30,9 @@ class PageMemory(Protocol):
     def page_bytes(self) -> int:
         """Bytes of one page in all layers."""
 
+    def release(self, runs: Sequence[tuple[int, int]]) -> None:
+        """Give the memory of unused pages back to the system, as (first page, number of pages)."""
+
     def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
         """Copy a page into `out`, uint8 [page_bytes]."""
 

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -62,6 +62,7 @@ class EngineLoop:
         clock: seconds, monotonic.
         on_step: called with the outputs, start and end time of each step.
         watch: times every command and step; for debugging.
+        idle_actions: pairs of seconds, in ascending order, and what to do once when nothing was computed for so long.
     """
 
     def __init__(
@@ -72,7 +73,10 @@ class EngineLoop:
         clock: Callable[[], float] = time.monotonic,
         on_step: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
         watch: ThreadWatch | None = None,
+        idle_actions: Sequence[tuple[float, Callable[[Engine], None]]] = (),
     ) -> None:
+        self._idle_actions, self._num_idle_actions = tuple(idle_actions), len(idle_actions)  # the number of those done
+        self._last_step_end = 0.0
         self.clock = clock
         self._watch = watch
         self._call: Callable[[Command], object] = _call if watch is None else watch.call
@@ -230,6 +234,9 @@ class EngineLoop:
         with self._condition:
             while not (self._commands or self._later or self._is_stopping or self._is_woken or engine.has_work):
                 timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
+                if self._num_idle_actions < len(self._idle_actions):
+                    left = self._last_step_end + self._idle_actions[self._num_idle_actions][0] - self.clock()
+                    timeout = left if timeout is None else min(timeout, left)
                 if timeout is not None and timeout <= 0:
                     break
                 process_settings.tidy()
@@ -251,16 +258,26 @@ class EngineLoop:
                 self._call(command)
         if is_stopping:
             return False
+        self._act_if_idle(engine)
         if engine.has_work and self._watch is None:
             self._step(engine, now)
         elif engine.has_work:
             self._call(partial(self._step, engine, now))
         return True
 
+    def _act_if_idle(self, engine: Engine) -> None:
+        done = self._num_idle_actions
+        if done < len(self._idle_actions) and not engine.has_work:
+            seconds, action = self._idle_actions[done]
+            if self.clock() >= self._last_step_end + seconds:
+                self._num_idle_actions += 1
+                action(engine)
+
     def _step(self, engine: Engine, now: float) -> None:
         started = time.thread_time()
         outputs = engine.step(now)
         engine.note_time(time.thread_time() - started)
+        self._last_step_end, self._num_idle_actions = self.clock(), 0
         if self._on_step is not None:
             self._on_step(engine, outputs, now, self.clock())
         for output in outputs:

@@ -27,7 +27,7 @@ from weakref import WeakSet
 from rtlang.contract.budget import Budget
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
-from rtlang.contract.events import Event, GraphFailed
+from rtlang.contract.events import GraphFailed
 from rtlang.contract.generation import Generation, Prompt, generation_graph
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.graph_checks import check_inputs
@@ -59,6 +59,7 @@ from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.cache_view import CacheView
 from rtlang.runtime.fork_guard import ForkGuard
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
+from rtlang.runtime.idle import idle_actions
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.nodes.long_texts import Encoded
 from rtlang.runtime.process_settings import loading
@@ -70,7 +71,7 @@ from rtlang.runtime.summary import summary_table
 from rtlang.runtime.telemetry import Telemetry, counters
 from rtlang.runtime.text_service import TokenizerTextService
 from rtlang.runtime.token_sequence import TokenSequence
-from rtlang.runtime.trace import Trace
+from rtlang.runtime.trace import Trace, traced
 from rtlang_grammars import Report
 
 logger = logging.getLogger(__name__)
@@ -156,7 +157,12 @@ class Runtime:
             if self._loop is None:
                 precompile.start_background_compile(self.config)
                 loop = EngineLoop(
-                    self._make_engine, self._break, self._end, on_step=self._after_step, watch=self._watch
+                    self._make_engine,
+                    self._break,
+                    self._end,
+                    on_step=self._after_step,
+                    watch=self._watch,
+                    idle_actions=idle_actions(self.config),
                 )
                 try:
                     with loading():
@@ -252,7 +258,7 @@ class Runtime:
         run = LocalGraphRun(next(self._graph_ids), checks, share, act, max_model_len)
 
         if self._traces:
-            listener = self._traced(listener)
+            listener = traced(listener, lambda: self._traces)
         if self._spans is not None:
             listener = self._spans.listener(listener, len(graph.nodes))
 
@@ -520,16 +526,6 @@ class Runtime:
             trace.after_step(engine, outputs, started, ended)
         if self._spans is not None:
             self._spans.step(started, ended, time.monotonic(), rows=len(engine.scheduler.running), outputs=len(outputs))
-
-    def _traced(self, listener: Listener) -> Listener:
-        """A listener that also passes events to the open traces."""
-
-        def listen(event: Event) -> None:
-            for trace in self._traces:
-                trace.on_event(event)
-            listener(event)
-
-        return listen
 
     def _forget_trace(self, trace: Trace) -> None:
         with self._lock:

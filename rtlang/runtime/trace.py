@@ -16,6 +16,7 @@ from typing import Any
 
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.target import Listener
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import RequestOutput
 
@@ -23,6 +24,17 @@ MAX_EVENTS = 2_000_000
 """Number of trace events kept in memory; later ones are counted but dropped."""
 
 ENGINE_PROCESS = 0
+
+
+def traced(listener: Listener, traces: Callable[[], Sequence[Trace]]) -> Listener:
+    """A listener that also passes events to the traces that are open then."""
+
+    def listen(event: Event) -> None:
+        for trace in traces():
+            trace.on_event(event)
+        listener(event)
+
+    return listen
 
 
 class Trace:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from array import array
 
-from rtlang.cache.eviction import EvictionQueue
-from rtlang.cache.node import RadixNode
+from rtlang.cache.eviction import ORDERS, EvictionQueue
+from rtlang.cache.node import MAX_BRANCHES, RadixNode
 
 
 def make_node(last_access: int) -> RadixNode:
@@ -67,3 +67,37 @@ def test_a_node_whose_time_was_lowered_comes_out_first_and_once() -> None:
     assert taken[:20] == [node for node in lowered if node not in used_again]
     assert set(taken[-10:]) == set(used_again)
     assert len(taken) == len(set(taken)) == 100
+
+
+def test_orders_prefer_recent_frequent_and_branching_nodes() -> None:
+    old, often, branching, new = (make_node(time) for time in (10, 11, 12, 13))
+    often.num_uses = 5
+    for page in (b"a", b"b", b"b", b"c", b"d"):
+        branching.note_branch(page)
+    assert len(branching.branches) == 4
+    orders = {
+        "recent": [old, often, branching, new],
+        "frequent": [old, branching, new, often],
+        "valuable": [old, often, new, branching],
+    }
+    for name, expected in orders.items():
+        queue = EvictionQueue(ORDERS[name], 100)
+        for node in (new, often, old, branching):
+            node.queue_entry = None
+            queue.push(node)
+        queue.check()
+        assert [queue.pop() for _ in range(4)] == expected
+        old.last_access = 10
+
+
+def test_a_continuation_that_is_stored_again_after_eviction_is_not_counted() -> None:
+    node = make_node(1)
+    node.note_branch(b"a")
+    node.is_cut = True
+    node.note_branch(b"b")
+    assert len(node.branches) == 1
+    node.note_branch(b"c")
+    assert len(node.branches) == 2
+    for number in range(100):
+        node.note_branch(bytes([number]))
+    assert len(node.branches) == MAX_BRANCHES

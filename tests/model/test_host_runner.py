@@ -196,17 +196,23 @@ def test_the_pool_is_sized_by_pages_or_bytes(checkpoint: Path) -> None:
         load_runner(checkpoint, num_pages=None, cache_bytes=page_bytes)
 
 
-def test_without_a_setting_the_pool_takes_a_share_of_memory(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page_bytes = 4096
+def test_without_a_setting_the_pool_has_room_for_usual_sequences(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = load_runner(checkpoint, num_pages=None, max_model_len=512)
+    page_bytes, longest = 4096, 512 // runner.config.page_size
+    usual = 65 * longest
     for total, free, expected in (
-        (8 << 20, 8 << 20, 1 << 20),
-        (64 << 20, 4 << 20, 2 << 20),
-        (1 << 40, 1 << 40, 2 << 30),
+        (1 << 40, 1 << 40, usual),
+        (1 << 40, 40 * page_bytes, 20),  # half of what is free
+        (400 * page_bytes, 1 << 40, max(100, longest)),  # a quarter of memory
+        (8 * page_bytes, 1 << 40, longest),  # the longest sequence
     ):
         monkeypatch.setattr(system_resources, "total_bytes", lambda total=total: total)
         monkeypatch.setattr(system_resources, "free_bytes", lambda free=free: free)
-        runner = HostRunner(RuntimeConfig(model=str(checkpoint)))
-        assert runner._pick_num_pages(page_bytes) == expected // page_bytes
+        assert runner._pick_num_pages(page_bytes) == expected
+    monkeypatch.undo()
+    assert runner.num_pages == usual
 
 
 def test_a_pool_that_does_not_fit_is_refused_with_the_numbers(

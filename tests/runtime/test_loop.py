@@ -38,12 +38,12 @@ class FakeEngine:
 
 
 class Loop:
-    def __init__(self, engine: FakeEngine) -> None:
+    def __init__(self, engine: FakeEngine, idle_actions: Any = ()) -> None:
         self.engine = engine
         self.ends: list[BaseException | None] = []
         self.broken = threading.Event()
         self.ended = threading.Event()
-        self.loop = EngineLoop(lambda wake: engine, self.broken.set, self.end)  # type: ignore[arg-type, return-value]
+        self.loop = EngineLoop(lambda wake: engine, self.broken.set, self.end, idle_actions=idle_actions)  # type: ignore[arg-type, return-value]
         self.loop.start()
 
     def end(self, cause: BaseException | None) -> None:
@@ -102,6 +102,25 @@ def test_work_is_done_until_there_is_none() -> None:
     assert done.wait(LIMIT_S)
     world.loop.stop()
     assert engine.heard == [4, 3, 2, 1, 0]
+
+
+def test_idle_actions_run_once_in_order_after_each_time_of_work() -> None:
+    engine, done, is_over = FakeEngine(), [], threading.Event()
+
+    def act(name: str) -> None:
+        assert not engine.has_work
+        done.append(name)
+        if name == "later":
+            is_over.set()
+
+    world = Loop(engine, ((0.0, lambda _: act("soon")), (0.001, lambda _: act("later"))))
+    for number in (1, 2):
+        is_over.clear()
+        world.loop.post(lambda: setattr(engine, "num_steps", 3))
+        assert is_over.wait(LIMIT_S)
+        world.loop.run(lambda: None)
+        assert done == ["soon", "later"] * number
+    world.loop.stop()
 
 
 def test_stop_is_idempotent_and_later_commands_are_refused() -> None:

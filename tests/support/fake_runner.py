@@ -153,6 +153,10 @@ class FakeRunner:
     def page_bytes(self) -> int:
         return 8 * self.page_size
 
+    def release(self, runs: Sequence[tuple[int, int]]) -> None:
+        for first, count in runs:
+            self.slots[first : first + count] = -1
+
     def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
         out[:] = self.slots[page_id].view(np.uint8)
 

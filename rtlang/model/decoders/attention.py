@@ -92,6 +92,11 @@ class PagedKV:
         """Bytes of one page in all layers."""
         return sum(pool.page_bytes for pool in self._pools)
 
+    def release(self, runs: Sequence[tuple[int, int]]) -> None:
+        """Give back the memory of unused pages; see `KVPool.release`."""
+        for pool in self._pools:
+            pool.release(runs)
+
     def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
         """Copy a page of all layers into `out`, uint8 [page_bytes]; see `KVPool.read_page`."""
         start = 0
