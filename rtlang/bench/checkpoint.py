@@ -7,10 +7,13 @@ the most likely token unambiguous; token ids beyond the tokenizer's decode to no
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from safetensors import safe_open
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 32_000,
@@ -75,6 +78,17 @@ def write_random(
     transformers.set_seed(seed)
     transformers.AutoModelForCausalLM.from_config(config).bfloat16().save_pretrained(directory)
     return directory
+
+
+def num_weights(directory: Path) -> int:
+    """Weights that a step multiplies with: those of the checkpoint without the embedding, unless it is the output layer too."""
+    counts: dict[str, int] = {}
+    for path in sorted(directory.glob("*.safetensors")):
+        with safe_open(path, framework="pt") as tensors:
+            counts |= {name: math.prod(tensors.get_slice(name).get_shape()) for name in list(tensors.keys())}
+    if any("lm_head" in name for name in counts):
+        counts = {name: count for name, count in counts.items() if "embed_tokens" not in name}
+    return sum(counts.values())
 
 
 def _special_id(directory: Path, name: str) -> int | None:

@@ -23,7 +23,7 @@ from rtlang.bench import workloads
 from rtlang.bench.baselines.openai_server import OpenAiServer
 from rtlang.bench.baselines.static_batching import StaticBatching
 from rtlang.bench.baselines.vllm_engine import VllmEngine
-from rtlang.bench.checkpoint import SHAPES, write_random
+from rtlang.bench.checkpoint import SHAPES, num_weights, write_random
 from rtlang.bench.machine import PeakMemory, package_versions, this_machine
 from rtlang.bench.measure import Measurement, agreement, run_on_target
 from rtlang.bench.report import Report, Row, compare
@@ -37,6 +37,7 @@ from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.system_resources import num_cores
 from rtlang.runtime.runtime import Runtime
 from rtlang_grammars import CompiledGrammar, RtlangBackend
+from rtlang_kernels_bench.machine_rates import machine_rates
 
 QUICK_BUDGET_S = 150.0
 NUM_AGREEMENT_GRAPHS = 8
@@ -186,6 +187,8 @@ class Sides:
                 batch_size=options.batch_size,
                 eos_token_ids=self.tokenizer.eos_token_ids,
             )
+        self._num_weights, self._item_bytes = num_weights(directory), 4 if config.dtype == "float32" else 2
+        self.rates = machine_rates(num_threads)
         vocab_size = ModelConfig.from_pretrained(directory).vocab_size
         self._backend = RtlangBackend.create(self.tokenizer.vocabulary(vocab_size))
         self._compiled: dict[Constraint, CompiledGrammar] = {}
@@ -199,7 +202,15 @@ class Sides:
     def run_ours(self, workload: Workload) -> Measurement:
         """One run with an empty prefix cache."""
         self.runtime.clear_cache()
-        return _with_costs(lambda: run_on_target(self.runtime, workload.graphs))
+        num_steps = self.runtime.stats()["num_steps"]
+        measured = _with_costs(lambda: run_on_target(self.runtime, workload.graphs))
+        return replace(measured, num_steps=self.runtime.stats()["num_steps"] - num_steps)
+
+    def least_s(self, run: Measurement) -> float:
+        """The time that the machine needs at least for one of our runs: for reading the weights once a step, or for the products."""
+        rates, num_weights = self.rates, self._num_weights
+        read_s = (run.num_steps or 0) * num_weights * self._item_bytes / rates.read_bytes_s
+        return max(read_s, 2.0 * num_weights * run.num_computed_tokens / rates.operations_s)
 
     def run_baseline(self, workload: Workload) -> Measurement:
         """One run of the baseline."""
@@ -253,7 +264,10 @@ def _measure_all(
                 pairs[name].append((sides.run_ours(workload), sides.run_baseline(workload)))
                 lengths[name] = clock() - begun
         vllm_version = sides.vllm_version
-    return tuple(compare(name, todo[name].summary, *zip(*pairs[name], strict=True)) for name in todo), vllm_version
+        rows = (
+            compare(name, todo[name].summary, *zip(*pairs[name], strict=True), least_s=sides.least_s) for name in todo
+        )
+        return tuple(rows), vllm_version
 
 
 def _first_batch(workload: Workload, size: int) -> tuple[RequestGraph, ...]:
@@ -297,6 +311,10 @@ def _notes(options: BenchOptions) -> tuple[str, ...]:
     notes = [about]
     if "json" in options.workloads and options.baseline == "transformers":
         notes.append("json: the baseline masks its logits at every step with the same grammar library")
+    notes.append(
+        "of the machine: the time to read the weights once a step, or to multiply them with all computed tokens, at the rates measured in "
+        "this run, relative to ours; attention, sampling and the KV cache are not in it"
+    )
     notes.append(
         "tok/s: output tokens per second; p50, p99: seconds until a program ends; first: until its first token (median); MiB: peak "
         "resident memory; same: greedy texts equal on both sides (in bfloat16 the sides round differently, so texts drift apart)"

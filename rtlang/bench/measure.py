@@ -27,6 +27,7 @@ class Measurement:
         first_token_s: time until the first generated token of each graph, in graph order.
         outputs: the generated token ids.
         prompt_tokens, cached_tokens: totals of all generations; cached tokens are prompt tokens that were not recomputed.
+        num_steps: forward passes; None if not known.
         cpu_s: processor time of all threads of the process; None if not measured.
         peak_bytes: peak resident memory of the process; None if unknown.
     """
@@ -37,12 +38,18 @@ class Measurement:
     outputs: dict[OutputKey, tuple[int, ...]] = field(repr=False)
     prompt_tokens: int
     cached_tokens: int = 0
+    num_steps: int | None = None
     cpu_s: float | None = None
     peak_bytes: int | None = None
 
     @property
     def num_output_tokens(self) -> int:
         return sum(map(len, self.outputs.values()))
+
+    @property
+    def num_computed_tokens(self) -> int:
+        """Tokens that went through the model."""
+        return self.prompt_tokens - self.cached_tokens + self.num_output_tokens
 
     @property
     def output_tokens_per_s(self) -> float:

@@ -7,7 +7,7 @@ consecutive runs and is not affected by drift of the machine's speed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -41,6 +41,8 @@ class Row:
 
     Attributes:
         ratio: our output tokens per second divided by the baseline's, median of the pairs; ratio_min and ratio_max are the extremes.
+        machine_share: the time that the machine needs at least to read the weights once a step, or to multiply them with all computed
+            tokens, relative to our time, median of the runs; None if not measured.
         program_ratio: the same for programs per second, which counts objects where lengths differ.
         cpu_ratio: as `ratio`, per second of processor time, which does not depend on other load on the machine; None if not measured.
             Meaningful with one thread only, since waiting threads may spin.
@@ -55,6 +57,7 @@ class Row:
     ratio_min: float
     ratio_max: float
     program_ratio: float
+    machine_share: float | None
     cpu_ratio: float | None
     num_pairs: int
     num_equal: int
@@ -141,10 +144,12 @@ def compare(
     baseline: Sequence[Measurement],
     *,
     is_agreement_due: bool = True,
+    least_s: Callable[[Measurement], float] | None = None,
 ) -> Row:
     """Build the row of a workload from its runs; ours[i] and baseline[i] form a pair.
 
     Args:
+        least_s: the time that the machine needs at least for one of our runs, in seconds.
         is_agreement_due: whether both sides should produce the same tokens, so that comparing them is meaningful.
     Raises:
         ValueError: there are no runs, or a run has no counterpart.
@@ -166,6 +171,7 @@ def compare(
         ratio=median(ratios),
         ratio_min=min(ratios),
         ratio_max=max(ratios),
+        machine_share=None if least_s is None else median(least_s(run) / run.total_s for run in ours),
         program_ratio=median(b.total_s / a.total_s for a, b in zip(ours, baseline, strict=True)),
         cpu_ratio=median(cpu_ratios) if cpu_ratios else None,
         num_pairs=len(ratios),
@@ -216,7 +222,9 @@ _HEADERS = (
 def _about(row: Row) -> str:
     """One line that describes what a row measures."""
     by_cpu = "" if row.cpu_ratio is None else f"; ratio by processor time {row.cpu_ratio:.2f}"
-    return f"{row.workload}: {row.summary}; pairs of runs: {row.num_pairs}; ratio of programs a second {row.program_ratio:.2f}{by_cpu}"
+    share = "" if row.machine_share is None else f"; {row.machine_share:.0%} of the machine"
+    programs = f"ratio of programs a second {row.program_ratio:.2f}"
+    return f"{row.workload}: {row.summary}; pairs of runs: {row.num_pairs}; {programs}{by_cpu}{share}"
 
 
 def _lines(row: Row) -> list[list[str]]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from rtlang.bench.checkpoint import SHAPE, write_random_llama
+from rtlang.bench.checkpoint import SHAPE, num_weights, write_random_llama
 from tests.support.tiny_models import BOS_TOKEN_ID, EOS_TOKEN_ID, write_tokenizer
 
 SMALL = {"vocab_size": 300, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
@@ -59,3 +59,12 @@ def test_a_tokenizer_without_special_tokens_gives_none(tmp_path: Path, tokenizer
     config = json.loads((directory / "config.json").read_text())
     assert config.get("bos_token_id") is None
     assert config.get("eos_token_id") is None
+
+
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_the_weights_of_a_step_are_counted(tmp_path: Path, tokenizer_directory: Path, is_tied: bool) -> None:
+    directory = write_random_llama(tmp_path / "model", tokenizer_directory, **SMALL, tie_word_embeddings=is_tied)
+    model = transformers.AutoModelForCausalLM.from_pretrained(directory)
+    everything = sum(weight.numel() for weight in model.parameters())
+    embedding = model.get_input_embeddings().weight.numel()
+    assert num_weights(directory) == (everything if is_tied else everything - embedding)

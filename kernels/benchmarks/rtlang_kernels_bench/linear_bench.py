@@ -11,24 +11,16 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 from torch import Tensor
 from torch.nn.functional import linear as plain_linear
 
-from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT32
-from rtlang_kernels.cpu.codegen.pair_vectors import dot, fused_add
-from rtlang_kernels.cpu.codegen.vector_builder import INT64, literal_values, splat, typed_intrinsic
 from rtlang_kernels.cpu.linear import PackedLinear
 from rtlang_kernels.cpu.linear_tuning import tune
-from rtlang_kernels.host.numba_jit import kernel
-from rtlang_kernels.host.processor import processor
+from rtlang_kernels_bench.machine_rates import READ_BYTES, multiply, multiply_operations, read
 
 SHAPES = (
     (4864, 896),
@@ -42,8 +34,6 @@ QUICK_SHAPES, QUICK_ROWS = ((896, 896), (128, 896)), (1, 8, 32)
 _BYTES = 192 << 20  # distinct weights of a measurement, more than the caches hold
 _MAX_LAYERS = 600
 _MAX_OPERATIONS = 3e10  # of a call, after which fewer layers are taken
-_READ_BYTES = 256 << 20
-_SUMS, _LANES, _LOOPS = 16, 16, 200_000  # of the measurement of the multipliers
 _TOLERANCE = 1e-2
 _STATM = Path("/proc/self/statm")
 _GROWTH_ROWS = 1000
@@ -56,7 +46,7 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
     Raises:
         ArithmeticError: a result differs from float64.
     """
-    memory = torch.ones(_READ_BYTES // 8, dtype=torch.int64)
+    memory = torch.ones(READ_BYTES // 8, dtype=torch.int64)
     for num_outputs, num_inputs in QUICK_SHAPES if is_quick else SHAPES:
         count = max(1, min(_MAX_LAYERS, _BYTES // (num_outputs * num_inputs * 2)))
         weights = [(torch.randn(num_outputs, num_inputs) * 0.05).bfloat16() for _ in range(count)]
@@ -69,11 +59,8 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
             operations = 2 * num_rows * num_outputs * num_inputs
             taken = max(1, min(count, int(_MAX_OPERATIONS / operations)))
             functions: dict[str, tuple[Callable[[], object], float]] = {
-                "read": (lambda: _read(memory.numpy()), memory.nbytes),
-                "multiply": (
-                    _multiply,
-                    2 * 2 * _LANES * _SUMS * _LOOPS if processor().has_bf16_dot else 2 * _LANES * _SUMS * _LOOPS,
-                ),
+                "read": (lambda: read(memory.numpy()), memory.nbytes),
+                "multiply": (multiply, multiply_operations()),
                 "ours": (_each(own[:taken], x), taken),
                 "torch": (_each([_plain(weight) for weight in weights[:taken]], x), taken),
             }
@@ -170,57 +157,3 @@ def _error(found: Tensor, x: Tensor, weight: Tensor) -> float:
     if not error < _TOLERANCE:
         raise ArithmeticError(f"linear {list(weight.shape)}: error {error:.1e}")
     return error
-
-
-@kernel()
-def _read(words: Any) -> Any:
-    """Add int64 words: reads memory as fast as one core can."""
-    total = 0
-    for i in range(len(words)):
-        total += words[i]
-    return total
-
-
-@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def _multiplied(typing_context: Any, loops: Any, is_native: Any) -> Any:
-    """Multiply `loops` times `_SUMS` independent vectors in registers and return one lane."""
-    constants = literal_values(is_native)
-    if constants is None:
-        return None
-    native = bool(constants[0])
-    floats, words = ir.VectorType(FLOAT, _LANES), ir.VectorType(INT32, _LANES)
-
-    def emit(builder: Any, loops: Any) -> Any:
-        factor = splat(builder, builder.trunc(loops, INT32), _LANES)
-        sums = [cgutils.alloca_once(builder, floats) for _ in range(_SUMS)]
-        for total in sums:
-            builder.store(ir.Constant(floats, [0.0] * _LANES), total)
-        with cgutils.for_range(builder, loops):
-            for total in sums:
-                if native:
-                    result = dot(builder, builder.load(total), factor, factor, is_native=True)
-                else:
-                    wide = builder.bitcast(factor, floats)
-                    result = fused_add(builder, wide, wide, builder.load(total))
-                builder.store(result, total)
-        lanes = [builder.bitcast(builder.load(total), words) for total in sums]
-        for lane in lanes[1:]:
-            lanes[0] = builder.xor(lanes[0], lane)
-        return builder.zext(builder.extract_element(lanes[0], INT32(0)), INT64)
-
-    return typed_intrinsic(types.int64, (types.int64, is_native), 1, emit)
-
-
-@cache
-def _multiplier() -> Callable[[int], int]:
-    is_native = int(processor().has_bf16_dot)
-
-    @kernel(is_exact=True)
-    def multiply(loops: Any) -> Any:
-        return _multiplied(loops, is_native)
-
-    return multiply
-
-
-def _multiply() -> None:
-    _multiplier()(_LOOPS)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rtlang_kernels.cpu.linear import PackedLinear
-from rtlang_kernels_bench import __main__, linear_bench
+from rtlang_kernels_bench import __main__, linear_bench, machine_rates
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +17,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_bench, "QUICK_SHAPES", ((64, 32),))
     monkeypatch.setattr(linear_bench, "QUICK_ROWS", (1, 3))
     monkeypatch.setattr(linear_bench, "_BYTES", 4 * 64 * 32 * 2)
-    monkeypatch.setattr(linear_bench, "_READ_BYTES", 1 << 16)
-    monkeypatch.setattr(linear_bench, "_LOOPS", 1000)
+    monkeypatch.setattr(linear_bench, "READ_BYTES", 1 << 16)
+    monkeypatch.setattr(machine_rates, "_LOOPS", 1000)
     monkeypatch.setattr(linear_bench, "_GROWTH_ROWS", 70)
 
 

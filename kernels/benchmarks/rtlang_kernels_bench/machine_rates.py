@@ -1,0 +1,113 @@
+"""What the machine can do: the rate of reading memory, and that of the multipliers in bfloat16 products."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT32
+from rtlang_kernels.cpu.codegen.pair_vectors import dot, fused_add
+from rtlang_kernels.cpu.codegen.vector_builder import INT64, literal_values, splat, typed_intrinsic
+from rtlang_kernels.cpu.threads import run_chunks
+from rtlang_kernels.host.numba_jit import kernel
+from rtlang_kernels.host.processor import processor
+
+READ_BYTES = 256 << 20
+_SUMS, _LANES, _LOOPS = 16, 16, 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRates:
+    """Bytes read from memory per second, and floating-point operations (an addition or a multiplication) per second."""
+
+    read_bytes_s: float
+    operations_s: float
+
+
+def multiply_operations() -> int:
+    """Operations of one `multiply`."""
+    return (2 if processor().has_bf16_dot else 1) * 2 * _LANES * _SUMS * _LOOPS
+
+
+def machine_rates(num_threads: int, rounds: int = 5) -> MachineRates:
+    """Medians of a few measurements on `num_threads` threads at once, by wall clock."""
+    memory = np.ones(READ_BYTES // 8, np.int64)
+    parts = np.array_split(memory, num_threads)
+    found: dict[str, list[float]] = {"read": [], "multiply": []}
+    for turn in range(rounds + 1):
+        for name, call in (
+            ("read", lambda: run_chunks(read, [(part,) for part in parts])),
+            ("multiply", lambda: run_chunks(lambda _: multiply(), [(part,) for part in parts])),
+        ):
+            begun = time.perf_counter()
+            call()  # type: ignore[no-untyped-call]
+            if turn:  # the first compiles
+                found[name].append(time.perf_counter() - begun)
+    return MachineRates(
+        memory.nbytes / statistics.median(found["read"]),
+        num_threads * multiply_operations() / statistics.median(found["multiply"]),
+    )
+
+
+@kernel()
+def read(words: Any) -> Any:
+    """Add int64 words: reads memory as fast as one core can."""
+    total = 0
+    for i in range(len(words)):
+        total += words[i]
+    return total
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def _multiplied(typing_context: Any, loops: Any, is_native: Any) -> Any:
+    """Multiply `loops` times `_SUMS` independent vectors in registers and return one lane."""
+    constants = literal_values(is_native)
+    if constants is None:
+        return None
+    native = bool(constants[0])
+    floats, words = ir.VectorType(FLOAT, _LANES), ir.VectorType(INT32, _LANES)
+
+    def emit(builder: Any, loops: Any) -> Any:
+        factor = splat(builder, builder.trunc(loops, INT32), _LANES)
+        sums = [cgutils.alloca_once(builder, floats) for _ in range(_SUMS)]
+        for total in sums:
+            builder.store(ir.Constant(floats, [0.0] * _LANES), total)
+        with cgutils.for_range(builder, loops):
+            for total in sums:
+                if native:
+                    result = dot(builder, builder.load(total), factor, factor, is_native=True)
+                else:
+                    wide = builder.bitcast(factor, floats)
+                    result = fused_add(builder, wide, wide, builder.load(total))
+                builder.store(result, total)
+        lanes = [builder.bitcast(builder.load(total), words) for total in sums]
+        for lane in lanes[1:]:
+            lanes[0] = builder.xor(lanes[0], lane)
+        return builder.zext(builder.extract_element(lanes[0], INT32(0)), INT64)
+
+    return typed_intrinsic(types.int64, (types.int64, is_native), 1, emit)
+
+
+@cache
+def _multiplier() -> Callable[[int], int]:
+    is_native = int(processor().has_bf16_dot)
+
+    @kernel(is_exact=True)
+    def multiply(loops: Any) -> Any:
+        return _multiplied(loops, is_native)
+
+    return multiply
+
+
+def multiply() -> None:
+    """Multiply and add `multiply_operations` times in registers."""
+    _multiplier()(_LOOPS)
