@@ -29,40 +29,42 @@ NO_SINKS = np.empty(0, np.float32)
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The work of one thread: passes, slots for the states of tokens, and a range of KV heads."""
+    """The work of one thread: the kernel's arguments from `passes` to `kv_last`, and the bytes of its working memory."""
 
-    passes: NDArray[np.int32]
-    num_slots: int
-    kv_first: int
-    kv_last: int
+    arguments: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], int, int, int]
     scratch_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The plan for layers with the same window and size of values."""
+    """The plan for layers with the same window and size of values. `layout` lacks the entries of a layer."""
 
-    first_visible: NDArray[np.int32]
+    layout: NDArray[np.int64]
     chunks: list[Chunk]
 
 
 @dataclass(slots=True)
 class Work:
-    """Plan data of this backend. A variant is built when a layer first needs it; `scratch` is the working memory of each thread."""
+    """Plan data of this backend. A variant is built when a layer first needs it.
+
+    Attributes:
+        scratch: working memory of each thread, and its addresses.
+    """
 
     positions: NDArray[np.int32]
     rectangles: NDArray[np.int32]
     variants: dict[tuple[int | None, int | None, int], Variant] = field(default_factory=dict)
     scratch: list[NDArray[np.uint8]] = field(default_factory=list)
+    addresses: list[int] = field(default_factory=list)
 
-    def scratch_for(self, variant: Variant) -> list[int]:
-        """Addresses of working memory, one per chunk."""
-        for index, chunk in enumerate(variant.chunks):
-            if index == len(self.scratch):
-                self.scratch.append(np.empty(chunk.scratch_bytes, np.uint8))
-            elif len(self.scratch[index]) < chunk.scratch_bytes:
-                self.scratch[index] = np.empty(chunk.scratch_bytes, np.uint8)
-        return [memory.ctypes.data for memory in self.scratch]
+    def reserve(self, chunks: list[Chunk]) -> None:
+        """Make the working memory large enough for these chunks."""
+        for index, chunk in enumerate(chunks):
+            if index < len(self.scratch) and len(self.scratch[index]) >= chunk.scratch_bytes:
+                continue
+            memory = np.empty(chunk.scratch_bytes, np.uint8)
+            self.scratch[index : index + 1] = [memory]
+            self.addresses[index : index + 1] = [memory.ctypes.data]
 
 
 def prepare(plan: AttentionPlan) -> None:
@@ -94,7 +96,7 @@ def paged_attention(
             raise ValueError(f"{name} strides = {pool.stride()}: expected contiguous heads within a slot")
     variant = variant_of(plan, sliding_window, chunk_size, v_head_dim)
     item = q.element_size()
-    layout = layout_of(*_geometry(plan, v_head_dim))
+    layout = variant.layout.copy()
     layout[: RESULT_STRIDE + 1] = (
         q.data_ptr(),
         k_pool.data_ptr(),
@@ -108,27 +110,16 @@ def paged_attention(
     )
     common = (
         layout,
-        np.float32(scale),
-        np.float32(soft_cap or 0.0),
+        scale,
+        soft_cap or 0.0,
         NO_SINKS if sinks is None else np.ascontiguousarray(sinks.detach().float().numpy()),
         plan.page_table,
         plan.page_size,
     )
+    addresses = plan.work.addresses
     run_chunks(
         attend_kernel(),
-        [
-            (
-                *common,
-                chunk.passes,
-                plan.work.positions,
-                variant.first_visible,
-                chunk.num_slots,
-                chunk.kv_first,
-                chunk.kv_last,
-                scratch,
-            )
-            for chunk, scratch in zip(variant.chunks, plan.work.scratch_for(variant), strict=False)
-        ],
+        [(*common, *chunk.arguments, addresses[index]) for index, chunk in enumerate(variant.chunks)],
     )
 
 
@@ -144,11 +135,16 @@ def variant_of(
         if key[:2] != (None, None) and not first.any():
             work.variants[key] = variant_of(plan, None, None, v_head_dim)
         else:
-            work.variants[key] = Variant(first, _chunks(plan, first, v_head_dim))
+            group = plan.num_q_heads // plan.num_kv_heads
+            is_bf16 = int(plan.dtype == torch.bfloat16)
+            layout = layout_of(is_bf16, plan.num_kv_heads, group, plan.head_dim, v_head_dim)
+            chunks = _chunks(plan, first, layout)
+            work.reserve(chunks)
+            work.variants[key] = Variant(layout, chunks)
     return work.variants[key]
 
 
-def _chunks(plan: AttentionPlan, first: NDArray[np.int32], v_head_dim: int) -> list[Chunk]:
+def _chunks(plan: AttentionPlan, first: NDArray[np.int32], layout: NDArray[np.int64]) -> list[Chunk]:
     """The work of each thread: one KV head or more each, or ranges of tokens of about equal work; one thread if there is little."""
     work, num_tokens = plan.work, plan.num_tokens
     group = plan.num_q_heads // plan.num_kv_heads
@@ -162,7 +158,6 @@ def _chunks(plan: AttentionPlan, first: NDArray[np.int32], v_head_dim: int) -> l
             goals = np.arange(1, num_threads // kv_parts) * (keys_before[-1] * kv_parts / num_threads)
             bounds = sorted({0, num_tokens, *np.searchsorted(keys_before, goals).tolist()})
     chunks = []
-    layout = layout_of(*_geometry(plan, v_head_dim))
     heads = plan.num_kv_heads // kv_parts
     for low, high in pairwise(bounds):
         passes, num_slots = plan_passes(
@@ -170,11 +165,6 @@ def _chunks(plan: AttentionPlan, first: NDArray[np.int32], v_head_dim: int) -> l
         )
         num_states = num_slots * (2 if passes[:, IS_SECOND].any() else 1)
         size = scratch_bytes(layout, num_states * heads * group)
-        chunks += [Chunk(passes, num_slots, kv, kv + heads, size) for kv in range(0, plan.num_kv_heads, heads)]
+        for kv in range(0, plan.num_kv_heads, heads):
+            chunks.append(Chunk((passes, work.positions, first, num_slots, kv, kv + heads), size))
     return chunks
-
-
-def _geometry(plan: AttentionPlan, v_head_dim: int) -> tuple[int, int, int, int, int]:
-    """Arguments of `layout_of`."""
-    group = plan.num_q_heads // plan.num_kv_heads
-    return int(plan.dtype == torch.bfloat16), plan.num_kv_heads, group, plan.head_dim, v_head_dim

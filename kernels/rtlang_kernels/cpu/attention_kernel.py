@@ -276,11 +276,8 @@ def attend(
     k_stride, v_stride = layout[K_STRIDE], layout[V_STRIDE]
     num_kv = kv_last - kv_first
     num_heads = num_kv * group  # of a slot
-    # With all KV heads, each block requests an equal part of the next block's memory; else the lines of its own head.
-    is_whole = num_kv * k_bytes == k_stride and num_kv * v_bytes == v_stride
-    k_part, v_part = GROUP * k_bytes if is_whole else k_bytes, GROUP * v_bytes if is_whole else v_bytes
-    vectors.put_int(coming + 32, max(int64(LINE), k_bytes // LINE * LINE) if is_whole else k_stride)
-    vectors.put_int(coming + 72, max(int64(LINE), v_bytes // LINE * LINE) if is_whole else v_stride)
+    vectors.put_int(coming + 32, k_stride)
+    vectors.put_int(coming + 72, v_stride)
     factor, slope, limit = scale * LOG2_E, ZERO, soft_cap * LOG2_E
     if limit > ZERO:
         factor, slope = ONE, scale / soft_cap
@@ -346,12 +343,12 @@ def attend(
                 else:
                     ahead = int64(0)
             if ahead:
-                next_kv += 0 if is_whole else kv_first
+                next_kv += kv_first
                 highest = (next_last - 1) // GROUP * GROUP
                 for g in range(4):
                     there = slot_of(page_table, page_size, next_row, min(next_start + GROUP * g, highest))
-                    vectors.put_int(coming + 8 * g, layout[K] + there * k_stride + next_kv * k_part)
-                    vectors.put_int(coming + 8 * g + 40, layout[V] + there * v_stride + next_kv * v_part)
+                    vectors.put_int(coming + 8 * g, layout[K] + there * k_stride + next_kv * k_bytes)
+                    vectors.put_int(coming + 8 * g + 40, layout[V] + there * v_stride + next_kv * v_bytes)
             # Fold the block into the lines of every token that sees some of it.
             for token in range(first_token, last_token):
                 low = max(int64(first_visible[token]) - start, int64(0))

@@ -253,7 +253,7 @@ class CpuFusedStep:
         variant = variant_of(plan, windows[0], None)
         is_same = all(variant_of(plan, window, None) is variant for window in set(windows))
         computes_attention = is_same and len(variant.chunks) == 1
-        chunk, scratch = variant.chunks[0], plan.work.scratch_for(variant)[0]
+        chunk, scratch = variant.chunks[0], plan.work.addresses[0]
 
         def run(begin: int, end: int) -> None:
             self._run(
@@ -273,12 +273,7 @@ class CpuFusedStep:
                 NO_SINKS,
                 plan.page_table,
                 plan.page_size,
-                chunk.passes,
-                plan.work.positions,
-                variant.first_visible,
-                chunk.num_slots,
-                chunk.kv_first,
-                chunk.kv_last,
+                *chunk.arguments,
                 scratch,
             )
 
