@@ -75,7 +75,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
             "tests/engine/drafts/test_drafter.py",
             "the drafter asks it, or learns with it, in every test",
         )
-        for name in ("acceptance", "defaults", "proposal", "structure")
+        for name in ("acceptance", "defaults", "proposal", "step_drafts", "structure")
     },
     "rtlang/cache/continuation.py": (
         "tests/engine/drafts/test_stored_text.py",

@@ -27,7 +27,8 @@ from rtlang.bench.checkpoint import SHAPES, num_weights, write_random
 from rtlang.bench.machine import PeakMemory, package_versions, this_machine
 from rtlang.bench.measure import Measurement, agreement, run_on_target
 from rtlang.bench.report import Report, Row, compare
-from rtlang.bench.workloads import MAKERS, USUAL, Workload
+from rtlang.bench.speculation import SpeculationReport, run_speculation
+from rtlang.bench.workloads import MAKERS, SPECULATE, USUAL, Workload
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.graph import RequestGraph
@@ -72,9 +73,9 @@ class BenchOptions:
     shape: str = next(iter(SHAPES))
 
     def __post_init__(self) -> None:
-        for name in self.workloads:
+        for name in self.workloads if self.workloads != (SPECULATE,) else ():
             if name not in MAKERS:
-                raise ConfigError("workload", name, f"expected one of {', '.join(MAKERS)}")
+                raise ConfigError("workload", name, f"expected one of {', '.join(MAKERS)}, or {SPECULATE} alone")
         if not self.workloads:
             raise ConfigError("workload", "", f"expected one of {', '.join(MAKERS)}")
         if self.shape not in SHAPES:
@@ -108,8 +109,8 @@ def run_benchmark(
     *,
     command: str = "rtlang bench",
     tell: Callable[[str], None] = lambda line: None,
-) -> Report:
-    """Run the benchmark and return its figures.
+) -> Report | SpeculationReport:
+    """Run the benchmark and return its figures; the workload SPECULATE has figures of its own.
 
     Args:
         config: settings of our side; its dtype and number of threads apply to both. If `model` is the embedded model, the seeded
@@ -120,6 +121,15 @@ def run_benchmark(
         ModelLoadError, ConfigError: the model cannot be loaded with these settings.
         RtlangError: a generation failed, so there are no figures.
     """
+    if options.workloads == (SPECULATE,):
+        return run_speculation(
+            config,
+            is_quick=options.is_quick,
+            repeats=options.repeats,
+            seed=options.seed,
+            command=command,
+            tell=tell,
+        )
     import transformers
 
     transformers.utils.logging.disable_progress_bar()

@@ -299,6 +299,8 @@ USUAL = ("shared", "tree", "mixed", "json")
 """The workloads that are run by default."""
 PROGRAM_WORKLOADS = ("tree", "judge", "agents", "vote")
 """The workloads of `rtlang bench programs`, in the order in which they run; `rtlang.bench.programs.workloads` makes them."""
+SPECULATE = "speculate"
+"""The workloads of `rtlang.bench.speculation`."""
 BEST_OF = "best_of"
 """The workload of `rtlang.bench.programs.best_of`."""
 

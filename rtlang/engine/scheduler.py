@@ -29,8 +29,8 @@ from rtlang.contract.step import Step
 from rtlang.engine import policy
 from rtlang.engine.batch_layout import BatchLayout
 from rtlang.engine.credit import Credit
-from rtlang.engine.drafts.drafter import MAX_DRAFT_TOKENS, Candidate, Drafter
-from rtlang.engine.planning.step_cost import StepSize
+from rtlang.engine.drafts.drafter import Drafter
+from rtlang.engine.drafts.step_drafts import add_drafts
 from rtlang.engine.planning.step_planner import StepPlanner
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.scheduling.running_requests import RunningRequests
@@ -193,7 +193,9 @@ class Scheduler:
         if only is None:
             room = self._fill_step(self.running, now, max_step_tokens)
             if self._drafter is not None:
-                drafts = self._add_drafts(self._drafter, room)
+                drafts = add_drafts(
+                    self._drafter, self.cache, self._scheduled, self._allowances, len(self.running), room
+                )
         else:
             others = [
                 (flow, [entry for entry in flow.waiting if entry[-1] not in only]) for flow in self._shares.active
@@ -313,42 +315,6 @@ class Scheduler:
         for flow, entry in (*self._skipped, *self._awaiting_masks):
             heapq.heappush(flow.waiting, entry)
         return budget
-
-    def _add_drafts(self, drafter: Drafter, room: int) -> dict[Request, Sequence[int]]:
-        """The drafts of the rows that sample, at most `room` tokens.
-
-        Drafts take free pages only, as far as each running request can still grow by one: nothing is evicted or preempted for them.
-        """
-        candidates: list[Candidate] = []
-        size = StepSize(0)
-        num_free = self.cache.num_free - len(self.running)
-        for request, num_tokens in self._scheduled.items():
-            end = request.num_computed_tokens + num_tokens
-            is_sampled = not request.score_only and end == request.num_target_tokens
-            size = size.with_row(num_tokens, request.num_computed_tokens, is_sampled)
-            if is_sampled and request.may_draft:
-                num_slots = (len(request.page_ids) + max(0, num_free)) * self._page_size - end
-                limit = min(num_slots, request.max_tokens - request.num_output_tokens - 1)
-                candidates.append(Candidate(request, limit, end))
-        if not candidates:
-            return {}
-        drafts = drafter.choose(candidates, size, len(self._scheduled), room)
-        for request in list(drafts):
-            limit = MAX_DRAFT_TOKENS
-            if request.credit is not None:
-                limit = self._allowances[request.credit]
-            end = request.num_target_tokens
-            missing = -(-(end + min(limit, len(drafts[request]))) // self._page_size) - len(request.page_ids)
-            if 0 < missing <= self.cache.num_free - len(self.running):
-                request.page_ids += self.cache.allocate(missing) or ()
-            limit = min(limit, len(request.page_ids) * self._page_size - end)
-            drafts[request] = drafts[request][: max(0, limit)]
-            if not drafts[request]:
-                del drafts[request]
-            elif request.credit is not None:
-                self._allowances[request.credit] -= len(drafts[request])
-        drafter.note(drafts)
-        return drafts
 
     def note_drafted(self, request: Request, num_tokens: int) -> None:
         """A request has got so many tokens from its draft: its flow pays for them like for those of further steps."""

@@ -95,7 +95,7 @@ class Drafter:
             room: most draft tokens of the step.
         """
         cost = self._cost.predict(size)
-        if not cost or room <= 0:
+        if not cost or room <= 0 or not self._may_gain(candidates, size, cost, num_rows):
             return {}
         proposed: list[tuple[Candidate, Sequence[int], list[float]]] = []
         for candidate in candidates:
@@ -133,9 +133,10 @@ class Drafter:
         state = self._states.get(request)
         if state is None:
             state = self._states[request] = _State()
-        self._learn(request, state)
-        state.proposals.clear()
-        state.num_drafted = 0
+        if state.proposals:
+            self._learn(request, state)
+            state.proposals.clear()
+            state.num_drafted = 0
         num_tokens = len(request.token_ids)
         if limit <= 0 or num_tokens < state.next_at:
             return None
@@ -172,6 +173,18 @@ class Drafter:
             if token_id in stop_ids:
                 return token_ids[:index]
         return token_ids
+
+    def _may_gain(self, candidates: Sequence[Candidate], size: StepSize, cost: float, num_rows: int) -> bool:
+        """Whether drafts that are all right would gain enough, with one token for each row, or as many as possible."""
+        num_scores = sum(candidate.num_tokens for candidate in candidates)
+        for length in (1, self._max_draft_tokens):
+            num_more = length * len(candidates)
+            larger = StepSize(
+                size.num_tokens + num_more, size.num_samples + num_more, size.num_scores + length * num_scores
+            )
+            if (num_rows + num_more) * cost > MIN_GAIN * num_rows * self._cost.predict(larger):
+                return True
+        return False
 
     def _best_counts(
         self,
@@ -212,7 +225,7 @@ class Drafter:
 
     def _learn(self, request: Request, state: _State) -> None:
         """Compare what the sources said with the tokens that came since."""
-        if not state.proposals or len(request.token_ids) <= state.num_tokens:
+        if len(request.token_ids) <= state.num_tokens:
             return
         came = request.token_ids[state.num_tokens :]
         num_right = 0

@@ -243,3 +243,15 @@ def test_a_source_that_is_not_worth_its_cost_is_asked_less_often() -> None:
         assert not drafter.choose([Candidate(target, 16, len(target.token_ids))], StepSize(1, 1, 9), 1, 64)
         target.token_ids.append(70)
     assert source.num_asked < 30
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.5])
+@pytest.mark.parametrize("cut", [1, 5, 11])
+def test_a_continued_text_goes_on_with_drafts(cut: int, wrong: float) -> None:
+    expected = naive_generate([1, 100, 101], 12, eos_every=NEVER)
+    driver = Driver(wrong=wrong)
+    request = driver.add([1, 100, 101], 12, given_ids=expected[:cut])
+    driver.run()
+    assert request.output_token_ids == expected
+    assert driver.text[request] == driver.runner.tokenizer.decode(expected[cut:])
+    driver.assert_idle()

@@ -237,3 +237,33 @@ def test_choices_of_one_prompt_keep_their_texts(model: tuple[HostRunner, Constra
         outcomes.append([outcome.token_ids for outcome in world.outcomes])
     assert outcomes[0] == outcomes[1]
     assert len({tuple(each) for each in outcomes[0]}) > 1
+
+
+def test_tokens_that_other_threads_accept_keep_their_texts(
+    model: tuple[HostRunner, ConstraintCompiler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token with which the constraint has much work ends what is taken of a draft, and is applied between two steps."""
+    runner, compiler = model
+    names = ["schema", "steered"]
+    expected = plain(runner, compiler, names, 5)
+    monkeypatch.setattr("rtlang.engine.engine.MAX_WORK", 0)
+    world = World(runner, compiler, sources)
+    num_late = 0
+    accept_late = world.engine._accept_late
+
+    def count_late(request: Request) -> None:
+        nonlocal num_late
+        num_late += 1
+        accept_late(request)
+
+    monkeypatch.setattr(world.engine, "_accept_late", count_late)
+    for _ in range(2):
+        world.outcomes.clear()
+        for index, prompt in enumerate(PROMPTS):
+            for name in names:
+                world.add(runner.tokenizer.encode(prompt, is_start=True), OPTIONS[name], seed=5 + index)
+        world.run()
+        for found, wanted, name in zip(world.outcomes, expected, names * len(PROMPTS), strict=True):
+            assert_same(found, wanted, name)
+    assert num_late > 0
+    assert world.drafter.num_accepted.total() > 0

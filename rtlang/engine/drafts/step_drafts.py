@@ -1,0 +1,63 @@
+"""Adds drafts to a step: who may draft, how much, and in which pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+
+from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.engine.credit import Credit
+from rtlang.engine.drafts.drafter import MAX_DRAFT_TOKENS, Candidate, Drafter
+from rtlang.engine.planning.step_cost import StepSize, num_row_scores
+from rtlang.engine.request import Request
+
+
+def add_drafts(
+    drafter: Drafter,
+    cache: PrefixCache,
+    scheduled: Mapping[Request, int],
+    allowances: MutableMapping[Credit, int],
+    num_running: int,
+    room: int,
+) -> dict[Request, Sequence[int]]:
+    """The drafts of the rows that sample; gives their requests the pages for them.
+
+    Drafts take free pages only, as far as each running request can still grow by one: nothing is evicted or preempted for them.
+
+    Args:
+        scheduled: tokens of the step by request.
+        allowances: tokens that the step may sample by credit; falls by the drafts.
+        num_running: number of running requests.
+        room: tokens that the step may still have.
+    """
+    candidates: list[Candidate] = []
+    num_samples = num_scores = 0
+    num_free = max(0, cache.num_free - num_running)
+    for request, num_tokens in scheduled.items():
+        end = request.num_computed_tokens + num_tokens
+        num_scores += num_row_scores(num_tokens, end - num_tokens)
+        if not request.score_only and end == request.num_target_tokens:
+            num_samples += 1
+            num_slots = (len(request.page_ids) + num_free) * cache.page_size - end
+            limit = min(num_slots, request.max_tokens - request.num_output_tokens - 1)
+            if limit > 0 and request.may_draft:
+                candidates.append(Candidate(request, limit, end))
+    if not candidates:
+        return {}
+    size = StepSize(sum(scheduled.values()), num_samples, num_scores)
+    drafts = drafter.choose(candidates, size, len(scheduled), room)
+    for request in list(drafts):
+        limit = MAX_DRAFT_TOKENS
+        if request.credit is not None:
+            limit = allowances[request.credit]
+        end = request.num_target_tokens
+        missing = -(-(end + min(limit, len(drafts[request]))) // cache.page_size) - len(request.page_ids)
+        if 0 < missing <= cache.num_free - num_running:
+            request.page_ids += cache.allocate(missing) or ()
+        limit = min(limit, len(request.page_ids) * cache.page_size - end)
+        drafts[request] = drafts[request][: max(0, limit)]
+        if not drafts[request]:
+            del drafts[request]
+        elif request.credit is not None:
+            allowances[request.credit] -= len(drafts[request])
+    drafter.note(drafts)
+    return drafts
