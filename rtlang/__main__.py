@@ -22,7 +22,7 @@ from rich.console import Console
 import rtlang
 from rtlang.bench.checkpoint import SHAPES
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
-from rtlang.bench.workloads import BEST_OF, MAKERS, PROGRAM_WORKLOADS, USUAL
+from rtlang.bench.workloads import BEST_OF, MAKERS, PROGRAM_WORKLOADS, SPECULATE, USUAL
 from rtlang.console.bench.arrivals import bench_arrivals
 from rtlang.console.bench.restart import bench_restart
 from rtlang.console.bench.serve import bench_serve
@@ -305,7 +305,7 @@ def bench_throughput(
     settings: dict[str, Any],
     workload: Annotated[
         str,
-        typer.Option(help=f"Comma-separated list of workloads to run, in order: {', '.join(MAKERS)}.", metavar="NAMES"),
+        typer.Option(help=f"Workloads, comma-separated: {', '.join(MAKERS)}; or {SPECULATE}.", metavar="NAMES"),
     ] = ",".join(USUAL),
     quick: Annotated[bool, typer.Option(help="Fewer requests and repeats: about three minutes on two cores.")] = False,
     repeats: Annotated[
@@ -380,9 +380,7 @@ def bench_throughput(
         if json_file is not None:
             json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
         if not report.is_sound:
-            raise CommandError(
-                "greedy float32 tokens differ between the two systems: the figures compare different work"
-            )
+            raise CommandError("float32 tokens differ between the two sides: the figures compare different work")
 
 
 @bench.command("language")
