@@ -235,6 +235,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/test_layer_ops.py",
         "part of the CPU backend",
     ),
+    "kernels/rtlang_kernels/cpu/codegen/quantize_vectors.py": (
+        "tests/kernels/cpu/test_linear.py",
+        "part of the CPU backend",
+    ),
     "kernels/rtlang_kernels/cpu/codegen/linear_vectors.py": (
         "tests/kernels/cpu/test_linear.py",
         "part of the CPU backend",

@@ -32,7 +32,8 @@ class Backend:
     """One implementation of every operation; signatures as in the reference backend.
 
     `packed_linear` packs a weight [out, in], a bias or None, and whether the results are gated (silu(first half) * second half); None
-    leaves linear layers to torch. `tune` sets what is measured of the packed layers of a model, once they are loaded. `fused_step` is
+    leaves linear layers to torch. `packed_int8_linear` packs an int8 weight, scales [out], a bias, whether gated, and the dtype of inputs,
+    which are quantized as well. `tune` sets what is measured of the packed layers of a model, once they are loaded. `fused_step` is
     None or covers only supported shapes: see `rtlang_kernels.contract.fused_step`.
     """
 
@@ -50,6 +51,7 @@ class Backend:
     apply_token_mask: Callable[[Tensor, NDArray[np.int32], NDArray[np.int32]], None]
     apply_penalties: Callable[[Tensor, NDArray[np.int64], NDArray[np.int64], float, float, float], None]
     packed_linear: Callable[[Tensor, Tensor | None, bool], LinearLayer] | None = None
+    packed_int8_linear: Callable[[Tensor, Tensor, Tensor | None, bool, torch.dtype], LinearLayer] | None = None
     tune: Callable[[Sequence[LinearLayer]], None] | None = None
     fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor], FusedStep] | None = None
 
@@ -93,6 +95,7 @@ def cpu_backend() -> Backend:
         reference_sampling.apply_token_mask,
         reference_sampling.apply_penalties,
         linear.PackedLinear.pack,
+        linear.PackedLinear.pack_int8,
         linear_tuning.tune,
         fused_step.CpuFusedStep,
     )

@@ -15,14 +15,22 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT32
-from rtlang_kernels.cpu.codegen.pair_vectors import dot, fused_add
-from rtlang_kernels.cpu.codegen.vector_builder import INT64, literal_values, splat, typed_intrinsic
+from rtlang_kernels.cpu.codegen.pair_vectors import SECOND, at, dot, fused_add, prefetch
+from rtlang_kernels.cpu.codegen.vector_builder import (
+    INT64,
+    call,
+    literal_values,
+    load,
+    splat,
+    typed_intrinsic,
+)
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import processor
 
 READ_BYTES = 256 << 20
 _SUMS, _LANES, _LOOPS = 16, 16, 200_000
+_LINE, _READ_AHEAD = 64, 8192  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +52,12 @@ def machine_rates(num_threads: int, rounds: int = 5) -> MachineRates:
     parts = np.array_split(memory, num_threads)
     found: dict[str, list[float]] = {"read": [], "multiply": []}
     for turn in range(rounds + 1):
-        for name, call in (
+        for name, run in (
             ("read", lambda: run_chunks(read, [(part,) for part in parts])),
             ("multiply", lambda: run_chunks(lambda _: multiply(), [(part,) for part in parts])),
         ):
             begun = time.perf_counter()
-            call()  # type: ignore[no-untyped-call]
+            run()  # type: ignore[no-untyped-call]
             if turn:  # the first compiles
                 found[name].append(time.perf_counter() - begun)
     return MachineRates(
@@ -58,11 +66,34 @@ def machine_rates(num_threads: int, rounds: int = 5) -> MachineRates:
     )
 
 
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def _added(typing_context: Any, address: Any, groups: Any) -> Any:
+    """Add the int64 words of `groups` groups of `_SUMS` cache lines, which are requested some groups ahead."""
+    line = ir.VectorType(INT64, _LINE // 8)
+
+    def emit(builder: Any, address: Any, groups: Any) -> Any:
+        total = cgutils.alloca_once(builder, line)
+        builder.store(ir.Constant(line, [0] * line.count), total)
+        with cgutils.for_range(builder, groups) as loop:
+            group = at(builder, address, (loop.index, _SUMS * _LINE))
+            for index in range(_SUMS):
+                prefetch(builder, at(builder, group, _READ_AHEAD + index * _LINE), SECOND)
+            found = [load(builder, line, group, index * _LINE) for index in range(_SUMS)]
+            while len(found) > 1:
+                found = [builder.add(a, b) for a, b in zip(found[::2], found[1::2], strict=True)]
+            builder.store(builder.add(builder.load(total), found[0]), total)
+        return call(builder, f"llvm.vector.reduce.add.v{line.count}i64", INT64, builder.load(total))
+
+    return typed_intrinsic(types.int64, (types.int64, types.int64), 0, emit)
+
+
 @kernel()
 def read(words: Any) -> Any:
-    """Add int64 words: reads memory as fast as one core can."""
-    total = 0
-    for i in range(len(words)):
+    """Add contiguous int64 words: reads memory as fast as one core can. A plain loop was 20 % slower on one processor."""
+    per_group = _SUMS * _LINE // 8
+    groups = len(words) // per_group
+    total = _added(words.ctypes.data, groups)
+    for i in range(groups * per_group, len(words)):
         total += words[i]
     return total
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 
 BLOCK = 32  # number of outputs of a linear layer that are computed together
+MAX_INT8_INPUTS = 1 << 16  # of a linear layer of int8, whose products of bytes must fit an int32
 
 
 @dataclass(frozen=True, slots=True)

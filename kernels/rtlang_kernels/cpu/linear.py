@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from numba.core import types
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from rtlang_kernels.contract.fused_step import BLOCK
+from rtlang_kernels.contract.fused_step import BLOCK, MAX_INT8_INPUTS
 from rtlang_kernels.cpu.codegen.linear_vectors import (
     BFLOAT16,
     FLOAT32,
@@ -28,18 +30,23 @@ from rtlang_kernels.cpu.codegen.linear_vectors import (
     LINE,
     STEP,
     UNROLL,
+    WORD,
     finish_line,
     multiply_tile,
     stack_sums,
 )
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
+from rtlang_kernels.cpu.codegen.quantize_vectors import LARGEST, ZERO_POINT, largest_magnitude, quantized
+from rtlang_kernels.cpu.layer_ops import line_block
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import Processor, processor
 
 MAX_PASSES = 8  # tiles over one block; their inputs have to stay in the second cache
 GATE = BLOCK // 2  # outputs of a gated block
+ZERO = np.float32(0.0)
+_NO_FACTORS = np.zeros(1, np.float32)
 _INT = types.int64
 _FINISH = (_INT,) * 9
 _STEP_LINES = STEP * UNROLL // LINE  # cache lines of weights per iteration
@@ -118,6 +125,34 @@ def tiling(num_rows: int, max_rows: int) -> Tiling:
     chunks = -(-tiles // MAX_PASSES)
     passes = -(-tiles // chunks)
     return Tiling(-(-num_rows // (chunks * passes)), passes)
+
+
+@cache
+def quantize_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+    """Compile the quantization of rows to bytes, `line_block` inputs at a time.
+
+    Args of the kernel: addresses of the rows and of the bytes; float32 scales of the rows, written; bytes of a row of either; num_tokens,
+    num_inputs. Bytes of padding are left alone.
+    """
+    digest = source_digest()
+    item = 2 if is_bf16 else 4
+
+    @kernel(is_exact=True)
+    def quantize(
+        x: Any, target: Any, scales: Any, x_stride: Any, target_stride: Any, num_tokens: Any, num_inputs: Any
+    ) -> None:
+        if digest < 0:  # never true; ties the disk cache to the sources
+            return
+        for token in range(num_tokens):
+            source, out, largest = x + token * x_stride, target + token * target_stride, ZERO
+            for i in range(0, num_inputs, block):
+                largest = largest_magnitude(source + i * item, largest, is_bf16, block)
+            inverse = np.float32(LARGEST) / largest if largest > ZERO else ZERO
+            scales[token] = largest / np.float32(LARGEST)
+            for i in range(0, num_inputs, block):
+                quantized(source + i * item, inverse, out + i, is_bf16, block)
+
+    return quantize
 
 
 @cache
@@ -301,7 +336,7 @@ class PackedLinear:
     is_gated: bool
     code: Code
     weight: Tensor
-    constants: Tensor  # float32 [blocks, 1, BLOCK]: biases
+    constants: Tensor  # float32 [blocks, 1, BLOCK]: biases; for int8 [blocks, 3, BLOCK]: biases, scales, bits of int32 corrections
     prefetch: Prefetch = UNMEASURED
 
     @classmethod
@@ -325,6 +360,46 @@ class PackedLinear:
             code,
             pack_blocks(weight, is_gated=is_gated),
             block_outputs(bias, is_gated=is_gated).view(-1, 1, BLOCK),
+        )
+
+    @classmethod
+    def pack_int8(
+        cls,
+        weight: Tensor,
+        scale: Tensor,
+        bias: Tensor | None = None,
+        is_gated: bool = False,
+        dtype: torch.dtype = torch.float32,
+        *,
+        machine: Processor | None = None,
+    ) -> PackedLinear:
+        """Copy an int8 `weight` [out, in] with scales [out] per output. Inputs are quantized to int8 as well, with a scale per row.
+
+        A row with an input that is not finite gives NaN.
+
+        Args:
+            dtype: of inputs and results, float32 or bfloat16.  The others: see `pack`.
+        Raises:
+            ValueError: there are more than MAX_INT8_INPUTS inputs.
+        """
+        if weight.shape[1] > MAX_INT8_INPUTS:
+            raise ValueError(f"weight = int8 {list(weight.shape)}: expected at most {MAX_INT8_INPUTS} inputs")
+        code = code_for(torch.int8, dtype, machine)
+        num_outputs, num_inputs = weight.shape
+        bias = torch.zeros(num_outputs, dtype=torch.float32) if bias is None else bias.float()
+        # Bytes of inputs are ZERO_POINT too large, which adds as much of each weight.
+        corrections = (weight.sum(1, dtype=torch.int32) * ZERO_POINT).view(torch.float32)
+        lines = [
+            block_outputs(values, is_gated=is_gated).view(-1, BLOCK) for values in (bias, scale.float(), corrections)
+        ]
+        return cls(
+            num_inputs,
+            num_outputs // 2 if is_gated else num_outputs,
+            dtype,
+            is_gated,
+            code,
+            pack_blocks(weight, is_gated=is_gated),
+            torch.stack(lines, 1).contiguous(),
         )
 
     def is_worth_threads(self, num_rows: int) -> bool:
@@ -361,19 +436,24 @@ class PackedLinear:
         if num_rows == 0:
             return out
         item = self.dtype.itemsize
-        if x.stride(1) != 1 or x.stride(0) < self.in_features or self.in_features * item % 4:
-            x = functional.pad(x, (0, -self.in_features * item % 4 // item)).contiguous()
+        if x.stride(1) != 1 or x.stride(0) < self.in_features:
+            x = x.contiguous()
+        factors = _NO_FACTORS
+        if self.code.element == INT8:
+            x, factors = self._quantized(x)
+        elif self.in_features * item % WORD:
+            x = functional.pad(x, (0, -self.in_features * item % WORD // item))
         cut = tiling(num_rows, self.code.max_rows)
         ahead = prefetch.ahead(cut)
         run = _kernel_for(self.code, cut, ahead)
         num_blocks, num_steps = self.weight.shape[:2]
         call = (
             x.data_ptr(),
-            x.stride(0) * item,
+            x.stride(0) * x.itemsize,
             self.weight.data_ptr(),
             self.constants.data_ptr(),
             self.constants.stride(0) * 4,
-            0,
+            factors.ctypes.data,
             0 if residual is None else out.data_ptr(),
             out.data_ptr(),
             self.out_features * item,
@@ -392,3 +472,15 @@ class PackedLinear:
             cuts = [num_blocks * i // num_threads for i in range(num_threads + 1)]
             run_chunks(run, [(*call, a, b) for a, b in itertools.pairwise(cuts) if a < b])
         return out
+
+    def _quantized(self, x: Tensor) -> tuple[Tensor, NDArray[np.float32]]:
+        """Rows as bytes around ZERO_POINT, padded to whole words, and the scale of each row."""
+        num_rows, num_inputs = x.shape
+        whole = -(-num_inputs // WORD) * WORD
+        values = torch.empty((num_rows, whole), dtype=torch.uint8)
+        if whole != num_inputs:
+            values[:, num_inputs:] = 0  # times weights of zero
+        scales = np.empty(num_rows, np.float32)
+        run = quantize_kernel(self.code.is_bf16, line_block(num_inputs))
+        run(x.data_ptr(), values.data_ptr(), scales, x.stride(0) * x.itemsize, whole, num_rows, num_inputs)
+        return values, scales

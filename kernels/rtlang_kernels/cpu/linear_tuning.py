@@ -33,11 +33,17 @@ _CASES = (
 
 
 def tune(linears: Sequence[LinearLayer], choices: Tuning | None = None) -> None:
-    """Set the prefetch of these layers, of one model and one dtype, by what is known or measured. Other kinds of layers are ignored."""
+    """Set the prefetch of the layers of one model by what is known or measured. Other kinds of layers are ignored."""
     layers = [linear for linear in linears if isinstance(linear, PackedLinear)]
-    sample, choices = _sample(layers), choices or tuning()
-    for layer in layers:
-        choices.note("linear layers", *described(layer.code))
+    choices = choices or tuning()
+    for code in dict.fromkeys(layer.code for layer in layers):
+        choices.note("linear layers", *described(code))
+        _tune([layer for layer in layers if layer.code == code], choices)
+
+
+def _tune(layers: Sequence[PackedLinear], choices: Tuning) -> None:
+    """The same for layers of one code."""
+    sample = _sample(layers)
     if not sample:
         return
     threads = torch.get_num_threads()
@@ -53,7 +59,7 @@ def tune(linears: Sequence[LinearLayer], choices: Tuning | None = None) -> None:
                 layer.multiply(x, None, trials[name])
             return time.perf_counter() - begun
 
-        shape = f"{str(sample[0].dtype).removeprefix('torch.')}, {rows_text}, {threads} threads"
+        shape = f"{described(sample[0].code)[0]}, {rows_text}, {threads} threads"
         made[field] = by_name[choices.choose(_SUBJECT, shape, tuple(by_name), seconds)]
     for layer in layers:
         layer.prefetch = Prefetch(**made)

@@ -22,9 +22,10 @@ class Linear:
     Attributes:
         in_features, out_features: sizes of the layer; if gated and packed, out_features is half the rows of the weight.
         packed: the layer of the kernels, or None if the weight is plain.
+        is_int8: whether weights and inputs are multiplied as int8.
     """
 
-    __slots__ = ("bias", "in_features", "out_features", "packed", "weight")
+    __slots__ = ("bias", "in_features", "is_int8", "out_features", "packed", "weight")
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, *, is_gated: bool = False) -> None:
         """Take over `weight` [out_features, in_features] and `bias` [out_features], on the CPU or not.
@@ -32,6 +33,7 @@ class Linear:
         Args:
             is_gated: a packed layer returns silu(first half) * second half; a plain one leaves that to the caller.
         """
+        self.is_int8 = False
         self.packed: LinearLayer | None = None
         self.weight: Tensor | None = None
         self.bias: Tensor | None = None
@@ -43,6 +45,19 @@ class Linear:
         self.out_features, self.in_features = weight.shape
         self.weight = own_memory(weight.contiguous())
         self.bias = own_memory(bias.contiguous()) if bias is not None else None
+
+    @classmethod
+    def int8(
+        cls, weight: Tensor, scale: Tensor, bias: Tensor | None, *, dtype: torch.dtype, is_gated: bool = False
+    ) -> Linear:
+        """Pack an int8 weight with a scale [out_features] per row, on a backend that has int8 layers; inputs have `dtype`."""
+        make = ops.backend_for(weight.device, dtype).packed_int8_linear
+        assert make is not None
+        made = cls.__new__(cls)
+        made.is_int8, made.weight, made.bias = True, None, None
+        made.packed = make(weight, scale, bias, is_gated, dtype)
+        made.out_features, made.in_features = made.packed.out_features, made.packed.in_features
+        return made
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [num_rows, in_features] -> [num_rows, out_features], same dtype."""

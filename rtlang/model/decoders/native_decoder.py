@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,7 +25,7 @@ from rtlang.model.decoders.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.decoders.linear import Linear, own_memory, tune_linears
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
 from rtlang_kernels import ops
-from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep
+from rtlang_kernels.contract.fused_step import MAX_INT8_INPUTS, FusedLayer, FusedShape, FusedStep
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,9 @@ class WeightSource(Protocol):
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """The named tensor in the decoder's dtype. Raises ModelLoadError if it is missing or has another shape."""
+
+    def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
+        """The named matrix as int8 with a float32 scale per row, if the layer computes with int8 inputs as well; else None."""
 
     def has(self, name: str) -> bool:
         """Whether an optional tensor exists."""
@@ -105,10 +108,12 @@ class NativeDecoder:
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
         decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
         del head_weight
-        decoder._layers = [_load_layer(config, source, layer) for layer in range(config.num_layers)]
+        backend = ops.backend_for(embedding.device, dtype)
+        has_int8 = backend.packed_int8_linear is not None
+        decoder._layers = [_load_layer(config, source, layer, dtype, has_int8) for layer in range(config.num_layers)]
         tune_linears(each for layer in decoder._layers for each in (layer.qkv, layer.output, layer.gate_up, layer.down))
-        make_fused, shape = ops.backend_for(embedding.device, dtype).fused_step, _shape(config, dtype)
-        if make_fused is not None and shape.is_supported and decoder._layers:
+        make_fused, shape = backend.fused_step, _shape(config, dtype)
+        if make_fused is not None and shape.is_supported and decoder._layers and not _has_int8(decoder._layers):
             decoder._fused = make_fused(shape, [_packed(layer) for layer in decoder._layers], norm)
         return decoder
 
@@ -223,8 +228,8 @@ def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
     return embedding, tensors[1] if len(tensors) == 2 else embedding
 
 
-def _load_layer(config: ModelConfig, source: WeightSource, layer: int) -> _Layer:
-    """Read one layer and pack its linear layers."""
+def _load_layer(config: ModelConfig, source: WeightSource, layer: int, dtype: torch.dtype, has_int8: bool) -> _Layer:
+    """Read one layer and pack its linear layers, as int8 where the backend and the checkpoint have it."""
     native = config.native
     assert native is not None
     prefix = f"model.layers.{layer}."
@@ -232,10 +237,18 @@ def _load_layer(config: ModelConfig, source: WeightSource, layer: int) -> _Layer
     q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
 
     def joined(names: dict[str, int], width: int, has_bias: bool, *, is_gated: bool = False) -> Linear:
-        weights = [source.tensor(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
         biases = [source.tensor(f"{prefix}{name}.bias", (size,)) for name, size in names.items() if has_bias]
+        bias = torch.cat(biases) if biases else None
+        found = []
+        if has_int8 and width <= MAX_INT8_INPUTS:
+            found = [source.int8(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
+        whole = [each for each in found if each is not None]
+        if len(whole) == len(names):
+            values, scales = zip(*whole, strict=True)
+            return Linear.int8(torch.cat(values), torch.cat(scales), bias, dtype=dtype, is_gated=is_gated)
+        weights = [source.tensor(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
         weight = torch.cat(weights) if len(weights) > 1 else weights[0]
-        return Linear(weight, torch.cat(biases) if biases else None, is_gated=is_gated)
+        return Linear(weight, bias, is_gated=is_gated)
 
     def norm(name: str, size: int) -> Tensor:
         return own_memory(source.tensor(f"{prefix}{name}.weight", (size,)))
@@ -254,6 +267,11 @@ def _load_layer(config: ModelConfig, source: WeightSource, layer: int) -> _Layer
         down=joined({mlp("down"): hidden}, inner, native.has_mlp_bias),
         sliding_window=native.sliding_windows[layer],
     )
+
+
+def _has_int8(layers: Sequence[_Layer]) -> bool:
+    """Whether a linear layer has int8 weights."""
+    return any(each.is_int8 for layer in layers for each in (layer.qkv, layer.output, layer.gate_up, layer.down))
 
 
 def _packed(layer: _Layer) -> FusedLayer:

@@ -28,7 +28,7 @@ from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.gpu.accelerator import Accelerator
 from rtlang.model.loading.hub import hub_directory, is_hub_name
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang.model.loading.quantized import ADVICE, SCALE_SUFFIX, float_tensor, is_beside_a_weight
+from rtlang.model.loading.quantized import ADVICE, SCALE_SUFFIX, float_tensor, int8_tensor, is_beside_a_weight
 from rtlang.model.loading.transformers_loading import transformers_bytes
 from rtlang.model.text.tokenizer import Tokenizer
 
@@ -73,7 +73,15 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
         source = (
             DummySource(config.weights_seed, dtype, device)
             if is_dummy
-            else SafetensorsSource(directory, files, dtype, progress, device, is_quantized=model_config.is_quantized)
+            else SafetensorsSource(
+                directory,
+                files,
+                dtype,
+                progress,
+                device,
+                is_quantized=model_config.is_quantized,
+                quantizes_inputs=model_config.quantizes_inputs,
+            )
         )
         decoder = NativeDecoder.load(model_config, source, dtype)
         source.check_unused(model_config)
@@ -202,14 +210,16 @@ class SafetensorsSource:
         device: torch.device | None = None,
         *,
         is_quantized: bool = False,
+        quantizes_inputs: bool = False,
     ) -> None:
         """Open the files. Raises ModelLoadError if one is not a readable safetensors file.
 
         Args:
             is_quantized: whether int8 weights with scales are dequantized; otherwise they are refused.
+            quantizes_inputs: whether `int8` hands them out as they are.
         """
         self._directory, self._dtype, self._progress, self._device = directory, dtype, progress, device
-        self._is_quantized = is_quantized
+        self._is_quantized, self._quantizes_inputs = is_quantized, quantizes_inputs
         self._reader_of: dict[str, Any] = {}
         self._used: set[str] = set()
         for path in files:
@@ -224,6 +234,21 @@ class SafetensorsSource:
     def has(self, name: str) -> bool:
         """See `WeightSource`."""
         return name in self._reader_of
+
+    def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
+        """See `WeightSource`."""
+        reader, scale_reader = self._reader_of.get(name), self._reader_of.get(name + SCALE_SUFFIX)
+        if not self._quantizes_inputs or reader is None or tuple(reader.get_slice(name).get_shape()) != shape:
+            return None
+        try:
+            found = int8_tensor(reader, name, scale_reader)
+        except safetensors.SafetensorError:
+            return None  # `tensor` says what is wrong
+        if found is not None:
+            self._used.update((name, name + SCALE_SUFFIX))
+            if self._progress is not None:
+                self._progress.add(found[0].numel() * self._dtype.itemsize)
+        return found
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """See `WeightSource`."""
@@ -284,6 +309,10 @@ class DummySource:
         # uniform, since torch draws it 2 to 5 times as fast as normal noise
         noise = torch.empty(shape, dtype=self._dtype, device=self._device)
         return noise.uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
+
+    def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
+        """See `WeightSource`; always None."""
+        return None
 
     def has(self, name: str) -> bool:
         """See `WeightSource`; always False, so no optional tensors are used."""

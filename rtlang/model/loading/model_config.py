@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.loading.quantized import quantization_obstacle
+from rtlang.model.loading.quantized import quantization_obstacle, quantizes_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ class ModelConfig:
         eos_token_ids: end tokens, from generation_config.json or else from config.json.
         native: set if the native decoder supports the model exactly; otherwise `native_obstacle` gives the reason.
         is_quantized: whether config.json has a quantization_config.
+        quantizes_inputs: whether it asks for int8 inputs of linear layers.
     """
 
     architecture: str
@@ -93,6 +94,7 @@ class ModelConfig:
     native: NativeConfig | None
     native_obstacle: str | None
     is_quantized: bool = False
+    quantizes_inputs: bool = False
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> ModelConfig:
@@ -199,6 +201,7 @@ class _Reader:
             native=None if obstacle else self.native_config(model_type, num_layers),
             native_obstacle=obstacle,
             is_quantized=self.raw.get("quantization_config") is not None,
+            quantizes_inputs=quantizes_inputs(self.raw.get("quantization_config")),
         )
 
     def native_obstacle(self, model_type: str, architecture: str, head_dim: int) -> str | None:

@@ -1,7 +1,8 @@
 """Int8 weights with scales: the `int-quantized` layout of compressed-tensors checkpoints.
 
 An int8 matrix `X.weight` [out, in] has scales `X.weight_scale` [out, 1], [out, in / group] or [1]; the weight is their product. Weights are
-dequantized when they are read, so computation is the same as for a float checkpoint.
+dequantized when they are read, so computation is the same as for a float checkpoint. If the checkpoint quantizes the inputs of linear
+layers as well (int8 with a scale per token), the native decoder computes with the bytes on a CPU.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def is_beside_a_weight(name: str) -> bool:
 def quantization_obstacle(config: object) -> str | None:
     """The reason why weights with this `quantization_config` are not supported, or None.
 
-    Supported are symmetric int8 weights with scales per row, per group of columns or per tensor, and nothing else quantized.
+    Supported are symmetric int8 weights with scales per row, per group of columns or per tensor, inputs that are floats or symmetric int8
+    with a scale per token, and nothing else quantized.
     """
     if not isinstance(config, Mapping):
         return f"quantization_config = {str(config)[:80]!r}: expected an object"
@@ -57,15 +59,36 @@ def quantization_obstacle(config: object) -> str | None:
             return f"config_groups.{name}: weights must be symmetric int8 with strategy channel, group or tensor"
         if weights.get("actorder") not in (None, False, "weight", "static"):
             return f"config_groups.{name}: actorder must be absent, weight or static"
-        if group.get("input_activations") or group.get("output_activations"):
-            return f"config_groups.{name}: quantized activations are not supported, only weights"
+        inputs = group.get("input_activations")
+        if group.get("output_activations") or (inputs and not _is_per_token(inputs)):
+            return (
+                f"config_groups.{name}: quantized activations are not supported, except symmetric int8 inputs that are "
+                "dynamic with strategy token"
+            )
     return None
 
 
-def int8_config() -> dict[str, Any]:
-    """The `quantization_config` for linear layers written by `quantized`."""
+def quantizes_inputs(config: object) -> bool:
+    """Whether a supported `quantization_config` asks for int8 inputs of all its linear layers."""
+    groups = config.get("config_groups") if isinstance(config, Mapping) else None
+    if not isinstance(groups, Mapping) or not groups:
+        return False
+    return all(isinstance(each, Mapping) and _is_per_token(each.get("input_activations")) for each in groups.values())
+
+
+def _is_per_token(inputs: object) -> bool:
+    """Whether inputs are symmetric int8 with a scale per token, found when they are computed."""
+    if not isinstance(inputs, Mapping):
+        return False
+    kind = (inputs.get("num_bits"), inputs.get("type"), inputs.get("symmetric"), inputs.get("dynamic"))
+    return kind == (8, "int", True, True) and inputs.get("strategy") == "token"
+
+
+def int8_config(*, quantizes_inputs: bool = False) -> dict[str, Any]:
+    """The `quantization_config` for linear layers written by `quantized`; with int8 inputs as well if `quantizes_inputs`."""
     weights = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel", "dynamic": False}
-    group = {"targets": ["Linear"], "weights": weights, "input_activations": None, "output_activations": None}
+    inputs = {**weights, "strategy": "token", "dynamic": True} if quantizes_inputs else None
+    group = {"targets": ["Linear"], "weights": weights, "input_activations": inputs, "output_activations": None}
     return {
         "quant_method": "compressed-tensors",
         "format": "int-quantized",
@@ -124,6 +147,20 @@ def float_tensor(
     if not scale.is_floating_point():
         raise ValueError(f"has scales of type {scale.dtype}; only float scales are supported")
     return dequantized(tensor, scale, dtype)
+
+
+def int8_tensor(reader: Any, name: str, scale_reader: Any) -> tuple[Tensor, Tensor] | None:
+    """Read an int8 matrix of a safetensors file as it is, with a float32 scale per row; None if it is stored in another way.
+
+    Args:
+        reader, scale_reader: see `float_tensor`.
+    """
+    if scale_reader is None or reader.get_slice(name).get_dtype() != "I8":
+        return None
+    weight, scale = reader.get_tensor(name), scale_reader.get_tensor(name + SCALE_SUFFIX)
+    if weight.ndim != 2 or not scale.is_floating_point() or scale.shape not in ((len(weight), 1), (1,), (1, 1)):
+        return None
+    return weight, scale.float().reshape(-1).expand(len(weight)).contiguous()
 
 
 def float_state(files: Iterable[Path], dtype: torch.dtype) -> dict[str, Tensor]:

@@ -198,6 +198,78 @@ def test_rows_are_cut_into_equal_tiles_and_chunks() -> None:
     assert [lines_of(passes) for passes in (1, 2, 3, 4, 8)] == [4, 2, 2, 1, 1]
 
 
+def int8_case(num_outputs: int, num_inputs: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(num_inputs)
+    weight = torch.randint(-128, 128, (num_outputs, num_inputs), generator=generator).to(torch.int8)
+    return weight, torch.rand(num_outputs, generator=generator) * 0.01
+
+
+def exact_int8(x: torch.Tensor, weight: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """Rows rounded to multiples of their largest magnitude / 127, in float64."""
+    step = x.double().abs().amax(1, keepdim=True) / 127
+    whole = torch.where(step > 0, x.double() / step, 0.0).round()
+    return (whole @ weight.double().T) * step * scale.double()
+
+
+INT8_MACHINES = {"this": processor(), "no vpdpbusd": MACHINES["no bfloat16"], "narrow": MACHINES["narrow"]}
+
+
+@pytest.mark.parametrize("machine", INT8_MACHINES.values(), ids=INT8_MACHINES)
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+@pytest.mark.parametrize(("num_outputs", "num_inputs"), [(32, 4), (131, 66), (256, 1152), (33, 7)], ids=str)
+def test_int8_rows_agree_with_float64_and_have_the_same_bits_everywhere(
+    num_outputs: int, num_inputs: int, dtype: torch.dtype, machine: Processor
+) -> None:
+    weight, scale = int8_case(num_outputs, num_inputs)
+    bias = random(dtype, num_outputs, seed=1)
+    linear = PackedLinear.pack_int8(weight, scale, bias, dtype=dtype, machine=machine)
+    x = random(dtype, 23, num_inputs, seed=2) * torch.logspace(-3, 3, 23)[:, None].to(dtype)
+    x[5] = 0
+    y = linear(x)
+    # a value half-way between two steps may be rounded either way, since the kernel multiplies by the inverse of the step
+    error = (y.double() - exact_int8(x, weight, scale) - bias.double()).norm(dim=1) / y.double().norm(dim=1)
+    assert float(error.median()) < TOLERANCE[dtype]
+    assert float(error.max()) < 2e-2
+    assert torch.equal(y[5], bias)
+    assert torch.equal(torch.cat([linear(row) for row in x.split(1)]), y)
+    other = PackedLinear.pack_int8(weight, scale, bias, dtype=torch.float32)
+    if dtype == torch.float32:
+        assert torch.equal(y, other(x))  # whole numbers: the same on every processor
+
+
+def test_int8_weights_take_a_quarter_of_float32() -> None:
+    weight, scale = int8_case(64, 64)
+    assert PackedLinear.pack_int8(weight, scale, dtype=torch.float32).weight.nbytes == 64 * 64
+
+
+def test_int8_gates_and_residuals() -> None:
+    weight, scale = int8_case(96, 40)
+    x, residual = random(torch.float32, 9, 40), random(torch.float32, 9, 96, seed=1)
+    expected = residual.double() + exact_int8(x, weight, scale)
+    assert relative_error(PackedLinear.pack_int8(weight, scale, dtype=torch.float32)(x, residual), expected) < 2e-2
+    gate, up = exact_int8(x, weight, scale).chunk(2, 1)
+    gated = PackedLinear.pack_int8(weight, scale, None, True, dtype=torch.float32)
+    assert relative_error(gated(x), functional.silu(gate) * up) < 2e-2
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_an_int8_row_that_is_not_finite_is_nan_and_others_are_not(bad: float) -> None:
+    weight, scale = int8_case(40, 40)
+    linear, x = PackedLinear.pack_int8(weight, scale, dtype=torch.float32), random(torch.float32, 4, 40)
+    clean = linear(x)
+    for place in (0, 17, 39):
+        x[2] = 1.0
+        x[2, place] = bad
+        found = linear(x)
+        assert bool(found[2].isnan().all())
+        assert torch.equal(found[[0, 1, 3]], clean[[0, 1, 3]])
+
+
+def test_too_many_int8_inputs_are_rejected() -> None:
+    with pytest.raises(ValueError, match="at most 65536 inputs"):
+        PackedLinear.pack_int8(torch.zeros((1, 65537), dtype=torch.int8), torch.ones(1), dtype=torch.float32)
+
+
 @pytest.mark.skipif(not processor().has_avx2, reason="the instructions are those of x86")
 def test_code_for_an_older_processor_has_the_same_results() -> None:
     """The whole library compiled for AVX2: widened products in 256-bit vectors."""

@@ -34,7 +34,7 @@ def test_what_is_measured_is_set_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert kind.shape == "bfloat16 weights, bfloat16 rows"
     assert kind.chosen == described(made[0].code)[1]
     assert [len(choice.seconds) for choice in measured] == [5, 5, 2]
-    assert [choice.shape.split(", ")[1] for choice in measured] == ["1 to 2 rows", "3 to 8 rows", "more rows"]
+    assert [choice.shape.split(", ")[2] for choice in measured] == ["1 to 2 rows", "3 to 8 rows", "more rows"]
     monkeypatch.setattr(PackedLinear, "multiply", None)  # nothing is measured again
     other = layers(4)
     linear_tuning.tune(other, Tuning(tmp_path, machine))

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, CompressedTensorsConfig
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
+from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loading.quantized import dequantized, int8_config, quantization_obstacle, quantized
@@ -26,7 +27,7 @@ pytestmark = [
 ]
 
 
-def int8_checkpoint(tmp_path: Path, family: str = "llama", **changes: Any) -> Path:
+def int8_checkpoint(tmp_path: Path, family: str = "llama", *, quantizes_inputs: bool = False, **changes: Any) -> Path:
     """A tiny checkpoint whose linear layers are int8; `changes` of its weights."""
     path = make_checkpoint(tmp_path, family)
     weights: dict[str, Tensor] = {}
@@ -37,7 +38,8 @@ def int8_checkpoint(tmp_path: Path, family: str = "llama", **changes: Any) -> Pa
     weights = {name: tensor for name, tensor in {**weights, **changes}.items() if tensor is not None}
     save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
     config = json.loads((path / "config.json").read_text())
-    (path / "config.json").write_text(json.dumps({**config, "quantization_config": int8_config()}))
+    quantization = int8_config(quantizes_inputs=quantizes_inputs)
+    (path / "config.json").write_text(json.dumps({**config, "quantization_config": quantization}))
     return path
 
 
@@ -63,6 +65,61 @@ def test_logits_equal_those_of_the_formats_own_reader(family: str, decoder: str,
         with torch.no_grad():
             expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
         torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+class Int8Inputs(torch.nn.Module):
+    """A linear layer whose inputs are rounded to 127 steps of a scale per token, in float64."""
+
+    def __init__(self, linear: torch.nn.Linear) -> None:
+        super().__init__()
+        self.linear = linear.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        step = x.double().abs().amax(-1, keepdim=True) / 127
+        return self.linear((x.double() / step).round() * step).to(x.dtype)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+def test_int8_inputs_are_multiplied_as_bytes_by_the_native_decoder(family: str, tmp_path: Path) -> None:
+    path = int8_checkpoint(tmp_path, family, quantizes_inputs=True)
+    runner = load_runner(path, "native")
+    assert isinstance(runner.decoder, NativeDecoder)
+    assert all(layer.qkv.is_int8 and layer.down.is_int8 for layer in runner.decoder._layers)
+    content = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**content, "quantization_config": int8_config()}))
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        path,
+        dtype=torch.float32,
+        attn_implementation="eager",
+        quantization_config=CompressedTensorsConfig(dequantize=True),
+    )
+    errors, distances = [], []
+    found = list(ragged_logits(runner, VOCAB_SIZE))
+    for is_int8 in (False, True):
+        if is_int8:
+            for layer in model.model.layers:
+                for part in (layer.self_attn, layer.mlp):
+                    for name, child in list(part.named_children()):
+                        if isinstance(child, torch.nn.Linear):
+                            setattr(part, name, Int8Inputs(child))
+        for token_ids, logits in found:
+            with torch.no_grad():
+                expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
+            (errors if is_int8 else distances).append(float((logits - expected).norm() / expected.norm()))
+    # Values between two steps may go either way, so the error is small, not tiny; without int8 inputs it is clearly larger.
+    assert max(errors) < 0.01
+    assert sum(errors) < 0.5 * sum(distances)
+
+
+def test_int8_inputs_stay_floats_in_the_transformers_decoder(tmp_path: Path) -> None:
+    path = int8_checkpoint(tmp_path / "both", quantizes_inputs=True)
+    other = int8_checkpoint(tmp_path / "weights only")
+    pairs = zip(
+        ragged_logits(load_runner(path, "transformers"), VOCAB_SIZE),
+        ragged_logits(load_runner(other, "transformers"), VOCAB_SIZE),
+        strict=True,
+    )
+    assert all(torch.equal(a, b) for (_, a), (_, b) in pairs)
 
 
 def test_a_weight_and_what_it_becomes_differ_by_half_a_scale_at_most() -> None:
