@@ -214,8 +214,8 @@ def test_a_full_queue_and_a_large_extension_are_refused_as_in_this_process(
 ) -> None:
     def fill(filled: Any) -> list[tuple[type[RtlangError], str, dict[str, Any]]]:
         one = Principal("b", limits=PrincipalLimits(max_places=1))
-        call = RequestGraph((Call(0, "f", (Const(1),)), Generate(1, None, "x", SamplingParams(max_tokens=8))))
-        run = filled.submit(call, Ear(), is_open=True, principal=one, credit=0)
+        nodes = (Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=8)))
+        run = filled.submit(RequestGraph(nodes), Ear(), is_open=True, principal=one, credit=0)  # waits for credit
         found = [refusal_of(lambda: filled.submit(GRAPH, Ear(), principal=one))]
         found.append(refusal_of(lambda: run.extend((Generate(2, None, "y", LARGE),))))
         run.cancel()
