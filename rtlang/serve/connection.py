@@ -237,7 +237,11 @@ class Connection:
                     if self.close_code is not None or stream not in self._offsets:
                         break
             else:
-                packed.append(b"".join(parts))
+                whole = b"".join(parts)
+                if packed and len(whole) > _BATCH_BYTES:  # a message of its own, which is not copied again
+                    self._put(self.encoding.combine(packed))
+                    packed, num_bytes = [], 0
+                packed.append(whole)
             if stream not in self._offsets or self.close_code is not None:
                 continue
             if isinstance(event, (GraphFinished, GraphFailed)):

@@ -2,9 +2,9 @@
 
 uvicorn hands an upgraded socket to `StreamSocket`, which frames it with the sans-I/O `ServerProtocol` of the `websockets` library
 (without compression) and carries out the actions of the state machine. It consists of event-loop callbacks only: a connection owns no
-task, so it cannot leak one. Output that the client has not read is buffered up to `send_buffer_bytes`, not counting the largest message;
-beyond that, or after `slow_timeout_s` without progress, the connection is closed with 4503. When a connection ends, its graphs are
-cancelled at once, except resumable ones (resumable.py).
+task, so it cannot leak one. A large message is sent in fragments, over several turns of the event loop. Output that the client has not
+read is buffered up to `send_buffer_bytes`, not counting the largest message; beyond that, or after `slow_timeout_s` without progress, the
+connection is closed with 4503. When a connection ends, its graphs are cancelled at once, except resumable ones (resumable.py).
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ PATH = "/v1/stream"
 CLOSE_TIMEOUT_S = 5.0  # from our close frame to the end of the socket
 _THREAD_BYTES = 16 << 10  # of a message; reading so much takes about 2 ms
 _TURN_MESSAGES, _TURN_S = 32, 0.002  # messages and time of one turn of the loop
+_FRAGMENT_BYTES = 128 << 10  # of a message; larger ones are divided
+_TURN_BYTES = 256 << 10  # of fragments that are framed in one turn of the loop; less than 1 ms
 _MAX_REASON_BYTES = 120  # a close frame has 125, two of them the code
 
 
@@ -79,6 +81,10 @@ class StreamSocket(asyncio.Protocol):
         self._ping_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
         self._close_timer: asyncio.TimerHandle | None = None
+        # Fragments that wait for their turn or for the socket, each with whether it begins and whether it ends a message.
+        self._unsent: deque[tuple[memoryview, bool, bool]] = deque()
+        self._num_unsent_bytes = 0
+        self._sends_later = False  # a later turn of the loop goes on with `_unsent`
         self._num_written = 0
         self._num_flushed = 0
         # For each large pending message: the total bytes written including it, and its size.
@@ -237,6 +243,8 @@ class StreamSocket(asyncio.Protocol):
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None
+        if self._unsent:
+            self._flush()
 
     # Input
 
@@ -406,11 +414,14 @@ class StreamSocket(asyncio.Protocol):
 
     # Output
 
-    def _num_pending(self) -> int:
+    def _num_buffered(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
+    def _num_pending(self) -> int:
+        return self._num_buffered() + self._num_unsent_bytes
+
     def _count_flushed(self) -> int:
-        return self._num_written - self._num_pending()
+        return self._num_written - self._num_buffered()
 
     def _is_backlogged(self) -> bool:
         """Whether too much output is buffered. The largest message does not count: one result may exceed the whole buffer limit."""
@@ -427,28 +438,73 @@ class StreamSocket(asyncio.Protocol):
             is_text = connection.encoding.is_text
             try:
                 for payload in connection.take_output():
-                    websocket.send_text(payload) if is_text else websocket.send_binary(payload)
-                    self._write()
+                    if self._unsent or len(payload) > _FRAGMENT_BYTES:
+                        self._divide(payload)
+                    else:
+                        websocket.send_text(payload) if is_text else websocket.send_binary(payload)
+                        self._write()
                     self._note_large(len(payload))
-                if connection.close_code is not None and websocket.state is State.OPEN:
+                self._send_fragments(is_text=is_text)
+                if connection.close_code is not None and websocket.state is State.OPEN and not self._unsent:
                     reason = connection.close_reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
                     websocket.send_close(connection.close_code, reason)
-            except InvalidState:
-                pass  # the client closed first; the remaining output is dropped
+            except InvalidState:  # the client closed first; the remaining output is dropped
+                self._unsent.clear()
+                self._num_unsent_bytes = 0
         self._write()
-        if connection is not None and connection.close_code is not None:
+        ends = connection is not None and connection.close_code is not None
+        if ends:
             self._end_streams()
-        if self._close_timer is None and websocket.close_expected():
+        if self._close_timer is None and (websocket.close_expected() or (ends and self._unsent)):
             assert self._transport is not None
             self._close_timer = self._service.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
 
+    def _divide(self, payload: bytes) -> None:
+        """Queue a message behind others that wait."""
+        view, size = memoryview(payload), len(payload)
+        for start in range(0, size, _FRAGMENT_BYTES):
+            end = start + _FRAGMENT_BYTES
+            self._unsent.append((view[start:end], start == 0, end >= size))
+        self._num_unsent_bytes += size
+
+    def _send_fragments(self, *, is_text: bool) -> None:
+        """Send fragments for one turn of the loop, while the socket takes them.
+
+        Raises:
+            InvalidState: the client has closed.
+        """
+        websocket, num_bytes = self._websocket, 0
+        while self._unsent and num_bytes < _TURN_BYTES and not self._num_buffered() and not self._is_lost:
+            data, is_first, is_last = self._unsent.popleft()
+            num_bytes += len(data)
+            self._num_unsent_bytes -= len(data)
+            if not is_first:
+                websocket.send_continuation(data, is_last)
+            elif is_text:
+                websocket.send_text(data, is_last)
+            else:
+                websocket.send_binary(data, is_last)
+            self._write()
+        # If the socket does not take more, `resume_writing` goes on.
+        if self._unsent and not self._num_buffered() and not self._sends_later and not self._is_lost:
+            self._sends_later = True
+            self._service.loop.call_soon(self._send_later)
+
+    def _send_later(self) -> None:
+        self._sends_later = False
+        try:
+            self._flush()
+        except Exception:
+            logger.exception("sending to a connection failed")
+            self.abort()
+
     def _note_large(self, size: int) -> None:
-        """Remember a large message that was just written until the socket has accepted it."""
+        """Remember a large message that was just written or queued until the socket has accepted it."""
         taken = self._count_flushed()
         while self._large and self._large[0][0] <= taken:
             self._large.popleft()
         if size > self._service.config.send_buffer_bytes // 4:
-            self._large.append((self._num_written, size))
+            self._large.append((self._num_written + self._num_unsent_bytes, size))
 
     def _write(self) -> None:
         """Pass framed data to the transport."""

@@ -78,13 +78,22 @@ class RawSocket:
         self.socket.sendall(Frame(opcode, data, fin).serialize(mask=True))
 
     def receive(self) -> tuple[int, bytes]:
-        """The next frame: opcode and payload."""
+        """The next message or control frame: opcode and payload."""
+        opcode, data, is_last = self.frame()
+        parts = [data]
+        while not is_last:
+            _, data, is_last = self.frame()
+            parts.append(data)
+        return opcode, b"".join(parts)
+
+    def frame(self) -> tuple[int, bytes, bool]:
+        """The next frame: opcode, payload, and whether it ends its message."""
         head = self.file.read(2)
         assert len(head) == 2, "the connection ended without a close frame"
         length = head[1]
         if length >= 126:
             length = int.from_bytes(self.file.read(2 if length == 126 else 8), "big")
-        return head[0] & 15, self.file.read(length)
+        return head[0] & 15, self.file.read(length), head[0] >= 128
 
     def close_code(self) -> int:
         while True:
