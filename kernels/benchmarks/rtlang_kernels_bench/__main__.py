@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from rtlang_kernels_bench import check_process, cpu_bench, device_run, linear_bench, table
+from rtlang_kernels_bench import attention_bench, check_process, cpu_bench, device_run, linear_bench, table
 from rtlang_kernels_bench.output import Output, watchdog
 
 
@@ -61,7 +61,7 @@ def measure_cpu(options: argparse.Namespace, output: Output) -> None:
     write(f"{platform.processor() or platform.machine()}, {options.threads} threads, torch {torch.__version__}")
     write("us per call, median; ratio = other / ours; planning once per step is not counted in ours")
     groups: dict[str, Callable[[int], Iterable[dict[str, Any]]]] = {
-        "attention": cpu_bench.attention_lines,
+        "attention": partial(attention_bench.attention_lines, is_quick=options.quick),
         "sampling": cpu_bench.sampling_lines,
         "layers": cpu_bench.layer_lines,
         "linear": partial(linear_bench.linear_lines, is_quick=options.quick),
@@ -81,6 +81,8 @@ def described(item: dict[str, Any]) -> str:
         return f"{item['label']:<48} " + "  ".join(f"{name} {value:+.1f} MB" for name, value in item["mb"].items())
     cells = "  ".join(f"{key} {value:.0f}" for key, value in item["us"].items())
     ratios = "  ".join(f"{value:.1f}x {key}" for key, value in item["ratio"].items())
+    if "ns_score" in item:
+        ratios += f"  |  {item['ns_score']:.2f} ns a score, {item['kv_gb_s']:.1f} GB/s of KV"
     if "share" in item:  # of the machine's limit in the same run
         shares = "  ".join(f"{value:.0%} {key}" for key, value in item["share"].items())
         ratios += f"  | of {item['read_gb_s']:.1f} GB/s, {item['multiply_tflop_s']:.3f} TFLOP/s: {shares}"
