@@ -101,8 +101,9 @@ class Wire:
         self.send_raw(json.dumps(message) if self.is_text else msgpack.packb(message))
 
     def send_raw(self, data: str | bytes) -> None:
-        """Send a message as it is."""
-        self.socket.send(data)
+        """Send a message as it is. If the server closes meanwhile, the next call that reads reports it."""
+        with contextlib.suppress(ConnectionClosed):
+            self.socket.send(data)
 
     def receive(self, timeout_s: float = TIMEOUT_S) -> Message:
         """The next map."""
