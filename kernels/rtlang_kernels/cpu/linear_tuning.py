@@ -22,7 +22,7 @@ _SUBJECT = "prefetch of linear layers"
 # Weights read per measurement: more than the caches of most processors hold, some 5 ms.
 _SAMPLE_BYTES = 96 << 20
 _LEVELS = {NEAREST: "first", SECOND: "second"}
-_SINGLE = (Ahead(8192, NEAREST), Ahead(8192, SECOND), Ahead(4096, SECOND), Ahead(2048, NEAREST), Ahead(32768, SECOND))
+_SINGLE = (Ahead(8192, NEAREST), Ahead(4096, NEAREST), Ahead(2048, NEAREST), Ahead(8192, SECOND), Ahead(4096, SECOND))
 _SEVERAL = (Ahead(0, SECOND), Ahead(0, NEAREST))
 # Field of `Prefetch`, numbers of rows that it serves, rows of the measurement, candidates.
 _CASES = (
