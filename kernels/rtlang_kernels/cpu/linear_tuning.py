@@ -47,6 +47,7 @@ def _tune(layers: Sequence[PackedLinear], choices: Tuning) -> None:
     if not sample:
         return
     threads = torch.get_num_threads()
+    clock = time.thread_time if threads == 1 else time.perf_counter  # the former does not count other programs
     made: dict[str, Ahead] = {}
     for field, rows_text, num_rows, candidates in _CASES:
         by_name = {_name(candidate, field): candidate for candidate in candidates}
@@ -54,10 +55,10 @@ def _tune(layers: Sequence[PackedLinear], choices: Tuning) -> None:
         trials = {name: Prefetch()._replace(**{field: candidate}) for name, candidate in by_name.items()}
 
         def seconds(name: str, trials: dict[str, Prefetch] = trials, inputs: list[Tensor] = inputs) -> float:
-            begun = time.perf_counter()
+            begun = clock()
             for layer, x in zip(sample, inputs, strict=True):
                 layer.multiply(x, None, trials[name])
-            return time.perf_counter() - begun
+            return clock() - begun
 
         shape = f"{described(sample[0].code)[0]}, {rows_text}, {threads} threads"
         made[field] = by_name[choices.choose(_SUBJECT, shape, tuple(by_name), seconds)]

@@ -15,7 +15,6 @@ import json
 import logging
 import math
 import os
-import statistics
 import tempfile
 import threading
 import time
@@ -43,7 +42,7 @@ class Choice:
         name: subject, such as "prefetch of a linear layer".
         shape: the case, such as "bfloat16, 1 to 2 rows".
         chosen: the name of the candidate.
-        seconds: median seconds of each candidate; empty if none was measured.
+        seconds: least seconds of each candidate, since other load only adds to them; empty if none was measured.
     """
 
     name: str
@@ -115,7 +114,7 @@ class Tuning:
         if not all(len(found) >= 2 for found in times.values()):
             logger.debug("no time to measure %s for %s", name, shape)
             return Choice(name, shape, candidates[0])
-        seconds_of = {candidate: statistics.median(found) for candidate, found in times.items()}
+        seconds_of = {candidate: min(found) for candidate, found in times.items()}
         chosen = candidates[0]
         for candidate in candidates[1:]:
             if seconds_of[candidate] < seconds_of[chosen] * (1 - _MIN_GAIN):
