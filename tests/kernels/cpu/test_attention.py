@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels import ops
-from rtlang_kernels.cpu import attention
+from rtlang_kernels.cpu import attention, attention_kernel
+from rtlang_kernels.host.processor import Processor
 from tests.support.attention_cases import Step, Tree, make_step, relative_error
 
 NUM_KV_HEADS, GROUP, HEAD_DIM, PAGE = 2, 3, 32, 16
@@ -131,3 +132,20 @@ def test_keys_that_no_token_sees_are_not_read() -> None:
         pool[slots[:430]] = float("nan")
     step.plan_args["page_table"][0, : 430 // PAGE] = -1
     assert all(torch.equal(a, b) for a, b in zip(attend(step, sliding_window=70), want, strict=True))
+
+
+@pytest.mark.parametrize("features", [{"has_avx2": True}, {"has_avx512": True}], ids=str)
+def test_a_processor_without_products_of_pairs_computes_in_float32(
+    features: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attention_kernel._geometry.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(attention_kernel, "processor", lambda: Processor("any", "any", 2, **features))
+        step = step_of(Tree([300, 310, 290], [1, 4, 1], [0, 208, 256], PAGE), torch.bfloat16)
+        together = attend(step)
+        want = attend(step, "reference")
+        assert relative_error(together[0], want[0].double()) < 3e-3
+        torch.testing.assert_close(together[1], want[1], atol=1e-5, rtol=0)
+        alone = attend(part(step, [slice(1, 5)], [1], [310]))
+        assert all(torch.equal(a, b[1:5]) for a, b in zip(alone, together, strict=True))
+    attention_kernel._geometry.cache_clear()
