@@ -110,9 +110,9 @@ class RuntimeConfig:
     grammar_cache_dir_bytes: int = _setting(256 << 20, "maximum size of the files in grammar_cache_dir, in bytes")
     grammar_timeout_s: float = _setting(7.0, "maximum time to compile one constraint, in seconds, from its beginning")
     speculation: str = _setting(
-        "off",
-        "draft tokens and verify several in one step: auto (where no text changes: float32 on the CPU), on (bfloat16 texts may change by "
-        "rounding) or off",
+        "auto",
+        "draft tokens and verify several in one step: auto (where no bit changes: native decoders on the CPU), on (with other decoders, "
+        "texts may change by rounding) or off",
     )
     fault_injection: bool = _setting(False, "allow requests to ask for faults with x_fault; for tests, on the CPU only")
 

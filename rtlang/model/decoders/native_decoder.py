@@ -47,6 +47,10 @@ class Decoder(Protocol):
     def windows(self) -> tuple[Window, ...]:
         """Sliding window and chunk size of each layer."""
 
+    @property
+    def is_row_invariant(self) -> bool:
+        """Whether the bits of a token's logits do not depend on the other rows and tokens of its step."""
+
     def reserve(self, longest: int) -> None:
         """Allocate everything that depends on sequence length for up to `longest` tokens, since captured graphs keep the addresses."""
 
@@ -180,6 +184,11 @@ class NativeDecoder:
         """See `Decoder`: the rotation tables."""
         if longest > len(self._cos):
             self._cos, self._sin = self._rotations(longest)
+
+    @property
+    def is_row_invariant(self) -> bool:
+        """See `Decoder`; so are the packed linear layers and the other kernels of the CPU."""
+        return self._head.packed is not None
 
     @property
     def windows(self) -> tuple[Window, ...]:

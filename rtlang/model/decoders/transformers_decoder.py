@@ -53,6 +53,7 @@ class TransformersDecoder:
     def __init__(self, model: Any, path: str, dtype: torch.dtype, device: torch.device | None = None) -> None:
         self.model, self.path, self.dtype, self.device = model, path, dtype, device or torch.device("cpu")
         self.geometries: tuple[HeadGeometry, ...] = ()
+        self.is_row_invariant = False  # operations of torch, whose order of sums may depend on the number of tokens
         self._window_of: dict[int, Window] = {}  # by layer, learned from the masks of the self-check
         self._has_masks = True  # whether the library still builds masks
         self._step: StepAttention | None = None  # set during forward
