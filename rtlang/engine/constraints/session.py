@@ -44,6 +44,23 @@ class MaskTimes:
         self.is_slow = took_long or (self.is_slow and self._num_quick < NUM_QUICK_AFTER_SLOW)
 
 
+class _Accepted:
+    """The outcome of a token that was accepted at once: a done future at a tenth of the cost."""
+
+    __slots__ = ("_error", "_token_id")
+
+    def __init__(self, token_id: int | None, error: ConstraintError | None = None) -> None:
+        self._token_id, self._error = token_id, error
+
+    def done(self) -> bool:
+        return True
+
+    def result(self) -> int | None:
+        if self._error is not None:
+            raise self._error
+        return self._token_id
+
+
 class ConstraintSession:
     """The constraint state of one request. Used by one thread at a time.
 
@@ -80,7 +97,7 @@ class ConstraintSession:
     ) -> None:
         self._mask_times, self._is_closed = mask_times or MaskTimes(), False
         self._prepared: Future[NDArray[np.int32]] | None = None
-        self._accepted: Future[int | None] | None = None
+        self._accepted: Future[int | None] | _Accepted | None = None
         self.value_check, self.report = value_check, report
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
         self._error: ConstraintError | None = None
@@ -198,7 +215,8 @@ class ConstraintSession:
     @property
     def is_preparing(self) -> bool:
         """Whether another thread computes the next mask or accepts a token; do not use the session until then."""
-        return any(each is not None and not each.done() for each in (self._prepared, self._accepted))
+        prepared, accepted = self._prepared, self._accepted
+        return (prepared is not None and not prepared.done()) or (accepted is not None and not accepted.done())
 
     def prepare(self, num_words: int, submit: Callable[[Callable[[], None]], None], wake: Callable[[], None]) -> None:
         """Compute the next mask in a job; the next `fill` then copies it.
@@ -264,14 +282,12 @@ class ConstraintSession:
             return True
         if getattr(self._matcher, "is_busy", False):
             return False
-        accepted: Future[int | None] = Future()
         try:
-            accepted.set_result(self._accept(token_id, remaining, work))
+            self._accepted = _Accepted(self._accept(token_id, remaining, work))
         except WorkLimitError:
             return False
         except ConstraintError as error:
-            accepted.set_exception(error)
-        self._accepted = accepted
+            self._accepted = _Accepted(None, error)
         return True
 
     def accept_beside(

@@ -13,16 +13,18 @@ from rtlang.model.runner import Runner
 BUDGET_S = 0.3
 """Time that may be spent, in seconds; a step is not begun if it is expected to end later."""
 
-_ROWS = ((1, 1), (1, 8), (32, 1), (128, 1))  # tokens of a row, and rows; the smallest step first
+_LONG = 1024
+_STEPS = ((1, 0, 1), (1, 0, 8), (32, 0, 1), (32, _LONG, 1), (128, 0, 1))  # tokens of a row, tokens before them, rows
 
 
 def calibrated(runner: Runner, page_size: int, *, clock: Callable[[], float] = thread_time) -> StepCost:
     """The cost of steps of a runner on the host. Overwrites its pages, so nothing may be in them."""
     cost = StepCost()
     end = clock() + BUDGET_S
-    for number, (num_tokens, num_rows) in enumerate(_ROWS, 1):
-        step = _step(number, num_tokens, num_rows, page_size)
-        if max(page for row in step.rows for page in row.page_ids) >= runner.num_pages:
+    for number, (num_tokens, num_before, num_rows) in enumerate(_STEPS, 1):
+        step = _step(number, num_tokens, num_before, num_rows, page_size)
+        is_too_long = num_before + num_tokens > runner.max_model_len
+        if is_too_long or max(page for row in step.rows for page in row.page_ids) >= runner.num_pages:
             continue
         for turn in range(2):  # what the first prepares is not counted
             if clock() + cost.predict(size_of(step)) > end:
@@ -36,9 +38,9 @@ def calibrated(runner: Runner, page_size: int, *, clock: Callable[[], float] = t
     return cost
 
 
-def _step(step_id: int, num_tokens: int, num_rows: int, page_size: int) -> Step:
-    num_pages = -(-num_tokens // page_size)
+def _step(step_id: int, num_tokens: int, num_before: int, num_rows: int, page_size: int) -> Step:
+    num_pages = -(-(num_before + num_tokens) // page_size)
     params = SamplingParams(temperature=1.0)
     pages = [tuple(range(index * num_pages, (index + 1) * num_pages)) for index in range(num_rows)]
-    rows = [Row(index, (0,) * num_tokens, 0, own, 0, True, params) for index, own in enumerate(pages)]
+    rows = [Row(index, (0,) * num_tokens, num_before, own, 0, True, params) for index, own in enumerate(pages)]
     return Step(step_id, tuple(rows))

@@ -24,6 +24,7 @@ _FORGETTING = 0.02  # share of the initial uncertainty that returns with each ob
 _SURPRISE = 3.0  # standard deviations from which an observation counts less: the machine did something else
 _SETTLED = 4  # observations before `is_settled`
 _SCORE_UNIT = 1 << 16  # scores per unit of the state
+_SCORE_SPREAD = 1.0  # uncertainty of the time of a unit at first, relative to the time of the smallest step
 _ERROR_WEIGHT = 0.05
 
 
@@ -126,7 +127,7 @@ class StepCost:
         distance = np.abs(np.subtract.outer(np.arange(_NUM_KNOTS), np.arange(_NUM_KNOTS)))
         covariance = np.zeros((_NUM_KNOTS + 2, _NUM_KNOTS + 2))
         covariance[:_NUM_KNOTS, :_NUM_KNOTS] = np.outer(spread, spread) * np.exp(-distance / _REACH)
-        covariance[_NUM_KNOTS, _NUM_KNOTS] = (0.25 * scale) ** 2
+        covariance[_NUM_KNOTS, _NUM_KNOTS] = (_SCORE_SPREAD * scale) ** 2
         covariance[_NUM_KNOTS + 1, _NUM_KNOTS + 1] = (0.1 * scale) ** 2
         self._state = [*(scale * shape).tolist(), 0.0, 0.0]
         self._initial, self._covariance = covariance, covariance.copy()

@@ -60,7 +60,7 @@ class StepPlanner:
         num_scores = sum(request.num_computed_tokens + 1 for request in decodes)
         plain = StepSize(len(decodes), len(decodes), num_scores)
         target = self._target_gap_s or GAP_IN_STEPS * self.cost.predict(plain)
-        num_before = next((turn.prefills[-1].num_computed_tokens for turn in turns if turn.prefills), 0)
+        num_before = max((request.num_computed_tokens for turn in turns for request in turn.prefills), default=0)
         low, high = MIN_CHUNK, limit - len(decodes)
         while low < high:
             middle = (low + high + 1) // 2

@@ -15,6 +15,7 @@ class ScaledRunner(TimedRunner):
     """A machine `speed` times as fast; the first step of each size takes ten times as long."""
 
     speed = 1.0
+    more_score_s = 0.0
 
     def collect(self, flight: Any) -> Any:
         before = self.now
@@ -22,8 +23,11 @@ class ScaledRunner(TimedRunner):
         size = size_of(flight.step)
         is_first = size not in self.sizes
         self.sizes.append(size)
-        self.now = before + machine_s(size) / self.speed * (10 if is_first else 1)
+        self.now = before + self.seconds(size) * (10 if is_first else 1)
         return result
+
+    def seconds(self, size: StepSize) -> float:
+        return (machine_s(size) + self.more_score_s * size.num_scores) / self.speed
 
     @property
     def sizes(self) -> list[StepSize]:
@@ -40,3 +44,21 @@ def test_the_cost_is_known_within_the_budget(speed: float, num_pages: int) -> No
     for size in {each for each in runner.sizes if runner.sizes.count(each) == 2}:
         assert cost.predict(size) == pytest.approx(machine_s(size) / speed, rel=0.25)
     assert cost.is_settled or speed == 1.0 or num_pages == 3
+
+
+def test_the_time_of_scores_is_known_after_load() -> None:
+    runner: Any = ScaledRunner(2000, 16)
+    runner.slots[:] = 0  # the keys of earlier tokens need not have been computed
+    runner.speed, runner.more_score_s = 100.0, 1e-6
+    cost = calibrated(runner, 16, clock=lambda: runner.now)
+    for num_before, error in ((0, 0.25), (1000, 0.25), (4000, 0.4)):
+        size = StepSize(0).with_row(32, num_before)
+        assert cost.predict(size) == pytest.approx(runner.seconds(size), rel=error)
+
+
+def test_a_step_that_is_too_long_for_the_model_is_not_measured() -> None:
+    runner: Any = ScaledRunner(2000, 16)
+    runner.speed, runner.max_model_len = 100.0, 512
+    calibrated(runner, 16, clock=lambda: runner.now)
+    assert max(size.num_tokens for size in runner.sizes) == 128
+    assert all(size.num_scores <= 128 * 129 // 2 for size in runner.sizes)

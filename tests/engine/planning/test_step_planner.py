@@ -69,6 +69,13 @@ def test_beside_decoding_rows_a_prompt_takes_what_fits_into_the_gap(
     assert planner(target_gap_s=target_gap_s).num_tokens(turns) == max(expected, num_decodes + MIN_CHUNK)
 
 
+def test_the_chunk_fits_behind_the_longest_of_several_prompts() -> None:
+    prompts = [request(9000, 0), request(9000, 5000), request(9000, 100)]
+    expected = planner().num_tokens([turn(8, 500, prompts[1])])
+    assert planner().num_tokens([turn(8, 500, *prompts)]) == expected
+    assert expected < planner().num_tokens([turn(8, 500, prompts[0])])
+
+
 def test_prompts_go_on_even_if_nothing_fits() -> None:
     assert planner(target_gap_s=1e-6).num_tokens([turn(8, 500, request(9000, 0))]) == 8 + MIN_CHUNK
 
