@@ -199,7 +199,9 @@ class ServeConfig:
     allowed_origins: tuple[str, ...] = _setting((), "browser origins that may connect, in addition to loopback origins")
     max_connections: int = _setting(1024, "maximum number of open WebSocket connections")
     max_connections_per_principal: int | None = _setting(
-        None, "the same for one principal without a limit of its own; default: half of them if several have keys"
+        None,
+        "maximum number of open WebSocket connections of one principal without a limit of its own; default: half of "
+        "max_connections if several have keys",
     )
     max_streams: int = _setting(256, "maximum number of open streams per connection")
     max_frame_bytes: int = _setting(1 << 20, "maximum size of a message from a client, in bytes")
