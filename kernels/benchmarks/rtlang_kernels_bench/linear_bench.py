@@ -86,7 +86,7 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def memory_lines() -> Iterator[dict[str, Any]]:
-    """How much resident memory every implementation gains over many numbers of rows, in MB: kernels that are prepared for each number and
+    """Growth of resident memory of every implementation over many numbers of rows, in MB: kernels that are prepared for each number and
     kept add up. Nothing where the system does not tell."""
     if not _STATM.exists():
         return

@@ -1,4 +1,4 @@
-"""What the machine can do: the rate of reading memory, and that of the multipliers in bfloat16 products."""
+"""Measures the limits of the machine: the rate of reading memory, and that of the multipliers in bfloat16 products."""
 
 from __future__ import annotations
 
