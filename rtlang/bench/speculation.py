@@ -136,7 +136,7 @@ class SpeculationReport:
         return "\n".join([*lines, "", *(f"- {fact}" for fact in self.facts())])
 
     def facts(self) -> list[str]:
-        """What the figures were measured on."""
+        """The model and the machine of the figures."""
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return [
             f"{self.model}, {self.dtype}, {self.num_threads} threads; {versions}",

@@ -71,7 +71,7 @@ class PageAllocator:
         return list(self._length_of.items())
 
     def epoch(self, page_id: int) -> int:
-        """How often the page was freed: what was read of a written page of the tree is valid if the epoch is the same afterwards."""
+        """Number of times that the page was freed. Content read from a page of the tree is valid if the epoch is the same afterwards."""
         return self._epochs[page_id]
 
     def allocate(self, num_pages: int) -> list[int] | None:

@@ -2,7 +2,7 @@
 
 A hold keeps the pages of a sequence from eviction while no request uses them. It is a preference, not a lock: pages under holds count as
 available, and whoever needs them revokes holds, those of the programs with the largest rank first. So a hold never blocks a request for
-good. The rank of a program is the time of its arrival, changed by its priority if the policy is `priority`.
+good. The rank of a program is the time of its arrival, changed by its priority if the policy is `program`.
 
 Invariant: the hold_count of a node is the number of granted holds whose path contains it.
 """

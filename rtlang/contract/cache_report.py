@@ -1,4 +1,4 @@
-"""What the prefix cache has of a prompt, and why it has no more."""
+"""Reports how much of a prompt is cached, and why the rest is not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first token at which a prompt differs from what is stored after the same prefix.
+    """The first token at which a prompt differs from the stored sequence with the same prefix.
 
     Attributes:
         position: index of the token in the prompt.
@@ -42,7 +42,7 @@ class PageRun:
 
 @dataclass(frozen=True, slots=True)
 class CacheExplanation:
-    """What is cached of a prompt.
+    """The cached part of a prompt, and the place of the rest.
 
     Attributes:
         num_tokens: of the prompt.

@@ -1,4 +1,4 @@
-"""Describes which kernels serve the model that this process has loaded, and what was measured to choose them."""
+"""Describes the kernels that serve the loaded model of this process, and the measurements that chose them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rtlang_kernels.host.tuning import tuning
 
 
 def kernel_lines() -> list[str]:
-    """One line per choice: subject, case, what was chosen, and its time over that of the alternatives."""
+    """One line per choice: subject, case, the chosen candidate, and its time over that of the alternatives."""
     machine = processor()
     lines = [f"{machine.model} ({machine.target}: {', '.join(machine.features) or 'no vector features'})"]
     for choice in tuning().choices():

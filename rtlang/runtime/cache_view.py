@@ -1,4 +1,4 @@
-"""The prefix cache of a runtime for its users: what it has of a prompt and why, what to keep, and the tree.
+"""The prefix cache of a runtime for its users: explanations of prompts, pins, and the tree.
 
 print(runtime.cache.explain("You are a helpful assistant. ..."))
 pinned = runtime.cache.pin("You are a helpful assistant. ...", ttl_s=600)

@@ -13,7 +13,7 @@ SOON_S = 5.0
 
 
 def idle_actions(config: RuntimeConfig) -> list[tuple[float, Callable[[Engine], None]]]:
-    """What to do once when nothing was computed for so many seconds, in ascending order."""
+    """Actions to run once after a number of seconds without work, in ascending order."""
     actions = [
         (SOON_S, partial(Engine.rest, is_long=False)),
         (config.cache_idle_s, partial(Engine.rest, is_long=True)),

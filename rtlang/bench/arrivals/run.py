@@ -42,7 +42,7 @@ Line = str | RunFigures | LongPromptFigures | Figure
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is run.
+    """The amount of work of a benchmark.
 
     Attributes:
         num_programs: of each run.

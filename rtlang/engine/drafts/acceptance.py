@@ -1,7 +1,7 @@
-"""How often drafts turn out right, learned while requests run.
+"""Learns the acceptance rate of draft tokens while requests run.
 
-For each source and each amount of evidence a share of right tokens that forgets slowly, with a prior; and for each request a factor, since
-texts differ in how predictable they are.
+Each source has, for each amount of evidence, a share of accepted tokens with a prior, which forgets slowly. Each request has a factor,
+since some texts are more predictable than others.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Acceptance:
 
 @dataclass(slots=True)
 class OwnAcceptance:
-    """How a request compares with what `Acceptance` expects of all."""
+    """The acceptance rate of one request relative to the one that `Acceptance` expects."""
 
     num_right: float = 0.0
     num_expected: float = 0.0

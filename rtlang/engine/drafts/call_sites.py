@@ -1,8 +1,8 @@
-"""Drafts from the call site: what the same generation of the same program said before.
+"""Drafts from the call site: earlier outputs of the same generation of the same program.
 
-The texts of one site are kept behind each other, each after a mark. A request looks for the end of its output among them, so its first
-tokens are drafted from the first tokens of earlier texts. Sites belong to one principal and one namespace: the time of a step would tell
-others what was said.
+The texts of one site are stored one after the other, each after a mark. A request looks for the end of its output among them, so its first
+tokens are drafted from the first tokens of earlier texts. Sites belong to one principal and one namespace: otherwise the time of a step
+would reveal texts to others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Chooses the drafts of a step, and learns from the tokens that came.
+"""Chooses the drafts of a step, and learns from the tokens that were sampled.
 
-A draft costs time and saves a step where it is right. The step that is expected to give the most tokens a second is chosen: the likeliest
-draft tokens of all rows are added, in the order of their probability, as far as the expected number of tokens grows faster than the
-measured cost of the step. So one row drafts a lot, many rows draft only what is nearly certain, and where drafts do not pay there are none.
+A draft token costs time, and saves a step if it is right. The step with the most expected tokens per second is chosen: draft tokens of all
+rows are added in the order of their probability, the likeliest first, as long as the expected number of tokens grows faster than the
+predicted time of the step. So a single row drafts many tokens, and many rows draft only tokens that are nearly certain.
 
 The text does not depend on drafts: each sampled token is a function of the tokens before it and of the noise key.
 """
@@ -48,7 +48,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class _State:
-    """What is known about the drafts of a request.
+    """The drafts of one request: its last proposals and when to ask for more.
 
     Attributes:
         proposals: what its sources said last, when it had `num_tokens` tokens; `num_drafted` tokens of the first were computed.
@@ -194,7 +194,7 @@ class Drafter:
         num_rows: int,
         room: int,
     ) -> list[int]:
-        """How many tokens of each draft to compute."""
+        """The number of tokens of each draft to compute."""
         counts = [0] * len(proposed)
         heap = [(-probabilities[0], index) for index, (_, _, probabilities) in enumerate(proposed)]
         heapq.heapify(heap)

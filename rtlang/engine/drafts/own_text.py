@@ -1,4 +1,4 @@
-"""Drafts from a request's own text: what followed the same tokens in its prompt or output."""
+"""Drafts from a request's own text: the tokens that followed the same ones in its prompt or output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source of drafts says about one request."""
+"""Sources of drafts, and the tokens that they propose for one request."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a step will cost, and what to put into it."""
+"""Predicts the time of steps and limits their tokens."""

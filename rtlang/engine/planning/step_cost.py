@@ -30,7 +30,7 @@ _ERROR_WEIGHT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class StepSize:
-    """What a step computes.
+    """The amount of work of a step.
 
     Attributes:
         num_tokens: tokens of all rows.

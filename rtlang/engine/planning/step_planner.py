@@ -1,7 +1,7 @@
-"""How many tokens a step may compute, so that nobody who is decoding waits long for its next token.
+"""Limits the tokens of a step, so that decoding requests do not wait long for their next token.
 
-A step that computes a long prompt beside decoding rows is the gap between two tokens for all of them. The planner gives it as many tokens
-as the cost model expects to fit into the target. Without decoding rows a step takes as many tokens as it can.
+The time of a step that computes a long prompt is the gap between two tokens for all rows that decode in it. The planner gives it as many
+tokens as the cost model expects to fit into the target. Without decoding rows a step takes as many tokens as it can.
 """
 
 from __future__ import annotations

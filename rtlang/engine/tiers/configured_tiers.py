@@ -1,4 +1,4 @@
-"""The tiers below the pool that a configuration asks for, bound to what determines the content of pages."""
+"""The tiers below the pool that a configuration asks for, bound to the model, its number formats, the page size and the version."""
 
 from __future__ import annotations
 

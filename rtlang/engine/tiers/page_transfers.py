@@ -4,12 +4,12 @@ Offloading: after each step, written pages that are new in the tree are copied a
 page meanwhile: its copy counts only if its epoch is still the same afterwards, which the engine thread checks. Nothing is locked, so
 offloading never keeps a page from a request.
 
-Fetching: a new request whose prompt goes on behind what the tree has waits while a thread looks for the next pages below. If there are
+Fetching: a new request whose prompt is longer than its match in the tree waits while a thread looks for the next pages below. If there are
 some, the engine thread locks the prefix and allocates pages; a thread fills them from the uppermost tier that has each; then the engine
-thread adds them to the tree as if a request had computed them. What is missing or damaged is computed. One request's pages are loaded at a
-time, so those who want the same pages do not load them twice.
+thread adds them to the tree as if a request had computed them. Missing and damaged pages are computed. One request's pages are loaded at a
+time, so requests for the same pages do not load them twice.
 
-The engine thread does bookkeeping only. Threads report by `_report`, and `poll` runs what they reported between two steps.
+The engine thread does bookkeeping only. Threads report by `_report`, and `poll` runs the reported functions between two steps.
 """
 
 from __future__ import annotations

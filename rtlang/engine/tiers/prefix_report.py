@@ -1,4 +1,4 @@
-"""Explains what is cached of a prompt. The engine thread looks into the tree; the caller's thread computes digests and asks the tiers."""
+"""Explains which part of a prompt is cached. The engine thread reads the tree; the thread of the caller computes digests and asks tiers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes of a graph use which, kept as nodes come and end, so that a decision looks at its own surroundings only."""
+"""Tracks which nodes of a graph use which, as nodes are added and end, so that a decision examines only its own neighborhood."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class _Search:
 
 
 def _own_uses(node: Node) -> set[Slot]:
-    """What a node uses, without the nodes of its blocks."""
+    """The nodes that a node uses, without those of its blocks."""
     operands = [block.value for block in blocks_of(node)]
     if isinstance(node, Repeat):
         operands.append(node.until)
