@@ -76,7 +76,7 @@ grammar = typer.Typer(
 app.add_typer(grammar, name="grammar")
 
 bench = typer.Typer(
-    help="Compare throughput with static batching in transformers; or run another benchmark.",
+    help="Compare throughput with transformers, vLLM or another server; or run another benchmark.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
@@ -320,7 +320,7 @@ def bench_throughput(
     baseline: Annotated[
         str,
         typer.Option(
-            help="What to compare with: transformers, vllm, or the URL (to /v1) of a server with OpenAI's completions that serves --model."
+            help="The baseline: transformers, vllm, or the URL (to /v1) of a server with OpenAI's completions that serves --model."
         ),
     ] = "transformers",
     vllm_python: Annotated[
@@ -338,7 +338,7 @@ def bench_throughput(
         float, typer.Option(min=1, help="With --device cuda: start no new measurement after this many seconds.")
     ] = 480.0,
 ) -> None:
-    """Compare throughput with static batching in transformers, on the same weights in one process; or run another benchmark.
+    """Compare throughput with static batching in transformers, with vLLM or with another server; or run another benchmark.
 
     With --device cuda: check the GPU's output against the CPU's, then measure its kernels and the decoding of a random model with the
     shape of an 8B Llama.

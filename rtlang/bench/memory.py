@@ -2,8 +2,8 @@
 
 python -m rtlang.bench.memory --prompts 1000
 
-Resident memory without the KV pool is told after each tenth, with what the C library has in use, and what it keeps of freed memory: step
-buffers of many sizes leave holes, while compiled kernels and caches stay in use.
+Prints after each tenth the resident memory without the KV pool, the memory that the C library has in use, and the freed memory that it
+keeps: step buffers of many sizes leave holes, while compiled kernels and caches stay in use.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ HEADER = " prompts resident   in use   mapped    freed  (MiB)"
 
 
 def sample(num_prompts: int) -> Sample:
-    """The memory of this process now; zeros for what the system does not tell."""
+    """The memory of this process now; zero for each figure that the system does not report."""
     resident = int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if _STATM.is_file() else 0
     heap = _Heap()
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -99,7 +99,7 @@ def measure(
 def main() -> None:
     parser = argparse.ArgumentParser(description="Growth of memory over prompts of varied length.")
     parser.add_argument("--prompts", type=int, default=1000, help="default: 1000")
-    parser.add_argument("--longest", type=int, default=None, help="tokens; default: what the model takes")
+    parser.add_argument("--longest", type=int, default=None, help="tokens; default: the maximum of the model")
     parser.add_argument("--model", default=RuntimeConfig().model, help="default: the embedded model")
     parser.add_argument("--pages", type=int, default=256, help="pages of the pool; default: 256")
     options = parser.parse_args()

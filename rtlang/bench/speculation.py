@@ -1,4 +1,4 @@
-"""Measures what drafts save: each workload with and without them, in turns, on two runtimes with the same model.
+"""Measures the gain of drafts: each workload with and without them, in turns, on two runtimes with the same model.
 
 Ratios are of processor time within one turn, so neither other processes nor drift of the machine's speed affects them. Each turn has new
 texts, and begins with an empty prefix cache; the shares of right drafts and the texts of call sites are kept, as in a running server.
@@ -88,7 +88,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class SpeculationReport:
-    """The figures of all workloads, and on what they were measured."""
+    """The figures of all workloads, with the model and the machine."""
 
     command: str
     machine: str

@@ -1,4 +1,4 @@
-"""The digests of pages in a radix tree, computed when they are first needed and kept with their nodes; and what became of evicted pages."""
+"""The digests of pages in a radix tree, computed when they are first needed and kept with their nodes; and the times of evictions."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def release(address: int, num_bytes: int) -> int:
 
 
 def trim_heap() -> None:
-    """Let the C library give back what it keeps of freed memory, between used blocks as well: milliseconds for a large heap."""
+    """Let the C library give back freed memory, between used blocks as well: milliseconds for a large heap."""
     library = _library()
     if library is not None and hasattr(library, "malloc_trim"):  # glibc
         library.malloc_trim(ctypes.c_size_t(0))

@@ -65,7 +65,7 @@ class CacheExplanation:
         found = self.divergence
         if found is not None:
             lines.append(
-                f"token {found.position} differs: the prompt goes on with {found.text!r} (id {found.token_id}), "
+                f"token {found.position} differs: the prompt continues with {found.text!r} (id {found.token_id}), "
                 f"stored is {found.stored_text!r} (id {found.stored_token_id})"
             )
         for run in self.pages:

@@ -21,7 +21,7 @@ from rtlang.runtime.text_service import TokenizerTextService
 
 MAX_TREE_NODES = 1 << 16
 PIN_RANK = float("-inf")
-"""Pins are revoked after what open programs keep."""
+"""Pins are revoked after the holds of open programs."""
 
 
 class Pinned:
@@ -90,7 +90,7 @@ class CacheView:
     def explain(
         self, prompt: Prompt | None = None, *, token_ids: Iterable[int] | None = None, namespace: str = ""
     ) -> CacheExplanation:
-        """Explain what is cached of a prompt: text, chat messages, or tokens.
+        """Explain which part of a prompt is cached: text, chat messages, or tokens.
 
         Args:
             namespace: of the principal whose prompt it is.

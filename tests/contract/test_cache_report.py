@@ -34,7 +34,7 @@ def test_an_explanation_says_where_and_why() -> None:
     )
     assert str(found).splitlines() == [
         "9 of 24 tokens are in the pool",
-        "token 9 differs: the prompt goes on with ' cat' (id 5), stored is ' dog' (id 6)",
+        "token 9 differs: the prompt continues with ' cat' (id 5), stored is ' dog' (id 6)",
         "tokens 8 to 15 are in the disk tier, evicted 4.0 s ago",
         "tokens 16 to 23 must be computed",
     ]

@@ -64,7 +64,7 @@ WORKLOADS = ("poisson", "bursts", "clients", "longprompt")
 
 
 def fixed(config: RuntimeConfig, num_tokens: int) -> RuntimeConfig:
-    """A configuration whose steps take as many tokens as they can, up to `num_tokens`, whoever decodes beside them."""
+    """A configuration whose steps take as many tokens as they can, up to `num_tokens`, also beside decoding rows."""
     return replace(config, max_step_tokens=num_tokens, max_shared_step_tokens=num_tokens, target_gap_ms=_NO_TARGET_MS)
 
 

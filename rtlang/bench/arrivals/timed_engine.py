@@ -78,7 +78,7 @@ class ProgramRecord:
 
 
 class TimedEngine:
-    """Feeds an engine and records what comes out.
+    """Feeds an engine and records its outputs.
 
     Args:
         clock: measures work, in seconds.
@@ -117,7 +117,7 @@ class TimedEngine:
         return record
 
     def step(self) -> None:
-        """Compute one step, and give out what comes of it at its end."""
+        """Compute one step and record its outputs at the time of its end."""
         started = self._clock()
         outputs = self.engine.step(self.now)
         seconds = self._clock() - started

@@ -18,7 +18,7 @@ from typing import Any
 
 
 class Programs:
-    """The graphs of a workload: which requests are ready, and what they got."""
+    """The graphs of a workload: which requests are ready, and their outputs."""
 
     def __init__(self, programs: list[list[dict[str, Any]]]) -> None:
         self._nodes = {(index, node["id"]): node for index, nodes in enumerate(programs) for node in nodes}

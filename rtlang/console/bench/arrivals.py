@@ -25,9 +25,11 @@ def bench_arrivals(
     workload: Annotated[
         str, typer.Option(help="Comma-separated names.", show_default=True)
     ] = "poisson,bursts,clients,longprompt",
-    quick: Annotated[bool, typer.Option(help="Small sizes: shows that all of it runs.")] = False,
+    quick: Annotated[bool, typer.Option(help="Small sizes: checks that everything runs.")] = False,
     programs: Annotated[int | None, typer.Option(min=1, max=100_000, help="Programs of each run.")] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, max=100, help="Turns of all settings.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, max=100, help="Number of runs of each setting, in turns.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of lengths, arrivals and tokens.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
 ) -> None:

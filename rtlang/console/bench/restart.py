@@ -23,7 +23,7 @@ def bench_restart(
 ) -> None:
     """Measure the first token of a known prompt after a restart, with and without a cache directory.
 
-    Exits with code 1 if it is not at least 5 times sooner with it, or if the texts differ.
+    Exits with code 1 if the first token does not come at least 5 times sooner with the directory, or if the texts differ.
     """
     warm_restart = import_module("rtlang.bench.warm_restart")
     with one_line_errors():

@@ -121,7 +121,7 @@ class Drafter:
             self._states[request].num_drafted = len(draft)
 
     def forget(self, request: Request) -> None:
-        """Learn from the end of a request, and drop what is known about it."""
+        """Learn from the end of a request, and drop its state."""
         state = self._states.pop(request, None)
         if state is not None:
             self._learn(request, state)
@@ -224,7 +224,7 @@ class Drafter:
         return counts
 
     def _learn(self, request: Request, state: _State) -> None:
-        """Compare what the sources said with the tokens that came since."""
+        """Compare the proposals with the tokens sampled since."""
         if len(request.token_ids) <= state.num_tokens:
             return
         came = request.token_ids[state.num_tokens :]

@@ -34,4 +34,4 @@ class Source(Protocol):
         """The tokens that it expects next, from 1 to `limit`; None if it knows nothing."""
 
     def forget(self, request: Request) -> None:
-        """Drop what it keeps about a request that has ended; may keep its text for later ones."""
+        """Drop the state of a request that has ended; its text may be kept for later requests."""

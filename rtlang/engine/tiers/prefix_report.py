@@ -28,7 +28,7 @@ def explain_prefix(
     token_ids: Sequence[int],
     namespace: str = "",
 ) -> CacheExplanation:
-    """Explain what the cache has of a prompt of a namespace. Changes nothing.
+    """Explain which part of a prompt of a namespace is cached. Changes nothing.
 
     Args:
         decode: the text of tokens.
