@@ -45,7 +45,7 @@ def run_long_prompt(run: TimedEngine, num_tokens: int, num_streamed: int) -> Lon
         num_streamed: output tokens of each stream.
     """
     streams = [run.add(ProgramLoad(0.0, [Call(_PROMPT, num_streamed)])) for _ in range(NUM_STREAMS)]
-    while not all(record.gaps for record in streams) or len(run.steps) < _STEPS_BEFORE:
+    while run.engine.has_work and not (all(record.gaps for record in streams) and len(run.steps) >= _STEPS_BEFORE):
         run.step()
     nums_before = [len(record.gaps) for record in streams]
     long = run.add(ProgramLoad(run.now, [Call(num_tokens, _OUTPUT)]))
