@@ -113,7 +113,11 @@ def _fill(
             first, beyond = begin[row], end[last - 1]
             if beyond - first >= min_shared_tokens:
                 key = _first_key(first_visible, first, beyond, covered[row])
-                if key < stop:
+                shared = stop  # the block with a token's own key is left to its row, whose last pass writes the result
+                for member in range(row, last):
+                    if begin[member] < end[member]:
+                        shared = min(shared, int64(positions[begin[member]]) // BLOCK * BLOCK)
+                if key < shared:
                     is_first = first_segment[row] < 0
                     if is_first:
                         for member in range(row, last):
@@ -131,13 +135,13 @@ def _fill(
                             slot,
                             covered[row],
                             key,
-                            stop,
+                            shared,
                             segment,
                             is_first,
                             False,
                         )
                     for member in range(row, last):
-                        covered[member] = stop
+                        covered[member] = shared
             row = last
     for row in range(num_rows):
         is_first = first_segment[row] < 0

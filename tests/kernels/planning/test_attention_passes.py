@@ -96,3 +96,21 @@ def test_whole_blocks_of_a_prefix_are_one_pass_for_all_rows(shared: int, num_pas
         assert passes[0].tolist()[:5] == [0, 3, 0, 0, shared // BLOCK * BLOCK]
         assert passes[1:, fields.FIRST_KEY].tolist() == [shared // BLOCK * BLOCK] * 3
         assert num_slots == 4
+
+
+@pytest.mark.parametrize(
+    ("length", "q_len", "shared"), [(128, 1, 64), (128, 3, 64), (128, 70, 0), (129, 1, 128), (64, 1, 0)]
+)
+def test_rows_whose_own_keys_are_shared_keep_a_last_pass(length: int, q_len: int, shared: int) -> None:
+    """The same tokens in the same pages, the computed ones included: a prompt that is cached as a whole."""
+    whole = length // 16 * 16
+    tree = Tree([length] * 3, [q_len] * 3, [0, whole, whole], 16)
+    plan = make_step(tree, num_kv_heads=1, group=1, head_dim=2).plan("reference")
+    positions = plan.token_positions()
+    tokens = (0, plan.num_tokens)
+    passes, _ = plan_passes(
+        tree_rectangles(plan), plan.cu_seqlens_q, positions, np.zeros_like(positions), tokens, 1, min_shared_tokens=2
+    )
+    last = passes[passes[:, fields.IS_LAST] == 1]
+    assert sum(int(entry[fields.TOKEN_END] - entry[fields.TOKEN]) for entry in last) == plan.num_tokens
+    assert [entry[fields.LAST_KEY] for entry in passes.tolist() if not entry[fields.IS_LAST]] == [shared] * bool(shared)
