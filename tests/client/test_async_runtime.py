@@ -26,7 +26,10 @@ GRAPH = RequestGraph((Text(0, None, ("Once upon a time",)), Generate(1, 0, "x", 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with rt.Runtime() as runtime, running_server(runtime, ServeConfig(port=0, api_key="secret")) as address:
+    with (
+        rt.Runtime(speculation="off") as runtime,
+        running_server(runtime, ServeConfig(port=0, api_key="secret")) as address,
+    ):
         yield address
 
 

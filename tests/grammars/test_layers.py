@@ -51,6 +51,7 @@ LEVELS: dict[str, dict[str, int]] = {
     },
     "machine": {
         "automaton": 0,
+        "locks": 0,
         "native": 1,
         "token_index": 2,
         "lexing": 3,

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from rtlang_kernels_bench import attention_bench, check_process, cpu_bench, device_run, linear_bench, table
+from rtlang_kernels_bench import check_process, device_run, table
 from rtlang_kernels_bench.output import Output, watchdog
 
 
@@ -56,6 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def measure_cpu(options: argparse.Namespace, output: Output) -> None:
     """Measure the CPU backend, line by line."""
+    from rtlang_kernels_bench import attention_bench, cpu_bench, linear_bench  # the machine of a GPU may not have numba
+
     write = output.write
     rounds = 25 if options.quick else 150
     write(f"{platform.processor() or platform.machine()}, {options.threads} threads, torch {torch.__version__}")

@@ -18,7 +18,7 @@ def written(s: rt.State, text: str) -> Any:
 
 
 def test_tokens_steps_and_pages_of_a_run() -> None:
-    with rt.Runtime("rtlang:tiny") as runtime:
+    with rt.Runtime("rtlang:tiny", speculation="off") as runtime:
         text = "once upon a time there was a little tree and it was very old " * 4
         num_tokens = len(runtime.tokenizer.encode(text, is_start=True))
 
