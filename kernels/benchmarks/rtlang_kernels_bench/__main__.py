@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -56,8 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def measure_cpu(options: argparse.Namespace, output: Output) -> None:
     """Measure the CPU backend, line by line."""
-    from rtlang_kernels_bench import attention_bench, cpu_bench, linear_bench  # the machine of a GPU may not have numba
-
+    # Loaded here, because the machine of a GPU may not have numba.
+    attention_bench, cpu_bench, linear_bench = (
+        import_module(f"rtlang_kernels_bench.{name}") for name in ("attention_bench", "cpu_bench", "linear_bench")
+    )
     write = output.write
     rounds = 25 if options.quick else 150
     write(f"{platform.processor() or platform.machine()}, {options.threads} threads, torch {torch.__version__}")
