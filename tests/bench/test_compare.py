@@ -52,7 +52,8 @@ def test_both_sides_do_the_same_work_on_every_workload(small_workloads: None, tm
         assert row.ratio > 0
         assert row.cpu_ratio is not None
     assert shared.ours.cached_share > 0.5
-    assert shared.baseline.cached_share == mixed.ours.cached_share == 0.0
+    assert shared.baseline.cached_share == 0.0
+    assert mixed.ours.cached_share < 0.05  # texts may begin with the same token
     assert constrained.ours.num_output_tokens > 0
     assert report.model == directory.name
     assert report.command == "rtlang bench --repeats 2"

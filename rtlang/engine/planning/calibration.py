@@ -13,7 +13,7 @@ from rtlang.model.runner import Runner
 BUDGET_S = 0.3
 """Time that may be spent, in seconds; a step is not begun if it is expected to end later."""
 
-_LONG = 1024
+_LONG, _WRITTEN = 1024, 32  # tokens of a long context, which repeats the pages of an earlier step of so many tokens
 _STEPS = ((1, 0, 1), (1, 0, 8), (32, 0, 1), (32, _LONG, 1), (128, 0, 1))  # tokens of a row, tokens before them, rows
 
 
@@ -39,8 +39,11 @@ def calibrated(runner: Runner, page_size: int, *, clock: Callable[[], float] = t
 
 
 def _step(step_id: int, num_tokens: int, num_before: int, num_rows: int, page_size: int) -> Step:
-    num_pages = -(-(num_before + num_tokens) // page_size)
+    num_pages, num_written = -(-num_tokens // page_size), max(1, _WRITTEN // page_size) if num_before else 0
     params = SamplingParams(temperature=1.0)
-    pages = [tuple(range(index * num_pages, (index + 1) * num_pages)) for index in range(num_rows)]
+    before = tuple(page % num_written for page in range(-(-num_before // page_size)))
+    pages = [
+        (*before, *(num_written + index * num_pages + page for page in range(num_pages))) for index in range(num_rows)
+    ]
     rows = [Row(index, (0,) * num_tokens, num_before, own, 0, True, params) for index, own in enumerate(pages)]
     return Step(step_id, tuple(rows))

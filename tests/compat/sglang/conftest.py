@@ -11,7 +11,7 @@ import rtlang.compat.sglang as sgl
 
 @pytest.fixture(scope="module")
 def tiny() -> Iterator[sgl.Runtime]:
-    with sgl.Runtime(model_path="rtlang:tiny", dtype="float32") as runtime:
+    with sgl.Runtime(model_path="rtlang:tiny", dtype="float32", speculation="off") as runtime:
         yield runtime
 
 
