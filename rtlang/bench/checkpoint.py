@@ -36,11 +36,10 @@ HALF_BILLION: dict[str, Any] = {
     "num_key_value_heads": 2,
     "max_position_embeddings": 4_096,
     "tie_word_embeddings": True,
-    "initializer_range": 0.05,
 }
 SHAPES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "llama-36m": ("llama", SHAPE),
-    "qwen2-0.5b": ("qwen2", HALF_BILLION),
+    "qwen2-0.5b": ("qwen2", HALF_BILLION | {"initializer_range": 0.05}),
 }
 """Model type and configuration of the random models, by name; the first is the default."""
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")

@@ -20,7 +20,7 @@ from rich import box
 from rich.table import Table as RichTable
 
 import rtlang
-from rtlang.bench.checkpoint import TOKENIZER_FILES
+from rtlang.bench.checkpoint import HALF_BILLION, TOKENIZER_FILES
 from rtlang.bench.language import users_program
 from rtlang.bench.machine import package_versions, this_machine
 from rtlang.bench.programs.meter import checked
@@ -36,14 +36,7 @@ from rtlang.runtime.runtime import Runtime
 SHAPE: dict[str, Any] = {
     "model_type": "qwen2",
     "architectures": ["Qwen2ForCausalLM"],
-    "vocab_size": 151_936,
-    "hidden_size": 896,
-    "intermediate_size": 4_864,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 14,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 4_096,
-    "tie_word_embeddings": True,
+    **HALF_BILLION,
     "bos_token_id": None,
     "eos_token_id": 1,
 }
