@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
-import shlex
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -20,12 +18,12 @@ import typer
 from rich.console import Console
 
 import rtlang
-from rtlang.bench.checkpoint import SHAPES
-from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
-from rtlang.bench.workloads import BEST_OF, MAKERS, PROGRAM_WORKLOADS, SPECULATE, USUAL
+from rtlang.bench.machine import package_versions, this_machine
 from rtlang.console.bench.arrivals import bench_arrivals
+from rtlang.console.bench.programs import bench_language, bench_programs
 from rtlang.console.bench.restart import bench_restart
 from rtlang.console.bench.serve import bench_serve
+from rtlang.console.bench.throughput import bench_throughput
 from rtlang.console.chat import chat
 from rtlang.console.doctor import doctor
 from rtlang.console.errors import one_line_errors
@@ -33,7 +31,6 @@ from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
 from rtlang.console.loading import started
 from rtlang.console.options import with_settings
-from rtlang.console.progress import told
 from rtlang.console.serving import ENGINE_FAILED, serve_engine
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import (
@@ -53,7 +50,6 @@ from rtlang.lang.program import Program
 from rtlang.model import system_resources
 from rtlang_grammars import ConstraintKind, JsonStyle, PropertyOrder, Whitespace
 
-PIPED_WIDTH = 100
 CHECK_SCHEMA = {
     "type": "object",
     "properties": {"ready": {"type": "boolean"}, "mood": {"enum": ["calm", "merry", "curious"]}},
@@ -84,6 +80,9 @@ app.add_typer(bench, name="bench")
 bench.command("serve")(bench_serve)
 bench.command("arrivals")(bench_arrivals)
 bench.command("restart")(bench_restart)
+bench.command("language")(bench_language)
+bench.command("programs")(bench_programs)
+bench.callback()(bench_throughput)
 app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)
@@ -296,188 +295,6 @@ def serve(
         if not serve_engine(RuntimeConfig(**settings), config, in_process=in_process, stall_timeout_s=stall_timeout_s):
             typer.echo("error: the engine has failed for good", err=True)
             raise typer.Exit(ENGINE_FAILED)
-
-
-@bench.callback()
-@with_settings(RuntimeConfig, "settings")
-def bench_throughput(
-    context: typer.Context,
-    settings: dict[str, Any],
-    workload: Annotated[
-        str,
-        typer.Option(help=f"Workloads, comma-separated: {', '.join(MAKERS)}; or {SPECULATE}.", metavar="NAMES"),
-    ] = ",".join(USUAL),
-    quick: Annotated[bool, typer.Option(help="Fewer requests and repeats: about three minutes on two cores.")] = False,
-    repeats: Annotated[
-        int | None,
-        typer.Option(min=1, help="Paired runs of each workload; default: 3, or as many as fit with --quick."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for the generated prompts and lengths.")] = 0,
-    batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline transformers.")] = 8,
-    shape: Annotated[
-        str | None, typer.Option(help=f"The random model, without --model: {' or '.join(SHAPES)}.")
-    ] = None,
-    baseline: Annotated[
-        str,
-        typer.Option(
-            help="The baseline: transformers, vllm, or the URL (to /v1) of a server with OpenAI's completions that serves --model."
-        ),
-    ] = "transformers",
-    vllm_python: Annotated[
-        str | None, typer.Option(help="Python of an environment with vLLM; default: the one that runs this.")
-    ] = None,
-    json_file: Annotated[
-        Path | None,
-        typer.Option("--json", help="Write all figures to this file as JSON; with --device cuda, one object per line."),
-    ] = None,
-    markdown: Annotated[bool, typer.Option(help="Print the table as markdown.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="With --device cuda: also write the printed output to this file.")
-    ] = None,
-    budget_s: Annotated[
-        float, typer.Option(min=1, help="With --device cuda: start no new measurement after this many seconds.")
-    ] = 480.0,
-) -> None:
-    """Compare throughput with static batching in transformers, with vLLM or with another server; or run another benchmark.
-
-    With --device cuda: check the GPU's output against the CPU's, then measure its kernels and the decoding of a random model with the
-    shape of an 8B Llama.
-    """
-    if context.invoked_subcommand is not None:
-        return
-    if settings.get("device", "cpu") != "cpu":
-        _bench_device(settings, quick, json_file, out, budget_s)
-        return
-    console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = PIPED_WIDTH
-    with one_line_errors():
-        if out is not None:
-            raise CommandError(f"--out {out}: requires --device cuda")
-        if json_file is not None and not json_file.absolute().parent.is_dir():
-            raise CommandError(f"--json {json_file}: the parent folder does not exist")
-        compare = import_module("rtlang.bench.compare")
-        options = compare.BenchOptions(
-            workloads=tuple(name.strip() for name in workload.split(",") if name.strip()),
-            is_quick=quick,
-            repeats=repeats,
-            seed=seed,
-            batch_size=batch_size,
-            baseline=baseline,
-            shape=shape or next(iter(SHAPES)),
-            vllm_python=vllm_python or sys.executable,
-        )
-        config = RuntimeConfig(**settings)
-        command = shlex.join(["rtlang", *sys.argv[1:]])
-        with told(progress) as tell:
-            report = compare.run_benchmark(config, options, command=command, tell=tell)
-        if markdown:
-            typer.echo(report.to_markdown())
-        else:
-            console.print(report.to_table())
-            for line in report.facts():
-                console.print(f"- {line}", soft_wrap=True)
-        if json_file is not None:
-            json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
-        if not report.is_sound:
-            raise CommandError("float32 tokens differ between the two sides: the figures compare different work")
-
-
-@bench.command("language")
-def bench_language(
-    programs: Annotated[
-        int | None,
-        typer.Option(min=1, max=100_000, help="Measure the memory of this many waiting async programs instead."),
-    ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each case; the median counts.")] = 7,
-) -> None:
-    """Measure what the language costs: processor time per generation call, or memory per waiting program.
-
-    The target answers at once and computes nothing. Exits with code 1 if a limit is exceeded.
-    """
-    language = import_module("rtlang.bench.language")
-    with one_line_errors():
-        found = language.measure_calls(repeats=repeats) if programs is None else [language.measure_memory(programs)]
-        for each in found:
-            typer.echo(str(each))
-        if not all(each.is_met for each in found):
-            raise CommandError("the language exceeds a limit")
-
-
-@bench.command("programs")
-@with_settings(RuntimeConfig, "settings")
-def bench_programs(
-    settings: dict[str, Any],
-    workload: Annotated[
-        str,
-        typer.Option(
-            help=f"Comma-separated list of workloads to run, in order: {', '.join(PROGRAM_WORKLOADS)}; or {BEST_OF}.",
-            metavar="NAMES",
-        ),
-    ] = ",".join(PROGRAM_WORKLOADS),
-    quick: Annotated[bool, typer.Option(help="Small workloads, one turn: shows that all of it runs.")] = False,
-    repeats: Annotated[
-        int | None, typer.Option(min=1, help="Turns of each workload; default: 3, or 1 with --quick.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for the generated texts.")] = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
-    markdown: Annotated[bool, typer.Option(help="Print the tables as markdown.")] = False,
-) -> None:
-    """Measure what each pass of the compiler saves on programs: with all passes, without each in turn, and with none.
-
-    `best_of` measures the time of the best of 16 against that of one generation. Exits with code 1 if a mark is missed; not with --quick.
-    """
-    console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = PIPED_WIDTH
-    with one_line_errors():
-        if json_file is not None and not json_file.absolute().parent.is_dir():
-            raise CommandError(f"--json {json_file}: the parent folder does not exist")
-        names = tuple(name.strip() for name in workload.split(",") if name.strip())
-        config, command = RuntimeConfig(**settings), shlex.join(["rtlang", *sys.argv[1:]])
-        with told(progress) as tell:
-            if names == (BEST_OF,):
-                best_of = import_module("rtlang.bench.programs.best_of")
-                report = best_of.run_best_of(config, is_quick=quick, repeats=repeats, command=command, tell=tell)
-            else:
-                ablation = import_module("rtlang.bench.programs.ablation")
-                options = ablation.ProgramOptions(workloads=names, is_quick=quick, repeats=repeats, seed=seed)
-                report = ablation.run_ablation(config, options, command=command, tell=tell)
-        if markdown:
-            typer.echo(report.to_markdown())
-        else:
-            for table in report.to_tables():
-                console.print(table)
-            for line in report.facts():
-                console.print(f"- {line}", soft_wrap=True)
-        if json_file is not None:
-            json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
-        if not quick and not report.is_met:
-            raise CommandError("a mark is missed")
-
-
-def _bench_device(
-    settings: dict[str, Any], quick: bool, json_file: Path | None, out: Path | None, budget_s: float
-) -> None:
-    with one_line_errors():
-        config = RuntimeConfig(**settings)
-        if config.device != "cuda":
-            raise CommandError("--device interpreter: interpreted kernels cannot be benchmarked; expected cuda")
-        if not math.isfinite(budget_s):
-            raise CommandError(f"--budget-s {budget_s}: expected a finite number")
-        missing = [name for name, number in package_versions(DEVICE_PACKAGES).items() if number is None]
-        if missing:
-            raise CommandError(f"--device cuda requires packages that are not installed: {', '.join(missing)}")
-        device, written = import_module("rtlang.bench.device"), import_module("rtlang_kernels_bench.output")
-        device.accelerator_for(config.device)  # fails before the output of an earlier run is overwritten
-        try:
-            output = written.Output(out, json_file)
-        except (OSError, ValueError) as error:
-            raise CommandError(f"--out or --json: {error}") from error
-        with output, written.watchdog(output, budget_s), output.part("run"):
-            device.run(config, output, is_quick=quick, budget_s=budget_s)
-        if output.num_failed:
-            raise CommandError(f"{output.num_failed} parts failed, listed above")
 
 
 @app.command()

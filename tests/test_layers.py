@@ -293,7 +293,7 @@ def test_light_parts_load_nothing_heavy(statement: str) -> None:
             leaves_its_part,
         ),
         ("rtlang.lang.execution.run", "from rtlang import Runtime", leaves_its_part),
-        ("rtlang.serve.http.app", "import rtlang.bench.report", leaves_its_part),
+        ("rtlang.serve.http.app", "import rtlang.bench.machine", leaves_its_part),
         ("rtlang.client.connect", "from rtlang.serve import connection", leaves_its_part),
         ("rtlang_kernels.ops", "from rtlang.contract.step import Step", leaves_its_part),
         ("rtlang_grammars.spec", "import rtlang_kernels", leaves_its_part),

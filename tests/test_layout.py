@@ -51,6 +51,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/formats/test_parsing.py",
         "arguments are read as parts of calls, in every format",
     ),
+    "rtlang/bench/comparison/sides.py": (
+        "tests/bench/comparison/test_run.py",
+        "both sides run every workload there",
+    ),
     "rtlang/serve/openai/logprobs.py": (
         "tests/serve/openai/test_completions.py",
         "tested as a part of the responses of both routes",

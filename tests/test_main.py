@@ -17,8 +17,6 @@ from typer.testing import CliRunner
 
 import rtlang
 from rtlang.__main__ import CHECK_SCHEMA, app
-from rtlang.bench import language, workloads
-from rtlang.bench.language import Cost
 from rtlang.serve.server import running_server
 from tests.support.fake_target import FakeTarget, by_name
 from tests.support.tiny_models import make_checkpoint
@@ -216,25 +214,6 @@ def test_check_fails_where_the_model_is_missing(folder: Path) -> None:
     assert "nowhere" in errors
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--workload", "chess"], "workload = 'chess': expected one of shared, tree, mixed, json"),
-        (["--workload", ","], "expected one of shared"),
-        (["--json", "{}/no/such/folder.json"], "the parent folder does not exist"),
-        (["--model", "{}/nowhere"], "cannot load the model"),
-        (["--dtype", "int3"], "dtype = 'int3'"),
-        (["--dtype", "int3", "--device", "cuda"], "dtype = 'int3'"),
-        (["--out", "{}/figures"], "requires --device cuda"),
-        (["--budget-s", "inf", "--device", "cuda"], "expected a finite number"),
-    ],
-)
-def test_bench_refuses_what_it_cannot_measure(folder: Path, arguments: list[str], told: str) -> None:
-    code, _, errors = invoke(folder, "bench", *(argument.format(folder) for argument in arguments))
-    assert code == 1
-    assert told in errors.splitlines()[-1]
-
-
 def test_explain_lists_breaks_and_passes(folder: Path) -> None:
     program = folder / "explained.py"
     program.write_text(
@@ -300,34 +279,6 @@ def test_graph_draws_a_program_without_a_model(folder: Path) -> None:
         code, _, errors = invoke(folder, "graph", *arguments)
         assert (code, errors.count("\n")) == (1, 1), errors
         assert wrong in errors
-
-
-def test_bench_language_tells_every_figure_and_fails_over_a_limit(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    low, high = Cost("fast", 1.0, 1.0, 1.0, 60.0), Cost("slow", 99.0, 1.0, 100.0, 60.0)
-    monkeypatch.setattr(language, "measure_calls", lambda repeats: [low])
-    code, told, _ = invoke(folder, "bench", "language", "--repeats", "2")
-    assert (code, told) == (0, f"{low}\n")
-    monkeypatch.setattr(language, "measure_calls", lambda repeats: [low, high])
-    code, told, errors = invoke(folder, "bench", "language")
-    assert (code, told) == (1, f"{low}\n{high}\n")
-    assert "exceeds a limit" in errors
-
-
-def test_bench_prints_markdown_and_writes_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workloads, "SCHEMAS", workloads.SCHEMAS[:3])
-    monkeypatch.setattr(workloads, "JSON_REQUESTS", 3)
-    make_checkpoint(folder / "long", max_position_embeddings=1024)
-    code, output, errors = invoke(
-        folder, "bench", "--workload", "json", "--quick", "--repeats", "1", "--markdown", "--json", f"{folder}/figures.json",
-        "--model", f"{folder}/long", "--threads", "1", "--num-pages", "800", "--dtype", "float32",
-    )  # fmt: skip
-    assert code == 0, errors
-    assert output.startswith("| workload |")
-    (row,) = json.loads((folder / "figures.json").read_text())["rows"]
-    assert row["workload"] == "json"
-    assert f"({row['ratio_min']:.2f}-{row['ratio_max']:.2f})" in output
 
 
 def test_serve_announces_its_address_serves_and_ends_on_a_signal(folder: Path) -> None:

@@ -19,10 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rtlang.bench import device_families, workloads
+from rtlang.bench import device_families
 from rtlang.bench.checkpoint import TOKENIZER_FILES, write_random_llama
 from rtlang.bench.measure import agreement, run_on_target
-from rtlang.bench.workloads import Workload
+from rtlang.bench.workloads import catalogue
+from rtlang.bench.workloads.text import TextMaker
+from rtlang.bench.workloads.workload import Workload
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
@@ -127,14 +129,14 @@ def check(
     tell: Callable[[str], None],
     *,
     shape: Mapping[str, Any] | None = None,
-    make: Callable[..., Workload] = workloads.make,
+    make: Callable[..., Workload] = catalogue.make,
 ) -> bool:
     """Whether at least `MIN_EQUAL` of the device's greedy float32 outputs equal the CPU's.
 
     Args:
         config: names the device; its other settings apply to both sides.
         shape: checkpoint fields that override `checkpoint.SHAPE`.
-        make: builds a workload from its name, like `workloads.make`.
+        make: builds a workload from its name, like `catalogue.make`.
     """
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         directory = write_random_llama(Path(scratch), model_directory(EMBEDDED_MODEL), **dict(shape or {}))
@@ -251,7 +253,7 @@ def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callabl
 
 
 def _graphs(runtime: Runtime, case: Case, num_tokens: int) -> tuple[RequestGraph, ...]:
-    maker = workloads.TextMaker(runtime.tokenizer, 0)
+    maker = TextMaker(runtime.tokenizer, 0)
     shared = maker.text(case.shared_tokens, is_start=True) if case.shared_tokens else ""
     own = case.prompt_tokens - case.shared_tokens
     params = SamplingParams(max_tokens=num_tokens, min_tokens=0 if case.constraint else num_tokens, ignore_eos=True)

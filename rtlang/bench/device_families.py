@@ -14,7 +14,7 @@ from typing import Any
 
 from rtlang.bench.checkpoint import write_random
 from rtlang.bench.measure import agreement, run_on_target
-from rtlang.bench.workloads import TextMaker
+from rtlang.bench.workloads.text import TextMaker
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams

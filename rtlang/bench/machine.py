@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from rtlang.contract.version import VERSION
 from rtlang.model.system_resources import num_cores
 
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
@@ -49,6 +50,44 @@ class Machine:
 
     def __str__(self) -> str:
         return f"{self.cpu}, {self.num_cores} cores, {' '.join(self.flags) or 'no vector flags known'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a benchmark ran on.
+
+    Attributes:
+        command: the command line as typed.
+        machine, model: their descriptions.
+        dtype, num_threads: of the model.
+        versions: versions of packages, by name; None if a package is not installed.
+    """
+
+    command: str
+    machine: str
+    model: str
+    dtype: str
+    num_threads: int
+    versions: dict[str, str | None]
+
+    @classmethod
+    def of(
+        cls, command: str, model: str, dtype: str, num_threads: int | None, packages: tuple[str, ...] = ("torch",)
+    ) -> Environment:
+        """The environment of this process.
+
+        Args:
+            num_threads: None for one per core.
+            packages: whose versions to name, besides that of rtlang.
+        """
+        versions = {"rtlang": VERSION, **package_versions(packages)}
+        return cls(command, str(this_machine()), model, dtype, num_threads or num_cores(), versions)
+
+    def facts(self, *more: str) -> list[str]:
+        """Two lines of text; `more` is appended to the second."""
+        packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        about = "; ".join([self.model, f"{self.dtype}, {self.num_threads} threads", *more, packages])
+        return [f"`{self.command}` on {self.machine}", about]
 
 
 def this_machine(cpu_info: Path = Path("/proc/cpuinfo")) -> Machine:

@@ -17,15 +17,14 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-import rtlang
-from rtlang.bench.machine import package_versions, this_machine
+from rtlang.bench.machine import Environment
 from rtlang.bench.measure import run_on_target
-from rtlang.bench.workloads import MAKERS, Encoder
+from rtlang.bench.workloads.catalogue import AT_ONCE
+from rtlang.bench.workloads.text import Encoder
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.graph import Generate, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 from rtlang.model.loading.loader import pick_dtype
-from rtlang.model.system_resources import num_cores
 from rtlang.runtime.runtime import Runtime
 
 LEAST_RATIO = 0.98
@@ -90,22 +89,18 @@ class Figures:
 class SpeculationReport:
     """The figures of all workloads, with the model and the machine."""
 
-    command: str
-    machine: str
-    model: str
-    dtype: str
-    num_threads: int
-    versions: dict[str, str | None]
+    environment: Environment
     figures: tuple[Figures, ...]
 
     @property
     def is_sound(self) -> bool:
         """Whether no text differs, in float32; in bfloat16 rounding may change one."""
-        return self.dtype != "float32" or all(each.num_same == each.num_compared for each in self.figures)
+        return self.environment.dtype != "float32" or all(each.num_same == each.num_compared for each in self.figures)
 
     def to_plain(self) -> dict[str, Any]:
         """The report as plain values."""
-        return asdict(self)
+        plain = asdict(self)
+        return {**plain.pop("environment"), **plain}
 
     def rows(self) -> list[list[str]]:
         """The cells of the table."""
@@ -123,12 +118,12 @@ class SpeculationReport:
             for each in self.figures
         ]
 
-    def to_table(self) -> Table:
+    def to_tables(self) -> list[Table]:
         """The table for a terminal."""
         table = Table(*_HEADERS, box=box.SIMPLE_HEAD)
         for row in self.rows():
             table.add_row(*row)
-        return table
+        return [table]
 
     def to_markdown(self) -> str:
         """The table and the facts as markdown."""
@@ -137,12 +132,9 @@ class SpeculationReport:
 
     def facts(self) -> list[str]:
         """The model and the machine of the figures."""
-        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return [
-            f"{self.model}, {self.dtype}, {self.num_threads} threads; {versions}",
-            self.machine,
+            *self.environment.facts(),
             f"ratios by processor time, {len(self.figures[0].ratios)} turns; no workload should be below {LEAST_RATIO}",
-            f"command: {self.command}",
         ]
 
 
@@ -176,21 +168,15 @@ def run_speculation(
     ):
         figures = []
         for index, (name, num_at_once) in enumerate(_CASES):
-            if name in MAKERS and is_quick:
+            if name in AT_ONCE and is_quick:
                 continue  # they have no small size
             tell(f"{name}, {num_at_once} at once")
             # Other texts for each case: the call sites remember those of the cases before.
             own_seed = seed + 100_000 * index
             figures.append(_measured(name, num_at_once, plain, drafting, num_turns, own_seed, is_quick=is_quick))
-    return SpeculationReport(
-        command=command,
-        machine=str(this_machine()),
-        model=config.model,
-        dtype=str(pick_dtype(config.dtype)).removeprefix("torch."),
-        num_threads=config.num_threads or num_cores(),
-        versions={"rtlang": rtlang.__version__, **package_versions(("torch",))},
-        figures=tuple(figures),
-    )
+    dtype = str(pick_dtype(config.dtype)).removeprefix("torch.")
+    environment = Environment.of(command, config.model, dtype, config.num_threads)
+    return SpeculationReport(environment, tuple(figures))
 
 
 def _measured(
@@ -244,8 +230,8 @@ _CASES = (
 
 def _graphs(name: str, encoder: Encoder, seed: int, *, is_quick: bool) -> Iterator[RequestGraph]:
     """The graphs of one turn."""
-    if name in MAKERS:
-        yield from MAKERS[name](encoder, seed=seed, quick=True).graphs
+    if name in AT_ONCE:
+        yield from AT_ONCE[name](encoder, seed=seed, quick=True).graphs
         return
     rng = random.Random(seed)
     for index in range(4 if is_quick else 24):

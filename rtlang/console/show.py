@@ -28,6 +28,8 @@ from rtlang.lang.execution.stream import EndEvent, ErrorEvent, StreamEvent, Text
 
 STYLES = ("cyan", "magenta", "green", "yellow", "blue", "bright_red")
 UNNAMED = "(unnamed)"
+PIPED_WIDTH = 100
+"""Columns of tables that are not printed to a terminal."""
 Key = tuple[int, int]
 """(node id, choice) of one completion."""
 

@@ -17,12 +17,11 @@ from rich.text import Text
 
 from rtlang.console.errors import one_line_errors
 from rtlang.console.server_requests import ServerAddress, ServerError
-from rtlang.console.show import to_json
+from rtlang.console.show import PIPED_WIDTH, to_json
 from rtlang.contract.snapshot import EngineSnapshot, WatchedRequest, plain_snapshot, read_snapshot
 from rtlang.contract.terminal_text import terminal_text
 
 PATH = "/v1/engine/snapshot"
-_PIPED_WIDTH = 100
 _BAR_WIDTH = 30
 
 
@@ -39,7 +38,7 @@ def top(
     """Watch a server: running and waiting requests, hit rate, principals, pages. Ctrl-C ends."""
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
-        console.width = _PIPED_WIDTH
+        console.width = PIPED_WIDTH
     with one_line_errors():
         server = ServerAddress(url, api_key)
         snapshot = fetch(server)

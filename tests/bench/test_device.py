@@ -22,7 +22,8 @@ from rtlang.__main__ import app
 from rtlang.bench import device, machine
 from rtlang.bench.checkpoint import SHAPE
 from rtlang.bench.device import FULL, Case, Line, Plan
-from rtlang.bench.workloads import TextMaker, Workload
+from rtlang.bench.workloads.text import TextMaker
+from rtlang.bench.workloads.workload import Workload
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from rtlang.bench.measure import agreement, run_on_target
+from rtlang.bench.measure import Measurement, agreement, run_on_target
 from rtlang.contract.errors import ConstraintError, GraphError
+from rtlang.contract.events import CallRequested, Completion, GraphFinished, NodeFinished, TextDelta, Timing
 from rtlang.contract.graph import Generate, RequestGraph, Text
-from rtlang.contract.params import SamplingParams
+from rtlang.contract.params import FinishReason, SamplingParams, Usage
+from rtlang.contract.target import Listener
 from tests.support.fake_target import FakeTarget, by_name
 
 
@@ -55,3 +60,51 @@ def test_agreement_counts_equal_outputs_of_common_generations() -> None:
     assert agreement(one, one) == (2, 2)
     assert agreement(one, other) == (1, 1)
     assert agreement(one, different) == (0, 1)
+
+
+class Asking:
+    """A target whose graphs ask for a tool, and end once it has answered."""
+
+    def __init__(self) -> None:
+        self.submitted: list[float] = []
+        self.now = 0.0
+        self.resolved: dict[int, str] = {}
+
+    def submit(self, graph: RequestGraph, listener: Listener, **options: Any) -> Any:
+        self.submitted.append(self.now)
+        number = len(self.submitted)
+
+        def resolve(node_id: int, value: str) -> None:
+            self.resolved[node_id] = value
+            listener(NodeFinished(number, 3, "x", (Completion("ab", (5, 6), FinishReason.LENGTH),), Usage(), Timing()))
+            listener(GraphFinished(number, {}, Usage(4, 2)))
+
+        for token_id in (5, 6):
+            listener(TextDelta(number, 3, 0, "", (token_id,)))
+            self.now += 0.25
+        listener(CallRequested(number, 100 + number, "tool", ("", 0.001, f"answer {number}")))
+        return SimpleNamespace(resolve=resolve)
+
+
+def test_tools_answer_and_graphs_arrive_at_their_times() -> None:
+    target: Any = Asking()
+
+    def sleep(seconds: float) -> None:
+        target.now += seconds
+
+    one = graph("a", "x")
+    found = run_on_target(target, [one, one, one], arrivals_s=(0.0, 4.0, 1.0), clock=lambda: target.now, sleep=sleep)
+    assert target.submitted == [0.0, 1.0, 4.0]
+    assert target.resolved == {101: "answer 1", 102: "answer 2", 103: "answer 3"}
+    assert found.output_times_s == {(0, 3): (0.0, 0.25), (2, 3): (1.0, 1.25), (1, 3): (4.0, 4.25)}
+    assert found.first_token_s == (0.0, 0.0, 0.0)
+    assert (found.prompt_tokens, found.cached_tokens) == (12, 6)
+    assert all(latency >= 0.5 for latency in found.latencies_s)
+
+
+def test_gaps_beside_a_graph_are_those_of_the_others_while_it_has_no_output() -> None:
+    times = {(0, 1): (0.0, 1.0, 2.0, 4.0, 7.0), (1, 1): (5.0, 9.0), (2, 1): (4.5, 4.75)}
+    found = Measurement(9.0, (), times, {}, 0, arrivals_s=(0.0, 1.5, 0.0))
+    assert sorted(found.gaps_s()) == [0.25, 1.0, 1.0, 2.0, 3.0, 4.0]
+    assert sorted(found.gaps_s(beside=1)) == [0.25, 1.0, 2.0]
+    assert found.first_token_s == (0.0, 3.5, 4.5)

@@ -31,5 +31,5 @@ def test_a_report_is_a_table_and_plain_values(report: speculation.SpeculationRep
     assert json.loads(json.dumps(report.to_plain()))["dtype"] == "float32"
     lines = report.to_markdown().splitlines()
     assert [line.split("|")[1].strip() for line in lines[:4]] == ["workload", "---", "copies", "sampled records"]
-    assert report.to_table().row_count == 2
+    assert report.to_tables()[0].row_count == 2
     assert any("rtlang bench --workload speculate" in fact for fact in report.facts())

@@ -9,18 +9,19 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 from urllib.parse import urlsplit
 
-from rtlang.bench.baselines.graph_progress import GraphProgress
-from rtlang.bench.measure import Measurement, OutputKey
-from rtlang.bench.workloads import Encoder
+from rtlang.bench.baselines.plain_graphs import measurement, running
+from rtlang.bench.baselines.plain_programs import Key, Node
+from rtlang.bench.measure import Measurement
+from rtlang.bench.workloads.text import Codec
+from rtlang.bench.workloads.workload import Workload
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import Generate, RequestGraph, parent_of
 
 MAX_AT_ONCE = 256
 TIMEOUT_S = 600.0
@@ -28,11 +29,17 @@ TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The text of one request, its tokens as the server counts them, and the clock time of its first piece."""
+    """The answer to one request.
+
+    Attributes:
+        num_tokens, num_cached_tokens: its tokens, and those of the prompt that were cached, as the server counts them.
+        times: of its pieces, on the clock.
+    """
 
     text: str
     num_tokens: int
-    first_at: float
+    num_cached_tokens: int
+    times: list[float]
 
 
 class OpenAiServer:
@@ -66,54 +73,35 @@ class OpenAiServer:
         for connection in self._connections:
             connection.close()
 
-    def run(
-        self, graphs: Sequence[RequestGraph], encoder: Encoder, *, clock: Callable[[], float] = perf_counter
-    ) -> Measurement:
-        """Run graphs of text and single generations; all are submitted at the start.
+    def run(self, workload: Workload, codec: Codec, *, clock: Callable[[], float] = perf_counter) -> Measurement:
+        """Run the graphs of a workload.
 
         Raises:
             RtlangError: the server refuses a request or does not answer.
-            ValueError: a graph has other nodes.
+            ValueError: a graph has other nodes than texts, single generations and tools.
         """
+        programs = running(workload, codec)
+        asked: dict[Future[Answer], Key] = {}
+        num_cached_tokens = 0
         started = clock()
-        progress = [GraphProgress(graph, encoder) for graph in graphs]
-        asked: dict[Future[Answer], tuple[int, Generate]] = {}
-        sent: set[OutputKey] = set()
-        outputs: dict[OutputKey, tuple[int, ...]] = {}
-        latencies, first_tokens = [0.0] * len(graphs), dict[int, float]()
-        num_prompt_tokens = 0
-
-        def send(index: int) -> int:
-            num_tokens = 0
-            for node in progress[index].ready():
-                if (index, node.node_id) not in sent:
-                    sent.add((index, node.node_id))
-                    prompt = progress[index].sequence(parent_of(node))
-                    num_tokens += len(prompt)
-                    asked[self._pool.submit(self._ask, prompt, node, clock)] = index, node
-            return num_tokens
-
-        for index in range(len(graphs)):
-            num_prompt_tokens += send(index)
-        while asked:
-            for future in wait(asked, return_when=FIRST_COMPLETED).done:
-                index, node = asked.pop(future)
-                answer = future.result()
+        while not programs.is_done:
+            for key in programs.take_due(clock() - started):
+                asked[self._pool.submit(self._ask, programs.start(key), programs.node(key), clock)] = key
+            wait_s = None if programs.next_s is None else max(0.0, programs.next_s - (clock() - started))
+            if not asked:
+                sleep(wait_s or 0.0)
+                continue
+            for future in wait(asked, wait_s, FIRST_COMPLETED).done:
+                key, answer = asked.pop(future), future.result()
                 # The ids are ours: the server tells only the text, and how many tokens it took.
-                token_ids = encoder.encode(answer.text, is_start=False)[: answer.num_tokens]
+                token_ids = codec.encode(answer.text, is_start=False)[: answer.num_tokens]
                 token_ids += [0] * (answer.num_tokens - len(token_ids))
-                progress[index].finish(node, token_ids)
-                outputs[index, node.node_id] = tuple(token_ids)
-                first_tokens.setdefault(index, answer.first_at - started)
-                latencies[index] = clock() - started
-                num_prompt_tokens += send(index)
-        return Measurement(
-            total_s=clock() - started,
-            latencies_s=tuple(latencies),
-            first_token_s=tuple(first_tokens[index] for index in range(len(graphs))),
-            outputs=outputs,
-            prompt_tokens=num_prompt_tokens,
-        )
+                for time in answer.times:
+                    programs.note_output(key, time - started)
+                programs.finish(key, token_ids, clock() - started)
+                num_cached_tokens += answer.num_cached_tokens
+        results = programs.results(clock() - started)
+        return measurement(workload, {**results, "num_cached_tokens": num_cached_tokens})
 
     def _first_model(self) -> str:
         with self._open("GET", "/models") as response:
@@ -122,22 +110,23 @@ class OpenAiServer:
             raise RtlangError(f"baseline = {self._url}: the server lists no model")
         return str(listed[0]["id"])
 
-    def _ask(self, prompt: list[int], node: Generate, clock: Callable[[], float]) -> Answer:
+    def _ask(self, prompt: list[int], node: Node, clock: Callable[[], float]) -> Answer:
         body: dict[str, Any] = {
             "model": self.model,
             "prompt": prompt,
-            "max_tokens": node.params.max_tokens,
+            "max_tokens": node["max_tokens"],
             "temperature": 0.0,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if node.constraint is None:
-            body |= {"min_tokens": node.params.max_tokens, "ignore_eos": True}
+        if node["schema"] is None:
+            body |= {"min_tokens": node["max_tokens"], "ignore_eos": True}
         else:
-            schema = {"name": "answer", "schema": json.loads(node.constraint.source), "strict": True}
+            schema = {"name": "answer", "schema": node["schema"], "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         pieces: list[str] = []
-        num_tokens, first_at = 0, 0.0
+        num_tokens = num_cached_tokens = 0
+        times: list[float] = []
         with self._open("POST", "/completions", body) as response:
             for line in response:
                 data = line.removeprefix(b"data:").strip()
@@ -146,11 +135,13 @@ class OpenAiServer:
                 chunk = json.loads(data)
                 if "error" in chunk:
                     raise RtlangError(f"baseline = {self._url}: {chunk['error']}")
-                first_at = first_at or clock()
-                pieces += [choice.get("text") or "" for choice in chunk.get("choices", ())]
-                if chunk.get("usage"):
-                    num_tokens = chunk["usage"]["completion_tokens"]
-        return Answer("".join(pieces), num_tokens, first_at)
+                if chunk.get("choices"):
+                    times.append(clock())
+                    pieces += [choice.get("text") or "" for choice in chunk["choices"]]
+                if usage := chunk.get("usage"):
+                    num_tokens = usage["completion_tokens"]
+                    num_cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+        return Answer("".join(pieces), num_tokens, num_cached_tokens, times)
 
     def _open(self, method: str, path: str, body: object = None) -> http.client.HTTPResponse:
         """Send a request on this thread's connection; returns the response.

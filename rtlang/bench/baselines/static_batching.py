@@ -1,9 +1,9 @@
 """The baseline: `transformers` with static batches, as a careful user would write them.
 
 Prompts are left-padded to the longest of their batch, the KV cache is the library's DynamicCache, attention is its sdpa implementation,
-logits are computed for the last position only, and a batch decodes until its longest member is done. A graph is run level by level: all
-generations whose inputs are available form the next batches, each with its whole prompt. Constrained generations are masked at every
-step with the same grammar library that the runtime uses, as a logits processor would do.
+logits are computed for the last position only, and a batch decodes until its longest member is done. Generations whose inputs are
+available, those that wait longest first, form the next batch, each with its whole prompt. Constrained generations are masked at every step
+with the same grammar library that the runtime uses, as a logits processor would do.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rtlang.bench.baselines.graph_progress import GraphProgress
-from rtlang.bench.measure import Measurement, OutputKey
-from rtlang.bench.workloads import Encoder
-from rtlang.contract.graph import RequestGraph, parent_of
+from rtlang.bench.baselines.plain_graphs import measurement, running
+from rtlang.bench.measure import Measurement
+from rtlang.bench.workloads.text import Codec
+from rtlang.bench.workloads.workload import Workload
+from rtlang.contract.graph import Generate
 from rtlang.contract.params import Constraint
 from rtlang_grammars import CompiledGrammar, GrammarMatcher
 
@@ -77,8 +78,8 @@ class StaticBatching:
         self._eos_token_ids = eos_token_ids
 
     @torch.inference_mode()
-    def generate(self, members: Sequence[Member], clock: Callable[[], float] = perf_counter) -> float:
-        """Fill `token_ids` of every member; returns the clock time at which the first tokens were available.
+    def generate(self, members: Sequence[Member], clock: Callable[[], float] = perf_counter) -> list[float]:
+        """Fill `token_ids` of every member; returns the clock time of each step, which gave every member a token that was not done.
 
         The batch decodes until every member is done; tokens decoded for members that are already done are dropped.
         """
@@ -92,11 +93,11 @@ class StaticBatching:
             mask[row, :padding] = 0
         positions = (mask.cumsum(-1) - 1).clamp_(min=0)  # [B, L + steps]
         cache = self._new_cache()
-        first_token_at = 0.0
+        times: list[float] = []
         begin, end = 0, longest
         drawn: list[Tensor] = []
         is_constrained = any(member.matcher is not None for member in members)
-        for step in range(num_steps):
+        for _ in range(num_steps):
             logits = self._model(
                 input_ids=input_ids,
                 attention_mask=mask[:, :end],
@@ -108,8 +109,7 @@ class StaticBatching:
             if is_constrained:
                 _forbid(logits, members)
             token_ids = logits.argmax(-1)  # [B]
-            if step == 0:
-                first_token_at = clock()
+            times.append(clock())
             if is_constrained:
                 for member, token_id in zip(members, token_ids.tolist(), strict=True):
                     self._accept(member, token_id)
@@ -122,50 +122,48 @@ class StaticBatching:
         if drawn:
             for member, row in zip(members, torch.stack(drawn, dim=1).tolist(), strict=True):
                 member.token_ids = row[: member.num_tokens]
-        return first_token_at
+        return times
 
     def run(
         self,
-        graphs: Sequence[RequestGraph],
-        encoder: Encoder,
+        workload: Workload,
+        codec: Codec,
         compile_constraint: Callable[[Constraint], CompiledGrammar],
         *,
         clock: Callable[[], float] = perf_counter,
     ) -> Measurement:
-        """Run graphs of text and generate nodes level by level in batches; all are submitted at the start.
+        """Run the graphs of a workload in batches.
 
         Raises:
-            ValueError: a graph has a select node, a reference, or a node with several completions.
+            ValueError: a graph has other nodes than texts, single generations and tools.
         """
         torch.set_num_threads(self.num_threads)
+        programs = running(workload, codec)
+        constraints = {
+            (index, node.node_id): node.constraint
+            for index, graph in enumerate(workload.graphs)
+            for node in graph.nodes
+            if isinstance(node, Generate)
+        }
         started = clock()
-        progress = [GraphProgress(graph, encoder) for graph in graphs]
-        latencies = [0.0] * len(graphs)
-        first_tokens: dict[int, float] = {}
-        outputs: dict[OutputKey, tuple[int, ...]] = {}
-        num_prompt_tokens = 0
-        while level := [(index, node) for index, graph in enumerate(progress) for node in graph.ready()]:
-            for offset in range(0, len(level), self.batch_size):
-                batch = level[offset : offset + self.batch_size]
-                members = []
-                for index, node in batch:
-                    matcher = None if node.constraint is None else compile_constraint(node.constraint).matcher()
-                    prompt = progress[index].sequence(parent_of(node))
-                    members.append(Member(prompt, node.params.max_tokens, matcher))
-                first_token_at = self.generate(members, clock)
-                for (index, node), member in zip(batch, members, strict=True):
-                    progress[index].finish(node, member.token_ids)
-                    outputs[index, node.node_id] = tuple(member.token_ids)
-                    first_tokens.setdefault(index, first_token_at - started)
-                    latencies[index] = clock() - started
-                    num_prompt_tokens += len(member.prompt)
-        return Measurement(
-            total_s=clock() - started,
-            latencies_s=tuple(latencies),
-            first_token_s=tuple(first_tokens[index] for index in range(len(graphs))),
-            outputs=outputs,
-            prompt_tokens=num_prompt_tokens,
-        )
+        while not programs.is_done:
+            batch = programs.take_due(clock() - started, self.batch_size)
+            if not batch:
+                assert programs.next_s is not None
+                sleep(max(0.0, programs.next_s - (clock() - started)))
+                continue
+            members = []
+            for key in batch:
+                constraint = constraints[key]
+                matcher = None if constraint is None else compile_constraint(constraint).matcher()
+                members.append(Member(programs.start(key), programs.node(key)["max_tokens"], matcher))
+            times = self.generate(members, clock)
+            now = clock() - started
+            for key, member in zip(batch, members, strict=True):
+                for time in times[: len(member.token_ids)]:
+                    programs.note_output(key, time - started)
+                programs.finish(key, member.token_ids, now)
+        return measurement(workload, programs.results(clock() - started))
 
     def _accept(self, member: Member, token_id: int) -> None:
         if member.is_done:

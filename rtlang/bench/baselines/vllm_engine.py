@@ -6,15 +6,17 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rtlang.bench.baselines.plain_graphs import measurement, plain_nodes
+from rtlang.bench.machine import PeakMemory
 from rtlang.bench.measure import Measurement
-from rtlang.bench.workloads import Encoder
+from rtlang.bench.workloads.text import Codec
+from rtlang.bench.workloads.workload import Workload
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import Generate, RequestGraph, Text, parent_of
 
 WORKER = Path(__file__).with_name("vllm_worker.py")
 KV_GIB = 2
@@ -76,28 +78,23 @@ class VllmEngine:
             self._process.stdout.close()
         self._open.close()
 
-    def run(self, graphs: Sequence[RequestGraph], encoder: Encoder) -> Measurement:
-        """Run graphs of text and single generations; all are submitted at the start, and nothing is cached then.
+    def run(self, workload: Workload, codec: Codec) -> Measurement:
+        """Run the graphs of a workload; nothing is cached at the start.
 
         Raises:
             RtlangError: the process has ended.
-            ValueError: a graph has other nodes, or a constraint that is no JSON schema.
+            ValueError: a graph has other nodes than texts, single generations and tools, or a constraint that is no JSON schema.
         """
         assert self._process.stdin is not None
+        programs = [plain_nodes(graph, codec) for graph in workload.graphs]
+        peak = PeakMemory(Path(f"/proc/{self._process.pid}"))
+        peak.reset()
         try:
-            self._process.stdin.write(json.dumps([_plain(graph, encoder) for graph in graphs]) + "\n")
+            self._process.stdin.write(json.dumps({"programs": programs, "arrivals_s": workload.arrivals_s}) + "\n")
             self._process.stdin.flush()
         except OSError:  # `_read` tells why
             pass
-        result = self._read()
-        return Measurement(
-            total_s=result["total_s"],
-            latencies_s=tuple(result["latency_s"]),
-            first_token_s=tuple(result["first_s"]),
-            outputs={(index, node_id): tuple(token_ids) for index, node_id, token_ids in result["outputs"]},
-            prompt_tokens=result["num_prompt_tokens"],
-            cpu_s=result["cpu_s"],
-        )
+        return replace(measurement(workload, self._read()), peak_bytes=peak.read_bytes())
 
     def _read(self) -> Any:
         assert self._process.stdout is not None
@@ -108,31 +105,3 @@ class VllmEngine:
             self.close()
             raise RtlangError(f"vLLM ended with code {self._process.returncode}: {end}")
         return json.loads(line)
-
-
-def _plain(graph: RequestGraph, encoder: Encoder) -> list[dict[str, Any]]:
-    """The nodes of a graph as the worker reads them; the start of a sequence is a node with a negative id."""
-    start = -1
-    nodes: list[dict[str, Any]] = [{"id": start, "parent": None, "tokens": list(encoder.start_ids())}]
-    for node in graph.nodes:
-        parent = parent_of(node)
-        before = start if parent is None else parent
-        if isinstance(node, Text) and all(isinstance(part, str) for part in node.parts):
-            text = "".join(part for part in node.parts if isinstance(part, str))
-            nodes.append(
-                {"id": node.node_id, "parent": before, "tokens": encoder.encode(text, is_start=parent is None)}
-            )
-        elif isinstance(node, Generate) and node.params.n == 1:
-            schema = None if node.constraint is None else json.loads(node.constraint.source)
-            nodes.append(
-                {
-                    "id": node.node_id,
-                    "parent": before,
-                    "tokens": None,
-                    "max_tokens": node.params.max_tokens,
-                    "schema": schema,
-                }
-            )
-        else:
-            raise ValueError(f"node {node.node_id}: the baseline runs plain text and single generations only")
-    return nodes

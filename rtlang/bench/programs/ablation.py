@@ -10,17 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import rtlang
-from rtlang.bench.machine import package_versions, this_machine
+from rtlang.bench.machine import Environment
 from rtlang.bench.programs.meter import Meter, Run, measure
 from rtlang.bench.programs.report import ALL, NONE, Mark, ProgramReport, Table, findings, variant
 from rtlang.bench.programs.workloads import MAKERS, SETTINGS, ProgramWorkload
-from rtlang.bench.workloads import PROGRAM_WORKLOADS
+from rtlang.bench.workloads.catalogue import PROGRAM_WORKLOADS
 from rtlang.compiler.pipeline import PASSES
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.model.loading.loader import pick_dtype
-from rtlang.model.system_resources import num_cores
 from rtlang.runtime.runtime import Runtime
 
 CACHED_SHARE, VOTE_SHARE = 0.95, 0.60
@@ -75,14 +73,10 @@ def run_ablation(
     if config.dtype == "auto":
         config = replace(config, dtype="float32")
     tables = tuple(_measured(name, config, options, tell) for name in options.workloads)
+    dtype = str(pick_dtype(config.dtype)).removeprefix("torch.")
     return ProgramReport(
-        command=command,
-        machine=str(this_machine()),
-        model=config.model,
-        dtype=str(pick_dtype(config.dtype)).removeprefix("torch."),
-        num_threads=config.num_threads or num_cores(),
+        environment=Environment.of(command, config.model, dtype, config.num_threads),
         num_turns=options.num_repeats,
-        versions={"rtlang": rtlang.__version__, **package_versions(("torch",))},
         tables=tables,
         marks=marks_of(tables),
         findings=findings(tables, PASSES, options.num_repeats),

@@ -19,18 +19,16 @@ from typing import Any
 from rich import box
 from rich.table import Table as RichTable
 
-import rtlang
 from rtlang.bench.checkpoint import HALF_BILLION, TOKENIZER_FILES
 from rtlang.bench.language import users_program
-from rtlang.bench.machine import package_versions, this_machine
+from rtlang.bench.machine import Environment
 from rtlang.bench.programs.meter import checked
 from rtlang.bench.programs.report import Mark, Spread
-from rtlang.bench.workloads import TextMaker
+from rtlang.bench.workloads.text import TextMaker
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.lang import expr as rt
 from rtlang.lang.best_of import best_of
 from rtlang.model.loading.loader import model_directory, pick_dtype
-from rtlang.model.system_resources import num_cores
 from rtlang.runtime.runtime import Runtime
 
 SHAPE: dict[str, Any] = {
@@ -75,13 +73,8 @@ class Timed:
 class BestOfReport:
     """Both sides, their ratio over the pairs of runs, and the environment."""
 
-    command: str
-    machine: str
-    model: str
-    dtype: str
-    num_threads: int
+    environment: Environment
     num_pairs: int
-    versions: dict[str, str | None]
     prompt_tokens: int
     output_tokens: int
     one: Timed
@@ -102,7 +95,8 @@ class BestOfReport:
 
     def to_plain(self) -> dict[str, Any]:
         """The report as maps, lists and scalars."""
-        return {**asdict(self), "marks": [{**asdict(self.mark), "is_met": self.is_met}]}
+        plain = asdict(self)
+        return {**plain.pop("environment"), **plain, "marks": [{**asdict(self.mark), "is_met": self.is_met}]}
 
     def to_tables(self) -> list[RichTable]:
         """The two sides as a table for the terminal."""
@@ -121,13 +115,12 @@ class BestOfReport:
 
     def facts(self) -> list[str]:
         """The setup, the machine and the target figure of the measurement; one line per fact."""
-        packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         added = self.many.total_s.median - self.one.total_s.median
         in_prompt = self.many.prompt_s - self.one.prompt_s
         return [
-            f"`{self.command}` on {self.machine}",
-            f"{self.model}; {self.dtype}, {self.num_threads} threads; {packages}; prompt {self.prompt_tokens}, {self.output_tokens} out; "
-            f"pairs of runs: {self.num_pairs}",
+            *self.environment.facts(
+                f"prompt {self.prompt_tokens}, {self.output_tokens} out", f"pairs of runs: {self.num_pairs}"
+            ),
             f"by processor time {self.cpu_ratio.median:.2f}x ({self.cpu_ratio.low:.2f}-{self.cpu_ratio.high:.2f}); of {added:.1f} s "
             f"added, {in_prompt:.1f} s are in the prompt and {added - in_prompt:.1f} s in the decoding steps",
             str(self.mark),
@@ -184,14 +177,10 @@ def run_best_of(
             for number in range(1, num_pairs + 1):
                 tell(f"pair {number} of {num_pairs}")
                 pairs.append((_timed(runtime, one, inputs), _timed(runtime, many, inputs)))
+    dtype = str(pick_dtype(config.dtype)).removeprefix("torch.")
     return BestOfReport(
-        command=command,
-        machine=str(this_machine()),
-        model=model,
-        dtype=str(pick_dtype(config.dtype)).removeprefix("torch."),
-        num_threads=config.num_threads or num_cores(),
+        environment=Environment.of(command, model, dtype, config.num_threads),
         num_pairs=num_pairs,
-        versions={"rtlang": rtlang.__version__, **package_versions(("torch",))},
         prompt_tokens=num_prompt,
         output_tokens=num_output,
         one=_side([pair[0] for pair in pairs], num_output),

@@ -14,8 +14,9 @@ from typing import Any
 from rich import box
 from rich.table import Table as RichTable
 
+from rtlang.bench.comparison.report import percentile
+from rtlang.bench.machine import Environment
 from rtlang.bench.programs.meter import Run
-from rtlang.bench.report import percentile
 
 ALL, NONE = "all passes", "no passes"
 LEAST_SHARE = 0.02  # smaller savings are not named
@@ -152,13 +153,8 @@ class Finding:
 class ProgramReport:
     """All tables of one benchmark, and the environment they were measured in."""
 
-    command: str
-    machine: str
-    model: str
-    dtype: str
-    num_threads: int
+    environment: Environment
     num_turns: int
-    versions: dict[str, str | None]
     tables: tuple[Table, ...]
     marks: tuple[Mark, ...]
     findings: tuple[Finding, ...]
@@ -177,7 +173,8 @@ class ProgramReport:
     def to_plain(self) -> dict[str, Any]:
         """The report as maps, lists and scalars."""
         marks = [{**asdict(mark), "is_met": mark.is_met} for mark in self.marks]
-        return {**asdict(self), "marks": marks, "useless": list(self.useless)}
+        plain = asdict(self)
+        return {**plain.pop("environment"), **plain, "marks": marks, "useless": list(self.useless)}
 
     def to_tables(self) -> list[RichTable]:
         """One table per workload, for the terminal."""
@@ -207,10 +204,8 @@ class ProgramReport:
 
     def facts(self) -> list[str]:
         """The setup, the machine, the saving of each pass and the target figures; one line per fact."""
-        packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         return [
-            f"`{self.command}` on {self.machine}",
-            f"{self.model}; {self.dtype}, {self.num_threads} threads; {self.num_turns} turns; {packages}",
+            *self.environment.facts(f"{self.num_turns} turns"),
             *(f"{table.workload}: {table.summary}" for table in self.tables),
             "prompt, generated: tokens computed (~: they differed between turns); mean, p99: seconds until a program ends; latency, in "
             "steps, CPU: mean latency, that in steps of the engine, and processor time, divided by those with all passes in the same turn "

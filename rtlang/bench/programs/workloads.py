@@ -16,7 +16,7 @@ from typing import Any
 
 from rtlang.bench.language import users_program
 from rtlang.bench.programs.meter import Meter, checked
-from rtlang.bench.workloads import Encoder, TextMaker
+from rtlang.bench.workloads.text import Encoder, TextMaker
 from rtlang.lang import control
 from rtlang.lang import expr as rt
 

@@ -23,7 +23,7 @@ MAX_RETURNED_CHARS = 2_000
 def graph_page(nodes: Sequence[Node], title: str) -> str:
     """A page with the picture of a graph: zoom with the wheel, drag, hover or click a node. Without scripts it is a plain picture."""
     drawing = draw(nodes)
-    return _page(title, _summary(nodes), [*_canvas(tuple(nodes), drawing, None)])
+    return whole_page(title, _summary(nodes), [*_canvas(tuple(nodes), drawing, None)])
 
 
 def run_page(record: RunRecord, title: str) -> str:
@@ -46,7 +46,7 @@ def run_page(record: RunRecord, title: str) -> str:
         )
     parts.append(f"<h2>Text</h2>{transcript(record)}")
     parts.append(_returned(record))
-    return _page(title, f"{_summary(record.graph)}; {run_words(record)}", parts)
+    return whole_page(title, f"{_summary(record.graph)}; {run_words(record)}", parts)
 
 
 def graph_fragment(nodes: Sequence[Node]) -> str:
@@ -81,6 +81,17 @@ def table_fragment(
     )
 
 
+def whole_page(title: str, facts: str, parts: Sequence[str]) -> str:
+    """A self-contained page: a title, a line of facts, and parts that are HTML."""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_safe(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
+        f"<style>{TRANSCRIPT_CSS}{PAGE_CSS}</style></head>\n"
+        f'<body class="rt rt-page"><h1>{_safe(title)}</h1><p class="rt-page-facts">{escape(facts)}</p>{"".join(parts)}\n'
+        f"<script>{SCRIPT}</script></body></html>\n"
+    )
+
+
 def fragment(content: str) -> str:
     """Content with the style that it needs, for a notebook."""
     return f'<style>{TRANSCRIPT_CSS}</style><div class="rt">{content}</div>'
@@ -95,16 +106,6 @@ def run_words(record: RunRecord) -> str:
     if record.breaks:
         words.append(f"{len(record.breaks)} graph break{'s' if len(record.breaks) > 1 else ''}")
     return ", ".join(words)
-
-
-def _page(title: str, facts: str, parts: Sequence[str]) -> str:
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_safe(title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f"<style>{TRANSCRIPT_CSS}{PAGE_CSS}</style></head>\n"
-        f'<body class="rt rt-page"><h1>{_safe(title)}</h1><p class="rt-page-facts">{escape(facts)}</p>{"".join(parts)}\n'
-        f"<script>{SCRIPT}</script></body></html>\n"
-    )
 
 
 def _canvas(nodes: tuple[Node, ...], drawing: Drawing, record: RunRecord | None) -> list[str]:

@@ -11,11 +11,13 @@ import pytest
 import rtlang as rt
 from rtlang.bench.baselines.openai_server import OpenAiServer
 from rtlang.bench.measure import run_on_target
-from rtlang.bench.workloads import json_constraint
+from rtlang.bench.workloads.requests import json_constraint
+from rtlang.bench.workloads.workload import Workload, tool_call
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.serve.server import TokenizerInfo, running_server
+from tests.support.encoders import Letters
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,16 @@ def generate(node_id: int, parent: int, num_tokens: int) -> Generate:
 
 GRAPHS = (
     RequestGraph((Text(0, None, ("Anna lives in ",)), generate(1, 0, 6), Text(2, 1, (" and ",)), generate(3, 2, 4))),
-    RequestGraph((Text(0, None, ("One, two, ",)), generate(1, 0, 5), generate(2, 0, 3))),
+    RequestGraph(
+        (
+            Text(0, None, ("One, two, ",)),
+            generate(1, 0, 5),
+            generate(2, 0, 3),
+            tool_call(3, 2, 0.001, "three"),
+            Text(4, 1, (" and ", Ref(3), Ref(2))),
+            generate(5, 4, 3),
+        )
+    ),
     RequestGraph(
         (Text(0, None, ("A house: ",)), Generate(1, 0, "x", SamplingParams(max_tokens=80), json_constraint(0)))
     ),
@@ -42,7 +53,7 @@ def test_the_answers_are_those_of_the_server(runtime: rt.Runtime) -> None:
     with running_server(runtime, rt.ServeConfig(port=0), TokenizerInfo("models/rtlang:tiny", 2048, 1024)) as url:
         server = OpenAiServer(f"http{url.removeprefix('ws').partition('/v1')[0]}/v1")
         try:
-            measured = server.run(GRAPHS, runtime.tokenizer)
+            measured = server.run(Workload("w", "", GRAPHS, arrivals_s=(0.0, 0.001, 0.002)), runtime.tokenizer)
         finally:
             server.close()
     ours = run_on_target(runtime, GRAPHS)
@@ -53,6 +64,7 @@ def test_the_answers_are_those_of_the_server(runtime: rt.Runtime) -> None:
     assert runtime.tokenizer.decode(measured.outputs[1, 1]) == texts[1, 1]
     assert len(measured.latencies_s) == len(measured.first_token_s) == len(GRAPHS)
     assert 0 < min(measured.first_token_s) <= measured.total_s
+    assert measured.output_times_s.keys() == ours.outputs.keys()
 
 
 class Refusing(BaseHTTPRequestHandler):
@@ -83,23 +95,13 @@ def test_what_the_server_refuses_is_told() -> None:
             server = OpenAiServer(f"{url}/v1")
             assert server.model == "m"
             with pytest.raises(RtlangError, match="400 no room"):
-                server.run(GRAPHS[:1], Letters())
+                server.run(Workload("w", "", GRAPHS[:1]), Letters())
             server.close()
             with pytest.raises(RtlangError, match="lists no model"):
                 OpenAiServer(f"{url}/v2")
         finally:
             other.shutdown()
             thread.join()
-
-
-class Letters:
-    """One token a letter."""
-
-    def encode(self, text: str, *, is_start: bool) -> list[int]:
-        return [ord(letter) for letter in text]
-
-    def start_ids(self) -> list[int]:
-        return [1]
 
 
 def test_an_address_that_is_none_is_named() -> None:

@@ -8,26 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
-from tokenizers import Tokenizer as HubTokenizer
 
 from rtlang.bench.baselines.static_batching import Member, StaticBatching
+from rtlang.bench.workloads.workload import Workload, tool_call
 from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang_grammars import CompiledGrammar
+from tests.support.encoders import Bytes
 from tests.support.tiny_models import BOS_TOKEN_ID, make_checkpoint
-
-
-class ByteEncoder:
-    """The tokenizer of the tiny models, through the tokenizers library."""
-
-    def __init__(self, directory: Path) -> None:
-        self._tokenizer = HubTokenizer.from_file(str(directory / "tokenizer.json"))
-
-    def encode(self, text: str, *, is_start: bool) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
-
-    def start_ids(self) -> list[int]:
-        return [BOS_TOKEN_ID]
 
 
 class OnlyDigits:
@@ -95,8 +83,8 @@ def test_a_ragged_batch_gives_the_tokens_of_generate(
         assert member.token_ids == greedy(oracle, list(member.prompt), member.num_tokens)
 
 
-def test_graphs_run_level_by_level_on_what_was_generated(
-    directory: Path, baseline: StaticBatching, oracle: transformers.PreTrainedModel
+def test_graphs_run_in_batches_on_what_was_generated(
+    baseline: StaticBatching, oracle: transformers.PreTrainedModel
 ) -> None:
     def gen(node_id: int, parent: int) -> Generate:
         return Generate(node_id, parent, None, SamplingParams(max_tokens=6, min_tokens=6, ignore_eos=True))
@@ -108,9 +96,9 @@ def test_graphs_run_level_by_level_on_what_was_generated(
             *(node for i in range(4) for node in (Text(2 + 2 * i, 1, (f"child {i} ",)), gen(3 + 2 * i, 2 + 2 * i))),
         )
     )
-    encoder = ByteEncoder(directory)
     ticks = iter(range(10_000))
-    result = baseline.run([fork, fork], encoder, no_constraint, clock=lambda: float(next(ticks)))
+    workload = Workload("w", "", (fork, fork))
+    result = baseline.run(workload, Bytes(), no_constraint, clock=lambda: float(next(ticks)))
     root = [BOS_TOKEN_ID, *b"root "]
     first = greedy(oracle, root, 6)
     assert result.outputs[1, 1] == tuple(first)
@@ -133,10 +121,28 @@ def test_a_constrained_member_keeps_to_its_grammar_and_its_neighbour_is_unchange
     assert members[1].token_ids == greedy(oracle, prompt, 5)
 
 
-def test_a_graph_with_references_is_refused(directory: Path, baseline: StaticBatching) -> None:
+def test_tools_are_waited_for_and_their_answers_are_read(
+    baseline: StaticBatching, oracle: transformers.PreTrainedModel
+) -> None:
+    params = SamplingParams(max_tokens=3, min_tokens=3, ignore_eos=True)
+    nodes = (
+        Text(0, None, ("ask ",)),
+        Generate(1, 0, None, params),
+        tool_call(2, 1, 0.001, "found"),
+        Text(3, 1, ("it ", Ref(2))),
+        Generate(4, 3, None, params),
+    )
+    result = baseline.run(Workload("w", "", (RequestGraph(nodes),)), Bytes(), no_constraint)
+    first = greedy(oracle, [BOS_TOKEN_ID, *b"ask "], 3)
+    assert result.outputs[0, 4] == tuple(greedy(oracle, [BOS_TOKEN_ID, *b"ask ", *first, *b"it found"], 3))
+    assert [len(times) for times in result.output_times_s.values()] == [3, 3]
+    assert result.output_times_s[0, 4][0] - result.output_times_s[0, 1][-1] >= 0.001
+
+
+def test_a_graph_with_other_nodes_is_refused(baseline: StaticBatching) -> None:
     graph = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams()), Text(2, None, (Ref(1),))))
     with pytest.raises(ValueError, match="node 2"):
-        baseline.run([graph], ByteEncoder(directory), no_constraint)
+        baseline.run(Workload("w", "", (graph,)), Bytes(), no_constraint)
 
 
 def test_padding_does_not_depend_on_a_pad_token(tmp_path: Path) -> None:

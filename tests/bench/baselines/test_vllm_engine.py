@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from rtlang.bench.baselines.vllm_engine import VllmEngine
+from rtlang.bench.workloads.workload import Workload, tool_call
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from tests.support.encoders import Letters
 
 STAND_IN = """
 import sys
@@ -49,19 +51,12 @@ class LLM:
             raise RuntimeError("no such model")
         self.llm_engine = Engine()
 
+    def get_tokenizer(self):
+        return SimpleNamespace(encode=lambda text, add_special_tokens: [ord(each) for each in text], decode=str)
+
     def reset_prefix_cache(self):
         pass
 """
-
-
-class Letters:
-    """One token a letter."""
-
-    def encode(self, text: str, *, is_start: bool) -> list[int]:
-        return [ord(letter) for letter in text]
-
-    def start_ids(self) -> list[int]:
-        return [1]
 
 
 @pytest.fixture
@@ -83,7 +78,8 @@ def test_graphs_are_run_and_measured(python: str) -> None:
         (
             Text(0, None, ("ab",)),
             Generate(1, 0, "x", SamplingParams(max_tokens=2)),
-            Text(2, 1, ("c", "d")),
+            tool_call(4, 1, 0.001, "d"),
+            Text(2, 1, ("c", Ref(4))),
             Generate(3, 2, "y", SamplingParams(max_tokens=1)),
         )
     )
@@ -92,11 +88,13 @@ def test_graphs_are_run_and_measured(python: str) -> None:
     try:
         assert engine.version == "9.9"
         for _ in range(2):
-            measured = engine.run([long, typed], Letters())
+            measured = engine.run(Workload("w", "", (long, typed), arrivals_s=(0.0, 0.002)), Letters())
             assert measured.outputs == {(0, 1): (3, 3), (0, 3): (7,), (1, 1): (1,)}
             assert measured.prompt_tokens == 3 + 7 + 2
             assert len(measured.latencies_s) == len(measured.first_token_s) == 2
             assert measured.total_s >= max(measured.latencies_s)
+            assert all(len(times) == 1 for times in measured.output_times_s.values())
+            assert measured.peak_bytes is None or measured.peak_bytes > 1 << 20
     finally:
         engine.close()
     engine.close()

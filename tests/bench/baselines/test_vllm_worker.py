@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from rtlang.bench.baselines.vllm_worker import Programs, run
+from rtlang.bench.baselines.plain_programs import PlainPrograms
+from rtlang.bench.baselines.vllm_worker import run
+from tests.support.encoders import Letters
 
 
 class Engine:
@@ -36,7 +38,9 @@ class Engine:
             if is_finished:
                 del self.left[name]
             token_ids = SimpleNamespace(token_ids=tuple(tokens))
-            outputs.append(SimpleNamespace(request_id=f"{name}-x", outputs=[token_ids], finished=is_finished))
+            outputs.append(
+                SimpleNamespace(request_id=f"{name}-x", outputs=[token_ids], finished=is_finished, num_cached_tokens=1)
+            )
         return outputs
 
 
@@ -48,7 +52,15 @@ def expected(prompt: list[int], num_tokens: int) -> list[int]:
 
 
 def generation(node_id: int, parent: int, num_tokens: int) -> dict[str, Any]:
-    return {"id": node_id, "parent": parent, "tokens": None, "max_tokens": num_tokens, "schema": None}
+    return {"id": node_id, "parent": parent, "max_tokens": num_tokens, "schema": None}
+
+
+VLLM = SimpleNamespace(SamplingParams=lambda **settings: SimpleNamespace(**settings))
+
+
+def running(programs: list[list[dict[str, Any]]], *arrivals_s: float) -> PlainPrograms:
+    letters = Letters()
+    return PlainPrograms(programs, arrivals_s, lambda text: letters.encode(text, is_start=False), letters.decode)
 
 
 def test_generations_follow_those_they_continue() -> None:
@@ -63,8 +75,7 @@ def test_generations_follow_those_they_continue() -> None:
     single = [{"id": -1, "parent": None, "tokens": [2]}, generation(0, -1, 2)]
     engine = Engine()
     ticks = iter(range(1000))
-    vllm = SimpleNamespace(SamplingParams=lambda **settings: SimpleNamespace(**settings))
-    result = run(engine, vllm, Programs([chain, single]), lambda: float(next(ticks)))
+    result = run(engine, VLLM, running([chain, single]), lambda: float(next(ticks)))
     outputs = {(index, node_id): tokens for index, node_id, tokens in result["outputs"]}
     first = expected([1, 5, 6], 3)
     assert outputs[0, 1] == first
@@ -73,5 +84,27 @@ def test_generations_follow_those_they_continue() -> None:
     assert outputs[1, 0] == expected([2], 2)
     assert engine.most_at_once == 2
     assert result["num_prompt_tokens"] == 3 + 7 + 7 + 1
-    assert len(result["latency_s"]) == len(result["first_s"]) == 2
-    assert result["first_s"][0] < result["latency_s"][1] < result["latency_s"][0] <= result["total_s"]
+    assert result["num_cached_tokens"] == 4
+    assert all(0 < latency <= result["total_s"] for latency in result["latencies_s"])
+    assert {tuple(key): len(times) for *key, times in result["times_s"]} == {(0, 1): 3, (0, 3): 2, (0, 4): 4, (1, 0): 2}
+
+
+def test_the_engine_sleeps_until_a_tool_has_answered_or_a_program_arrives() -> None:
+    tool = {"id": 2, "parent": None, "caller": 1, "delay_s": 5.0, "text": "b"}
+    waiting = [
+        {"id": 0, "parent": None, "tokens": [1]},
+        generation(1, 0, 1),
+        tool,
+        {"id": 3, "parent": 1, "parts": ["a", 2]},
+        generation(4, 3, 1),
+    ]
+    late = [{"id": 0, "parent": None, "tokens": [2]}, generation(1, 0, 1)]
+    engine, now = Engine(), [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    result = run(engine, VLLM, running([waiting, late], 0.0, 50.0), lambda: now[0], sleep)
+    assert {tuple(key): times for *key, times in result["times_s"]} == {(0, 1): [0.0], (0, 4): [5.0], (1, 1): [50.0]}
+    assert engine.prompts["0:4"] == [1, 1, *b"ab"]
+    assert result["latencies_s"] == [5.0, 0.0]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from rtlang.__main__ import app
 from rtlang.bench.programs.ablation import ProgramOptions, marks_of
 from rtlang.bench.programs.report import ALL, NONE
-from rtlang.bench.workloads import PROGRAM_WORKLOADS
+from rtlang.bench.workloads.catalogue import PROGRAM_WORKLOADS
 from rtlang.compiler.pipeline import PASSES
 from rtlang.contract.errors import ConfigError
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rtlang.bench.programs.workloads import MAKERS, SETTINGS, Delays
-from rtlang.bench.workloads import PROGRAM_WORKLOADS
+from rtlang.bench.workloads.catalogue import PROGRAM_WORKLOADS
 
 
 def test_every_workload_is_offered() -> None:

@@ -1,8 +1,6 @@
-"""The workloads: request graphs with exact token counts, generated from a seed.
+"""Workloads of requests that are all known at the start: shared prefixes, trees, chats, streams, constrained objects.
 
-A workload is plain data, a list of request graphs, and all compared engines get the same graphs. Lengths are counted with the model's
-own tokenizer: random words are appended until a prompt has the required number of tokens. Every generation has a fixed length, except
-in `json`, where the constraint determines it.
+Every generation has a fixed length, except in `json`, where the constraint determines it.
 """
 
 from __future__ import annotations
@@ -10,11 +8,10 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
+from rtlang.bench.workloads.text import Encoder, TextMaker
+from rtlang.bench.workloads.workload import Workload, fixed_generation
 from rtlang.contract.graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 
@@ -28,83 +25,15 @@ CHAT_SESSIONS, CHAT_TURNS, CHAT_SYSTEM_TOKENS, CHAT_TURN_TOKENS, CHAT_OUTPUT = 8
 DECODE_PROMPT_TOKENS, DECODE_OUTPUT = 16, 256
 
 
-class Encoder(Protocol):
-    """The part of a tokenizer that the workloads need."""
-
-    def encode(self, text: str, *, is_start: bool) -> list[int]:
-        """Token ids of `text`, which starts a sequence or continues one."""
-
-    def start_ids(self) -> list[int]:
-        """Token ids that every sequence begins with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """Graphs that are submitted at once.
-
-    Attributes:
-        name, summary: shown to people.
-        graphs: one graph per program.
-        is_quick: whether there are fewer requests than in the full benchmark.
-    """
-
-    name: str
-    summary: str
-    graphs: tuple[RequestGraph, ...]
-    is_quick: bool = False
-
-
-class TextMaker:
-    """Generates random text with an exact number of tokens, from a seed. Strings from one maker differ from the first word on."""
-
-    def __init__(self, encoder: Encoder, seed: int) -> None:
-        self._encoder = encoder
-        self._random = random.Random(seed)
-
-    def text(self, num_tokens: int, *, is_start: bool = False) -> str:
-        """Random text of `num_tokens` tokens; with `is_start`, the tokens that start every sequence are included in the count.
-
-        Raises:
-            ValueError: no text with this number of tokens was found.
-        """
-        for _ in range(20):
-            text = ""
-            while (missing := num_tokens - self._count(text, is_start)) > 24:
-                text += "".join(self._word() for _ in range(max(1, missing // 12)))
-            if missing >= 0 and (exact := self._fill(text, num_tokens, is_start)) is not None:
-                return exact
-        raise ValueError(f"no text of exactly {num_tokens} tokens was found in 20 attempts")
-
-    def _fill(self, text: str, num_tokens: int, is_start: bool) -> str | None:
-        """Append small pieces to `text` until it has `num_tokens` tokens; None if that fails."""
-        missing = num_tokens - self._count(text, is_start)
-        while missing > 0:
-            pieces = [str(self._random.randrange(10)), self._word(), "a", " ", ".", "\n", " b"]
-            for piece in pieces:
-                rest = num_tokens - self._count(text + piece, is_start)
-                if 0 <= rest < missing:
-                    text, missing = text + piece, rest
-                    break
-            else:
-                return None
-        return text
-
-    def _count(self, text: str, is_start: bool) -> int:
-        start = len(self._encoder.start_ids()) if is_start else 0
-        return start + len(self._encoder.encode(text, is_start=is_start))
-
-    def _word(self) -> str:
-        syllables = (self._random.choice("bdfgklmnprst") + self._random.choice("aeiou") for _ in range(2))
-        return "".join(syllables) + " "
-
-
 def shared(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
     """Programs that begin with the same long text."""
     del quick  # never scaled down, because sharing is what it measures
     maker = TextMaker(encoder, seed)
     prefix = maker.text(SHARED_TOKENS, is_start=True)
     graphs = tuple(
-        RequestGraph((Text(0, None, (prefix,)), Text(1, 0, (maker.text(OWN_TOKENS),)), _generate(2, 1, SHARED_OUTPUT)))
+        RequestGraph(
+            (Text(0, None, (prefix,)), Text(1, 0, (maker.text(OWN_TOKENS),)), fixed_generation(2, 1, SHARED_OUTPUT))
+        )
         for _ in range(SHARED_REQUESTS)
     )
     summary = f"{SHARED_REQUESTS} requests, {SHARED_TOKENS} shared + {OWN_TOKENS} own tokens, {SHARED_OUTPUT} out"
@@ -122,7 +51,7 @@ def tree(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
         for parent in level:
             for _ in range(TREE_BRANCH):
                 text = Text(len(nodes), parent, (maker.text(TREE_NODE_TOKENS),))
-                nodes += [text, _generate(text.node_id + 1, text.node_id, TREE_OUTPUT)]
+                nodes += [text, fixed_generation(text.node_id + 1, text.node_id, TREE_OUTPUT)]
                 thoughts.append(text.node_id + 1)
         level = thoughts
     summary = (
@@ -137,7 +66,7 @@ def mixed(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
     maker = TextMaker(encoder, seed)
     num_requests = QUICK_MIXED_REQUESTS if quick else MIXED_REQUESTS
     graphs = tuple(
-        RequestGraph((Text(0, None, (maker.text(num_prompt, is_start=True),)), _generate(1, 0, num_output)))
+        RequestGraph((Text(0, None, (maker.text(num_prompt, is_start=True),)), fixed_generation(1, 0, num_output)))
         for num_prompt, num_output in mixed_lengths(num_requests, seed)
     )
     low, high = MIXED_PROMPT_TOKENS
@@ -247,7 +176,7 @@ def stream(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
     """A single request, as experienced by a user who watches the text being generated."""
     del quick
     prompt = TextMaker(encoder, seed).text(STREAM_PROMPT_TOKENS, is_start=True)
-    graph = RequestGraph((Text(0, None, (prompt,)), _generate(1, 0, STREAM_OUTPUT)))
+    graph = RequestGraph((Text(0, None, (prompt,)), fixed_generation(1, 0, STREAM_OUTPUT)))
     return Workload("stream", f"1 request alone, prompt {STREAM_PROMPT_TOKENS}, {STREAM_OUTPUT} out", (graph,))
 
 
@@ -261,7 +190,7 @@ def chat(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
         nodes: list[Node] = [Text(0, None, (system,))]
         for _ in range(CHAT_TURNS):
             nodes.append(Text(len(nodes), len(nodes) - 1, (maker.text(CHAT_TURN_TOKENS),)))
-            nodes.append(_generate(len(nodes), len(nodes) - 1, CHAT_OUTPUT))
+            nodes.append(fixed_generation(len(nodes), len(nodes) - 1, CHAT_OUTPUT))
         graphs.append(RequestGraph(tuple(nodes)))
     summary = (
         f"{CHAT_SESSIONS} sessions of {CHAT_TURNS} turns, {CHAT_SYSTEM_TOKENS} shared tokens, each turn "
@@ -276,52 +205,9 @@ def decode(encoder: Encoder, *, seed: int, quick: bool, num_rows: int) -> Worklo
     maker = TextMaker(encoder, seed)
     graphs = tuple(
         RequestGraph(
-            (Text(0, None, (maker.text(DECODE_PROMPT_TOKENS, is_start=True),)), _generate(1, 0, DECODE_OUTPUT))
+            (Text(0, None, (maker.text(DECODE_PROMPT_TOKENS, is_start=True),)), fixed_generation(1, 0, DECODE_OUTPUT))
         )
         for _ in range(num_rows)
     )
     summary = f"{num_rows} requests, prompts {DECODE_PROMPT_TOKENS}, {DECODE_OUTPUT} out"
     return Workload(f"decode_{num_rows}", summary, graphs)
-
-
-MAKERS: dict[str, Callable[..., Workload]] = {
-    "shared": shared,
-    "tree": tree,
-    "mixed": mixed,
-    "json": json_outputs,
-    "stream": stream,
-    "chat": chat,
-    "decode_1": partial(decode, num_rows=1),
-    "decode_8": partial(decode, num_rows=8),
-    "decode_32": partial(decode, num_rows=32),
-}
-USUAL = ("shared", "tree", "mixed", "json")
-"""The workloads that are run by default."""
-PROGRAM_WORKLOADS = ("tree", "judge", "agents", "vote")
-"""The workloads of `rtlang bench programs`, in the order in which they run; `rtlang.bench.programs.workloads` makes them."""
-SPECULATE = "speculate"
-"""The workloads of `rtlang.bench.speculation`."""
-BEST_OF = "best_of"
-"""The workload of `rtlang.bench.programs.best_of`."""
-
-
-def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False) -> Workload:
-    """The workload `name`, a key of MAKERS.
-
-    Raises:
-        ValueError: no workload has that name.
-    """
-    if name not in MAKERS:
-        raise ValueError(f"workload = {name!r}: expected one of {', '.join(MAKERS)}")
-    return MAKERS[name](encoder, seed=seed, quick=quick)
-
-
-def generations(graph: RequestGraph) -> Iterator[Generate]:
-    """The generate nodes of a graph, in node order."""
-    return (node for node in graph.nodes if isinstance(node, Generate))
-
-
-def _generate(node_id: int, parent: int, num_tokens: int) -> Generate:
-    return Generate(
-        node_id, parent, "out", SamplingParams(max_tokens=num_tokens, min_tokens=num_tokens, ignore_eos=True)
-    )

@@ -1,0 +1,1 @@
+"""Runs the same workloads on rtlang and on a baseline, and reports both."""

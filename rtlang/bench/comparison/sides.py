@@ -1,0 +1,111 @@
+"""The two engines of a comparison, loaded: ours and the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import process_time
+
+from rtlang.bench.baselines.openai_server import OpenAiServer
+from rtlang.bench.baselines.static_batching import StaticBatching
+from rtlang.bench.baselines.vllm_engine import VllmEngine
+from rtlang.bench.checkpoint import num_weights
+from rtlang.bench.comparison.options import VLLM, BenchOptions
+from rtlang.bench.machine import PeakMemory
+from rtlang.bench.measure import Measurement, run_on_target
+from rtlang.bench.workloads.workload import Workload
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.params import Constraint
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.system_resources import num_cores
+from rtlang.runtime.runtime import Runtime
+from rtlang_grammars import CompiledGrammar, RtlangBackend
+from rtlang_kernels_bench.machine_rates import machine_rates
+
+
+class Sides:
+    """Both engines, loaded. Owns the runtime and the baseline.
+
+    Args:
+        max_len: longest sequence of the workloads.
+    """
+
+    def __init__(self, config: RuntimeConfig, options: BenchOptions, *, max_len: int) -> None:
+        directory = Path(config.model)
+        self.runtime = Runtime(config=config).start()
+        self.tokenizer = self.runtime.tokenizer
+        num_threads = config.num_threads or num_cores()
+        self._other: VllmEngine | OpenAiServer | None = None
+        self._static: StaticBatching | None = None
+        if options.is_server:
+            self._other = OpenAiServer(options.baseline)
+        elif options.baseline == VLLM:
+            self._other = VllmEngine(
+                options.vllm_python, directory, dtype=config.dtype, num_threads=num_threads, max_model_len=max_len
+            )
+        else:
+            self._static = StaticBatching(
+                directory,
+                dtype=config.dtype,
+                num_threads=num_threads,
+                batch_size=options.batch_size,
+                eos_token_ids=self.tokenizer.eos_token_ids,
+            )
+        self._num_weights, self._item_bytes = num_weights(directory), 4 if config.dtype == "float32" else 2
+        self.rates = machine_rates(num_threads)
+        vocab_size = ModelConfig.from_pretrained(directory).vocab_size
+        self._backend = RtlangBackend.create(self.tokenizer.vocabulary(vocab_size))
+        self._compiled: dict[Constraint, CompiledGrammar] = {}
+
+    def close(self) -> None:
+        """Stop both engines."""
+        self.runtime.close()
+        if self._other is not None:
+            self._other.close()
+
+    def run_ours(self, workload: Workload) -> Measurement:
+        """One run with an empty prefix cache."""
+        self.runtime.clear_cache()
+        num_steps = self.runtime.stats()["num_steps"]
+        measured = _with_costs(lambda: run_on_target(self.runtime, workload.graphs, arrivals_s=workload.arrivals_s))
+        return replace(measured, num_steps=self.runtime.stats()["num_steps"] - num_steps)
+
+    def least_s(self, run: Measurement) -> float:
+        """The time that the machine needs at least for one of our runs: for reading the weights once a step, or for the products."""
+        rates, num_weights = self.rates, self._num_weights
+        read_s = (run.num_steps or 0) * num_weights * self._item_bytes / rates.read_bytes_s
+        return max(read_s, 2.0 * num_weights * run.num_computed_tokens / rates.operations_s)
+
+    def reason_against(self, workload: Workload) -> str | None:
+        """Why the baseline cannot run a workload; None if it can."""
+        if self._static is not None and workload.arrival is not None:
+            return "a static batch takes no request while it runs"
+        return None
+
+    def run_baseline(self, workload: Workload) -> Measurement:
+        """One run of the baseline."""
+        if self._other is not None:
+            return self._other.run(workload, self.tokenizer)
+        assert self._static is not None
+        static = self._static
+        return _with_costs(lambda: static.run(workload, self.tokenizer, self._compile))
+
+    @property
+    def vllm_version(self) -> str | None:
+        """The version of vLLM, if it is the baseline."""
+        return self._other.version if isinstance(self._other, VllmEngine) else None
+
+    def _compile(self, constraint: Constraint) -> CompiledGrammar:
+        compiled = self._compiled.get(constraint)
+        if compiled is None:
+            compiled = self._compiled[constraint] = self._backend.compile(constraint)
+        return compiled
+
+
+def _with_costs(run: Callable[[], Measurement]) -> Measurement:
+    peak = PeakMemory()
+    peak.reset()
+    started = process_time()
+    measured = run()
+    return replace(measured, cpu_s=process_time() - started, peak_bytes=peak.read_bytes())

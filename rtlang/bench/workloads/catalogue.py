@@ -1,0 +1,54 @@
+"""The workloads by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+
+from rtlang.bench.workloads import requests
+from rtlang.bench.workloads.text import Encoder
+from rtlang.bench.workloads.workload import Workload
+
+AT_ONCE: dict[str, Callable[..., Workload]] = {
+    "shared": requests.shared,
+    "tree": requests.tree,
+    "mixed": requests.mixed,
+    "json": requests.json_outputs,
+    "stream": requests.stream,
+    "chat": requests.chat,
+    "decode_1": partial(requests.decode, num_rows=1),
+    "decode_8": partial(requests.decode, num_rows=8),
+    "decode_32": partial(requests.decode, num_rows=32),
+}
+DEPENDENT, ARRIVING = ("agents", "judge"), ("poisson", "longprompt")
+NAMES = (*AT_ONCE, *DEPENDENT, *ARRIVING)
+USUAL = ("shared", "tree", "mixed", "json")
+"""The workloads that are run by default."""
+PROGRAM_WORKLOADS = ("tree", "judge", "agents", "vote")
+"""The workloads of `rtlang bench programs`, in the order in which they run; `rtlang.bench.programs.workloads` makes them."""
+SPECULATE = "speculate"
+"""The workloads of `rtlang.bench.speculation`."""
+BEST_OF = "best_of"
+"""The workload of `rtlang.bench.programs.best_of`."""
+_DEPENDENT, _ARRIVING = "rtlang.bench.workloads.dependent_calls", "rtlang.bench.workloads.arriving"  # they load torch
+
+
+def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False, max_len: int = 4096) -> Workload:
+    """The workload `name`, one of NAMES, for a model of at most `max_len` tokens.
+
+    Raises:
+        ValueError: no workload has that name, or the model is too short for it.
+    """
+    if name in AT_ONCE:
+        return AT_ONCE[name](encoder, seed=seed, quick=quick)
+    if name in DEPENDENT:
+        return _workload(_DEPENDENT, name)(encoder, seed=seed, quick=quick)
+    if name in ARRIVING:
+        return _workload(_ARRIVING, name)(encoder, seed=seed, quick=quick, max_len=max_len)
+    raise ValueError(f"workload = {name!r}: expected one of {', '.join(NAMES)}")
+
+
+def _workload(module: str, name: str) -> Callable[..., Workload]:
+    found: Callable[..., Workload] = getattr(import_module(module), name)
+    return found
