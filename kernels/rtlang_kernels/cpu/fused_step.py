@@ -32,6 +32,7 @@ from rtlang_kernels.cpu.linear import GATE, PackedLinear, Tiling, blocks_of, fin
 from rtlang_kernels.host.numba_jit import kernel
 
 NO_CAP = np.float32(0.0)
+MIN_ROWS = 32  # of the working memory, in tokens
 
 # Fields of the int64 table of layers: addresses, and whether heads are normalized; a weight is followed by its constants. The row after the
 # last layer only has INPUT_NORM.
@@ -176,9 +177,13 @@ def _linears_of(layer: FusedLayer) -> tuple[PackedLinear, ...]:
 
 
 class CpuFusedStep:
-    """A `FusedStep`. Owns the working memory of a step; shares the packed weights of the layers."""
+    """A `FusedStep`. Owns the working memory of a step, which grows with the largest step; shares the packed weights of the layers.
 
-    max_tokens = 32  # size of the working memory
+    With 36 million parameters, steps of 40 to 250 tokens take 0.75 to 0.9 of the time of separate operations, whose results are new memory
+    each time.
+    """
+
+    max_tokens = 1024
 
     def __init__(self, shape: FusedShape, layers: Sequence[FusedLayer], norm: Tensor) -> None:
         """Take the addresses of the weights.
@@ -204,11 +209,8 @@ class CpuFusedStep:
         sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.num_kv_heads * shape.head_dim
         self._sizes = np.array((*sizes, shape.dtype.itemsize, 0, 0), np.int64)
         self._buffers = np.zeros(NUM_BUFFERS, np.int64)
-        self._allocate(NORMED, shape.hidden_size)
-        self._allocate(GATED, shape.intermediate_size)
-        self._projected = self._allocate(PROJECTED, shape.qkv_size)
-        self._attended = self._allocate(ATTENDED, shape.q_size).view(-1, shape.num_q_heads, shape.head_dim)
-        self._lse = torch.zeros((self.max_tokens, shape.num_q_heads), dtype=torch.float32)
+        self._memory: dict[int, Tensor] = {}  # by index of its address in `_buffers`
+        self._num_rows = 0  # of the working memory
         item = shape.dtype.itemsize
         self._rotation = np.zeros(layer_ops.ROTATION_FIELDS, np.int64)
         for place in (layer_ops.Q_STRIDE, layer_ops.K_STRIDE, layer_ops.V_STRIDE):
@@ -217,11 +219,9 @@ class CpuFusedStep:
         self._layout = layout_of(
             int(shape.dtype == torch.bfloat16), shape.num_kv_heads, group, shape.head_dim, shape.head_dim
         )
-        self._layout[attention_kernel.Q] = self._projected.data_ptr()
         self._layout[attention_kernel.Q_STRIDE] = shape.qkv_size * item
-        self._layout[attention_kernel.RESULT] = self._attended.data_ptr()
         self._layout[attention_kernel.RESULT_STRIDE] = shape.q_size * item
-        self._layout[attention_kernel.RESULT_LSE] = self._lse.data_ptr()
+        self._reserve(MIN_ROWS)
 
     def is_worthwhile(self, num_tokens: int) -> bool:
         """See `FusedStep`: the step runs in one thread, so none of its layers may be worth several."""
@@ -246,6 +246,7 @@ class CpuFusedStep:
         num_tokens = len(residual)
         self._set_pools(k_pools, v_pools)
         result = torch.empty_like(residual)
+        self._reserve(num_tokens)
         self._cut(num_tokens)
         buffers = self._buffers
         buffers[RESIDUAL], buffers[RESULT] = residual.data_ptr(), result.data_ptr()
@@ -290,11 +291,26 @@ class CpuFusedStep:
         run(num_layers, num_layers + 1)
         return result
 
-    def _allocate(self, place: int, size: int) -> Tensor:
-        """Allocate a buffer with lines of `size` elements and record its address at index `place`."""
-        buffer = torch.zeros((self.max_tokens, size), dtype=self._shape.dtype)
-        self._buffers[place] = self._own(buffer)
-        return buffer
+    def _reserve(self, num_tokens: int) -> None:
+        """Make the working memory large enough for a step of this many tokens."""
+        if num_tokens <= self._num_rows:
+            return
+        shape, num_rows = self._shape, max(MIN_ROWS, 1 << (num_tokens - 1).bit_length())
+        for place, size in (
+            (NORMED, shape.hidden_size),
+            (GATED, shape.intermediate_size),
+            (PROJECTED, shape.qkv_size),
+            (ATTENDED, shape.q_size),
+        ):
+            self._memory[place] = torch.zeros((num_rows, size), dtype=shape.dtype)
+            self._buffers[place] = self._memory[place].data_ptr()
+        self._projected = self._memory[PROJECTED]
+        self._attended = self._memory[ATTENDED].view(num_rows, shape.num_q_heads, shape.head_dim)
+        self._lse = torch.zeros((num_rows, shape.num_q_heads), dtype=torch.float32)
+        self._layout[attention_kernel.Q] = self._projected.data_ptr()
+        self._layout[attention_kernel.RESULT] = self._attended.data_ptr()
+        self._layout[attention_kernel.RESULT_LSE] = self._lse.data_ptr()
+        self._num_rows = num_rows
 
     def _own(self, tensor: Tensor) -> int:
         """Own the tensor and return its address."""
