@@ -36,7 +36,7 @@ from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.scheduling.running_requests import RunningRequests
 from rtlang.engine.shares.fair_shares import FairShares
 from rtlang.engine.shares.flow import Entry, Flow
-from rtlang.engine.shares.turns import Turn, order_turns, reorder_head, turns_of
+from rtlang.engine.shares.turns import Turn, next_prompts, order_turns, reorder_head, turns_of
 
 logger = logging.getLogger(__name__)
 
@@ -191,6 +191,7 @@ class Scheduler:
                 self._allowances[request.credit] = left - request.num_pending_tokens
         drafts: Mapping[Request, Sequence[int]] = {}
         if only is None:
+            self._make_way()
             room = self._fill_step(self.running, now, max_step_tokens)
             if self._drafter is not None:
                 drafts = add_drafts(
@@ -291,10 +292,11 @@ class Scheduler:
                 reorder_head(flow, lambda request: self.cache.peek(request.token_ids, request.scope))
         turns = turns_of(running, self._shares.active)
         is_shared = len(turns) > 1
-        planned = self.planner.num_tokens(turns)
-        budget = min(planned, max_step_tokens or planned)
+        limit = self.planner.limit(turns)
+        limit = min(limit, max_step_tokens or limit)
         may_start = len(self.running) < self._max_running
-        self._max_decode_rows = order_turns(turns, self._key, min(self._max_rows, budget), may_start=may_start)
+        self._max_decode_rows = order_turns(turns, self._key, min(self._max_rows, limit), may_start=may_start)
+        budget = min(limit, self.planner.num_tokens(turns, next_prompts(turns, self._key)))
         self._skipped.clear()
         self._max_looked_up = MAX_LOOKED_UP // max(1, sum(1 for turn in turns if turn.flow.waiting))
         self._awaiting_masks.clear()
@@ -462,6 +464,18 @@ class Scheduler:
                     self._unfinished.append(request)
             return num_tokens
         return 0
+
+    def _make_way(self) -> None:
+        """While all rows are taken, preempt a request of each flow whose next waiting request has a higher priority."""
+        if len(self.running) < self._max_running:
+            return
+        for flow in self._shares.active:
+            if not flow.waiting:
+                continue
+            priority = flow.waiting[0][-1].priority
+            candidates = [each for each in self.running if each.flow is flow and each.priority > priority]
+            if candidates:
+                self._preempt(policy.victim(candidates, self._key))
 
     def _make_row(self, flow: Flow) -> bool:
         """Whether one more request may run; if needed, preempts one of a flow that has more of the rows than its share."""

@@ -31,11 +31,17 @@ class PlainSteps:
         found = [by_size[size] for size in sorted(by_size)]
         self._rows = [mean(step.num_rows for step in group) for group in found]
         self._seconds = [median(step.seconds for step in group) for group in found]
+        self._times = {size: [step.seconds for step in group] for size, group in by_size.items()}
         self._target_gap_s = target_gap_s
 
     def seconds(self, num_rows: int) -> float:
         """Time of a step of so many decoding rows; NaN if no such step was measured."""
         return float(np.interp(num_rows, self._rows, self._seconds)) if self._rows else float("nan")
+
+    def noise(self, num_rows: int) -> float:
+        """The 99th percentile of the time of steps of about so many rows, relative to their median: of work that is the same."""
+        times = self._times.get(num_rows.bit_length(), [])
+        return percentile(times, 0.99) / median(times) if times else float("nan")
 
     def target_s(self, num_rows: int) -> float:
         """The target of the gap between two tokens of so many rows."""
@@ -49,6 +55,7 @@ class RunFigures:
     Attributes:
         first_token_s: p50 and p99.
         gap: p50, p99 and maximum between two tokens, in targets.
+        wall_gap: p99 in time that passed, in targets.
         output_tokens_per_s: from the first arrival to the last end.
         busy_share: share of that time in which the engine worked.
         latency_s: mean and p99 of programs.
@@ -59,14 +66,15 @@ class RunFigures:
     setting: str
     first_token_s: tuple[float, float]
     gap: tuple[float, float, float]
+    wall_gap: float
     output_tokens_per_s: float
     busy_share: float
     latency_s: tuple[float, float]
     cost_error: tuple[float, float]
 
     HEAD = (
-        "| workload | setting | first token p50 / p99 | gap p50 / p99 / max | output tok/s | busy | latency mean / p99 | cost error |\n"
-        "|---|---|---|---|---|---|---|---|"
+        "| workload | setting | first token p50 / p99 | gap p50 / p99 / max | wall p99 | output tok/s | busy | latency mean / p99 "
+        "| cost error |\n|---|---|---|---|---|---|---|---|---|"
     )
 
     def __str__(self) -> str:
@@ -74,8 +82,8 @@ class RunFigures:
         gap = " / ".join(f"{each:.2f}" for each in self.gap)
         errors = " / ".join(f"{each:.0%}" for each in self.cost_error)
         return (
-            f"| {self.workload} | {self.setting} | {first} | {gap} | {self.output_tokens_per_s:.0f} | {self.busy_share:.0%} | {latency} | "
-            f"{errors} |"
+            f"| {self.workload} | {self.setting} | {first} | {gap} | {self.wall_gap:.2f} | {self.output_tokens_per_s:.0f} "
+            f"| {self.busy_share:.0%} | {latency} | {errors} |"
         )
 
 
@@ -84,6 +92,7 @@ def figures_of(workload: str, setting: str, runs: Sequence[TimedEngine], plain: 
     records = [record for run in runs for record in run.records]
     first = [each for record in records for each in record.first_token_s]
     gaps = [gap for run in runs for gap in gaps_of(run, plain)]
+    wall_gaps = [gap for run in runs for gap in gaps_of(run, plain, wall=True)]
     latencies = [record.latency_s for record in records]
     total_s = sum(run.now - min(record.load.arrival_s for record in run.records) for run in runs)
     steps = [step for run in runs for step in run.steps if step.predicted_s]
@@ -92,6 +101,7 @@ def figures_of(workload: str, setting: str, runs: Sequence[TimedEngine], plain: 
         setting,
         (percentile(first, 0.5), percentile(first, 0.99)),
         (percentile(gaps, 0.5), percentile(gaps, 0.99), max(gaps, default=float("nan"))),
+        percentile(wall_gaps, 0.99),
         sum(record.num_generated for record in records) / total_s,
         sum(run.busy_s for run in runs) / total_s,
         (mean(latencies), percentile(latencies, 0.99)),
@@ -99,12 +109,18 @@ def figures_of(workload: str, setting: str, runs: Sequence[TimedEngine], plain: 
     )
 
 
-def gaps_of(run: TimedEngine, plain: PlainSteps, gaps: Iterable[Gap] | None = None) -> list[float]:
-    """Gaps between tokens (all of the run, unless given) in targets of the step with which each ended."""
+def gaps_of(
+    run: TimedEngine, plain: PlainSteps, gaps: Iterable[Gap] | None = None, *, wall: bool = False
+) -> list[float]:
+    """Gaps between tokens (all of the run, unless given) in targets of the step with which each ended.
+
+    Args:
+        wall: in time that passed instead of processor time.
+    """
     if gaps is None:
         gaps = [gap for record in run.records for gap in record.gaps]
     targets = [plain.target_s(max(1, step.num_decodes)) for step in run.steps]
-    return [gap.seconds / targets[gap.step] for gap in gaps]
+    return [(gap.wall_s if wall else gap.seconds) / targets[gap.step] for gap in gaps]
 
 
 def _error(steps: Sequence[StepRecord]) -> float:

@@ -8,11 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 
 from rtlang.bench.arrivals import load
 from rtlang.bench.arrivals.figures import GAP_GOAL, THROUGHPUT_GOAL, PlainSteps, RunFigures, figures_of
 from rtlang.bench.arrivals.load import ProgramLoad
-from rtlang.bench.arrivals.long_prompt import LongPrompt, LongPromptFigures, long_prompt_figures, run_long_prompt
+from rtlang.bench.arrivals.long_prompt import (
+    NUM_STREAMS,
+    LongPrompt,
+    LongPromptFigures,
+    long_prompt_figures,
+    run_long_prompt,
+)
 from rtlang.bench.arrivals.timed_engine import TimedEngine
 from rtlang.bench.checkpoint import write_random_llama
 from rtlang.bench.serving.figure import Figure
@@ -48,14 +55,16 @@ class Sizes:
         num_programs: of each run.
         longest_prompt: of programs.
         long_prompt, num_streamed: of the workload `longprompt`: its prompt, and output tokens of each stream beside it.
-        rounds: turns of all settings.
+        rounds: most turns of all settings.
+        limit_s: time after which no further turn begins, shared evenly by the workloads; each has one turn in any case.
     """
 
-    num_programs: int = 64
+    num_programs: int = 32
     longest_prompt: int = 4096
     long_prompt: int = 8000
     num_streamed: int = 192
     rounds: int = 2
+    limit_s: float = 540.0
 
 
 QUICK = Sizes(num_programs=6, longest_prompt=128, long_prompt=256, num_streamed=24, rounds=1)
@@ -84,12 +93,14 @@ class ArrivalsBench:
         *,
         seed: int = 0,
         tell: Tell = lambda line: None,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._settings = {
             PLANNED: config,
             **{f"{each} tokens": fixed(config, each) for each in FIXED_TOKENS if each <= sizes.longest_prompt * 8},
         }
-        self._make_engine, self._sizes, self._seed, self._tell = make_engine, sizes, seed, tell
+        self._make_engine, self._sizes, self._seed, self._tell, self._clock = make_engine, sizes, seed, tell, clock
+        self._ends: list[float] = []  # times by which the workloads should end, the next one last
         self._target_gap_s = None if config.target_gap_ms is None else config.target_gap_ms / 1e3
 
     def lines(self, workloads: Sequence[str]) -> Iterator[Line]:
@@ -98,10 +109,23 @@ class ArrivalsBench:
         self._tell("warming up")
         self._make_engine(self._settings[PLANNED]).run(programs[:_WARM_UP])
         arriving = [each for each in workloads if each != "longprompt"]
+        num_compared = ("longprompt" in workloads) + bool(arriving) + sum(len(_loads(each)) for each in arriving)
+        begin, limit = self._clock(), self._sizes.limit_s
+        self._ends = [begin + limit * number / num_compared for number in range(num_compared, 0, -1)]
         if arriving:
             yield from self._arriving(programs, arriving)
         if "longprompt" in workloads:
             yield from self._long_prompt()
+        yield f"took {self._clock() - begin:.0f} s"
+
+    def _rounds(self) -> Iterator[int]:
+        """Numbers of the turns of the next workload, as many as are expected to end in time."""
+        begin, end = self._clock(), self._ends.pop()
+        for number in range(self._sizes.rounds):
+            now = self._clock()
+            if number and now + (now - begin) / number > end:
+                return
+            yield number
 
     def _arriving(self, programs: Sequence[ProgramLoad], workloads: Sequence[str]) -> Iterator[Line]:
         yield RunFigures.HEAD
@@ -109,7 +133,7 @@ class ArrivalsBench:
         yield from at_once
         per_s = best * len(programs)
         for workload in workloads:
-            for share in LOADS if workload == "poisson" else (0.8,):
+            for share in _loads(workload):
                 name = f"{workload} {share:g}"
                 if workload == "bursts":
                     arriving = load.bursts(programs, share * per_s, seed=self._seed)
@@ -122,7 +146,7 @@ class ArrivalsBench:
     def _compared(self, name: str, programs: Sequence[ProgramLoad]) -> tuple[list[Line], float]:
         """The lines of a workload, and how many times a second the planned setting runs it."""
         runs: dict[str, list[TimedEngine]] = {setting: [] for setting in self._settings}
-        for number in range(self._sizes.rounds):
+        for number in self._rounds():
             for setting, config in self._settings.items():
                 self._tell(f"{name}: {setting}, round {number + 1} of {self._sizes.rounds}")
                 run = self._make_engine(config)
@@ -142,7 +166,7 @@ class ArrivalsBench:
     def _long_prompt(self) -> Iterator[Line]:
         sizes = self._sizes
         found: dict[str, list[LongPrompt]] = {setting: [] for setting in self._settings}
-        for number in range(sizes.rounds):
+        for number in self._rounds():
             for setting, config in self._settings.items():
                 self._tell(f"longprompt: {setting}, round {number + 1} of {sizes.rounds}")
                 found[setting].append(run_long_prompt(self._make_engine(config), sizes.long_prompt, sizes.num_streamed))
@@ -153,11 +177,18 @@ class ArrivalsBench:
         best = max(each.tokens_per_s for setting, each in figures.items() if setting != PLANNED)
         yield LongPromptFigures.HEAD
         yield from figures.values()
+        step_ms, noise = plain.seconds(NUM_STREAMS) * 1e3, plain.noise(NUM_STREAMS)
+        yield f"a step of {NUM_STREAMS} streams alone: median {step_ms:.2f} ms, p99 {noise:.2f} of it"
         yield Figure("longprompt gap p99", planned.gap[1], "<=", GAP_GOAL, "targets")
         yield Figure(
             "longprompt throughput", planned.tokens_per_s / best, ">=", THROUGHPUT_GOAL, "", "of the best fixed setting"
         )
         yield Figure("longprompt urgent start", planned.urgent_steps, "<=", URGENT_STEPS_GOAL, "steps")
+
+
+def _loads(workload: str) -> tuple[float, ...]:
+    """Shares of the capacity at which the programs of a workload arrive."""
+    return LOADS if workload == "poisson" else (0.8,)
 
 
 @contextmanager

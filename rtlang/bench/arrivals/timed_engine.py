@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from time import thread_time
+from time import perf_counter, thread_time
 
 from rtlang.bench.arrivals.load import ProgramLoad
 from rtlang.contract.params import SamplingParams
@@ -46,10 +46,15 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Time between two outputs of a request; the second came with step number `step` of the run."""
+    """Time between two outputs of a request; the second came with step number `step` of the run.
+
+    Attributes:
+        wall_s: time that passed, in which other processes ran as well.
+    """
 
     seconds: float
     step: int
+    wall_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -82,20 +87,26 @@ class TimedEngine:
 
     Args:
         clock: measures work, in seconds.
+        wall_clock: measures the time that passes.
         token_id: the n-th new prompt token of the run.
     Attributes:
         now: time of the run, in seconds; idle time passes at once.
-        busy_s: time spent on work.
+        busy_s, wall_s: time spent on work, and the time that passed meanwhile.
     """
 
     def __init__(
-        self, engine: Engine, token_id: Callable[[int], int], *, clock: Callable[[], float] = thread_time
+        self,
+        engine: Engine,
+        token_id: Callable[[int], int],
+        *,
+        clock: Callable[[], float] = thread_time,
+        wall_clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.engine = engine
-        self.now = self.busy_s = 0.0
+        self.now = self.busy_s = self.wall_s = 0.0
         self.steps: list[StepRecord] = []
         self.records: list[ProgramRecord] = []
-        self._token_id, self._clock = token_id, clock
+        self._token_id, self._clock, self._wall_clock = token_id, clock, wall_clock
         self._num_tokens = 0
         self._unstarted: list[tuple[ProgramRecord, Request]] = []
 
@@ -118,9 +129,10 @@ class TimedEngine:
 
     def step(self) -> None:
         """Compute one step and record its outputs at the time of its end."""
-        started = self._clock()
+        started, wall_started = self._clock(), self._wall_clock()
         outputs = self.engine.step(self.now)
         seconds = self._clock() - started
+        self.wall_s += self._wall_clock() - wall_started
         step, cost = self.engine.last_step, self.engine.step_cost
         predicted_s = cost.predict(size_of(step)) if step is not None and cost.is_settled else 0.0
         self.engine.note_time(seconds)
@@ -147,17 +159,18 @@ class TimedEngine:
         text += [self._token_id(self._num_tokens + each) for each in range(call.num_prompt)]
         self._num_tokens += call.num_prompt
         last_s: float | None = None
+        last_wall_s = 0.0
 
         def listen(output: RequestOutput) -> None:
-            nonlocal last_s
+            nonlocal last_s, last_wall_s
             if output.error is not None:
                 raise output.error
             if output.token_ids:
                 if last_s is None:
                     record.first_token_s.append(self.now - made_s)
                 else:
-                    record.gaps.append(Gap(self.now - last_s, len(self.steps) - 1))
-                last_s = self.now
+                    record.gaps.append(Gap(self.now - last_s, len(self.steps) - 1, self.wall_s - last_wall_s))
+                last_s, last_wall_s = self.now, self.wall_s
                 record.num_generated += len(output.token_ids)
                 text.extend(output.token_ids)
             if not output.is_last:

@@ -180,7 +180,10 @@ class Drafter:
         for length in (1, self._max_draft_tokens):
             num_more = length * len(candidates)
             larger = StepSize(
-                size.num_tokens + num_more, size.num_samples + num_more, size.num_scores + length * num_scores
+                size.num_tokens + num_more,
+                size.num_samples + num_more,
+                size.num_scores + length * num_scores,
+                size.num_keys + num_more,
             )
             if (num_rows + num_more) * cost > MIN_GAIN * num_rows * self._cost.predict(larger):
                 return True
@@ -210,7 +213,7 @@ class Drafter:
             expected -= likely
             num_scores += candidate.num_tokens + counts[index]
             length = len(order)
-            larger = StepSize(size.num_tokens + length, size.num_samples + length, num_scores)
+            larger = StepSize(size.num_tokens + length, size.num_samples + length, num_scores, size.num_keys + length)
             rate = expected / self._cost.predict(larger)
             if rate > best_rate:
                 best_rate, best_length = rate, length

@@ -30,11 +30,12 @@ def add_drafts(
         room: tokens that the step may still have.
     """
     candidates: list[Candidate] = []
-    num_samples = num_scores = 0
+    num_samples = num_scores = num_keys = 0
     num_free = max(0, cache.num_free - num_running)
     for request, num_tokens in scheduled.items():
         end = request.num_computed_tokens + num_tokens
         num_scores += num_row_scores(num_tokens, end - num_tokens)
+        num_keys += end
         if not request.score_only and end == request.num_target_tokens:
             num_samples += 1
             num_slots = (len(request.page_ids) + num_free) * cache.page_size - end
@@ -43,7 +44,7 @@ def add_drafts(
                 candidates.append(Candidate(request, limit, end))
     if not candidates:
         return {}
-    size = StepSize(sum(scheduled.values()), num_samples, num_scores)
+    size = StepSize(sum(scheduled.values()), num_samples, num_scores, num_keys)
     drafts = drafter.choose(candidates, size, len(scheduled), room)
     for request in list(drafts):
         limit = MAX_DRAFT_TOKENS

@@ -1,9 +1,9 @@
 """The measured cost of a step: a model of its time, fitted from the steps that ran.
 
 Time grows with the number of tokens in a way that depends on the machine: flat while the weights are read from memory, then proportional to
-the arithmetic. The model is a line between knots at powers of two, plus a constant for each score (a query token times a key that it sees)
-and for each sampled token. Its parameters are the state of a Kalman filter; knots near those that were observed move with them, so a few
-steps are enough for a useful prediction, and old observations are forgotten.
+the arithmetic. The model is a line between knots at powers of two, plus a constant for each score (a query token times a key that it sees),
+for each key (which a row reads once for all its tokens) and for each sampled token. Its parameters are the state of a Kalman filter; knots
+near those that were observed move with them, so a few steps are enough for a useful prediction, and old observations are forgotten.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from rtlang.contract.step import Step
 
 KNOTS = tuple(1 << power for power in range(14))  # tokens of a step: 1 to 8192
 _NUM_KNOTS = len(KNOTS)
+_SCORE, _KEY, _SAMPLE = range(_NUM_KNOTS, _NUM_KNOTS + 3)  # places in the state, behind the knots
+_SIZE = _NUM_KNOTS + 3
 _REACH = 4.0  # knots this many doublings apart still move together
 _NOISE = 0.1  # spread of a measured time, relative to the time
 _FORGETTING = 0.02  # share of the initial uncertainty that returns with each observation
 _SURPRISE = 3.0  # standard deviations from which an observation counts less: the machine did something else
 _SETTLED = 4  # observations before `is_settled`
-_SCORE_UNIT = 1 << 16  # scores per unit of the state
-_SCORE_SPREAD = 1.0  # uncertainty of the time of a unit at first, relative to the time of the smallest step
+_UNIT = 1 << 16  # scores, and keys, per unit of the state
+_SCORE_SPREAD, _KEY_SPREAD = (
+    1.0,
+    4.0,
+)  # uncertainty of the time of a unit at first, relative to the time of the smallest step
 _ERROR_WEIGHT = 0.05
 
 
@@ -36,11 +41,13 @@ class StepSize:
         num_tokens: tokens of all rows.
         num_samples: tokens that are sampled, whose logits are needed.
         num_scores: sum over the tokens of the number of keys that each sees.
+        num_keys: sum over the rows of the number of keys that each reads.
     """
 
     num_tokens: int
     num_samples: int = 0
     num_scores: int = 0
+    num_keys: int = 0
 
     def with_row(self, num_tokens: int, num_before: int, num_samples: int = 0) -> StepSize:
         """The size of the step with one more row: `num_tokens` tokens behind `num_before`."""
@@ -48,6 +55,7 @@ class StepSize:
             self.num_tokens + num_tokens,
             self.num_samples + num_samples,
             self.num_scores + num_row_scores(num_tokens, num_before),
+            self.num_keys + num_before + num_tokens,
         )
 
 
@@ -58,13 +66,14 @@ def num_row_scores(num_tokens: int, num_before: int) -> int:
 
 def size_of(step: Step) -> StepSize:
     """The size of a step."""
-    num_tokens = num_samples = num_scores = 0
+    num_tokens = num_samples = num_scores = num_keys = 0
     for row in step.rows:
         length = len(row.token_ids)
         num_tokens += length
         num_samples += row.num_sampled + len(row.score_token_ids)
         num_scores += num_row_scores(length, row.num_computed_tokens)
-    return StepSize(num_tokens, num_samples, num_scores)
+        num_keys += row.num_computed_tokens + length
+    return StepSize(num_tokens, num_samples, num_scores, num_keys)
 
 
 class StepCost:
@@ -93,8 +102,8 @@ class StepCost:
             return 0.0
         low, share = _place(size.num_tokens)
         seconds = state[low] * (1 - share) + (state[low + 1] * share if share else 0.0)
-        seconds += state[_NUM_KNOTS] * size.num_scores / _SCORE_UNIT
-        return seconds + state[_NUM_KNOTS + 1] * size.num_samples
+        seconds += (state[_SCORE] * size.num_scores + state[_KEY] * size.num_keys) / _UNIT
+        return seconds + state[_SAMPLE] * size.num_samples
 
     def observe(self, size: StepSize, seconds: float) -> None:
         """Take in the measured time of a step."""
@@ -125,11 +134,12 @@ class StepCost:
         scale = seconds / float(np.interp(size.num_tokens, KNOTS, shape))
         spread = 0.5 * scale * shape
         distance = np.abs(np.subtract.outer(np.arange(_NUM_KNOTS), np.arange(_NUM_KNOTS)))
-        covariance = np.zeros((_NUM_KNOTS + 2, _NUM_KNOTS + 2))
+        covariance = np.zeros((_SIZE, _SIZE))
         covariance[:_NUM_KNOTS, :_NUM_KNOTS] = np.outer(spread, spread) * np.exp(-distance / _REACH)
-        covariance[_NUM_KNOTS, _NUM_KNOTS] = (_SCORE_SPREAD * scale) ** 2
-        covariance[_NUM_KNOTS + 1, _NUM_KNOTS + 1] = (0.1 * scale) ** 2
-        self._state = [*(scale * shape).tolist(), 0.0, 0.0]
+        covariance[_SCORE, _SCORE] = (_SCORE_SPREAD * scale) ** 2
+        covariance[_KEY, _KEY] = (_KEY_SPREAD * scale) ** 2
+        covariance[_SAMPLE, _SAMPLE] = (0.1 * scale) ** 2
+        self._state = [*(scale * shape).tolist(), 0.0, 0.0, 0.0]
         self._initial, self._covariance = covariance, covariance.copy()
 
 
@@ -140,9 +150,9 @@ def _place(num_tokens: int) -> tuple[int, float]:
 
 
 def _features(size: StepSize) -> NDArray[np.float64]:
-    features = np.zeros(_NUM_KNOTS + 2)
+    features = np.zeros(_SIZE)
     low, share = _place(size.num_tokens)
     features[low], features[low + 1] = 1 - share, share
-    features[_NUM_KNOTS] = size.num_scores / _SCORE_UNIT
-    features[_NUM_KNOTS + 1] = size.num_samples
+    features[_SCORE], features[_KEY] = size.num_scores / _UNIT, size.num_keys / _UNIT
+    features[_SAMPLE] = size.num_samples
     return features

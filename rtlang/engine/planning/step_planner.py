@@ -6,16 +6,17 @@ tokens as the cost model expects to fit into the target. Without decoding rows a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.planning.step_cost import StepCost, StepSize
-from rtlang.engine.shares.turns import Turn
+from rtlang.engine.shares.turns import Prompt, Turn
 
 GAP_IN_STEPS = 4.0
 """The default target: the time of so many steps that only decode."""
 
-MIN_CHUNK = 32
+MIN_CHUNK = 8
 """Prompt tokens that a step may compute beside decoding rows in any case, so that prompts always go on."""
 
 _RATE_TOKENS = 256  # size of the step from which the time of a prompt token is taken
@@ -49,26 +50,44 @@ class StepPlanner:
         """Expected time of one prompt token in a long prompt, in seconds; 0 while it is not known."""
         return self.cost.predict(StepSize(_RATE_TOKENS)) / _RATE_TOKENS if self.cost.is_settled else 0.0
 
-    def num_tokens(self, turns: Sequence[Turn]) -> int:
-        """Maximum number of tokens of the next step, given the work of all flows."""
-        limit = self._max_shared_step_tokens if len(turns) > 1 else self._max_step_tokens
+    def limit(self, turns: Sequence[Turn]) -> int:
+        """Maximum number of tokens of the next step if no row decodes in it."""
+        return self._max_shared_step_tokens if len(turns) > 1 else self._max_step_tokens
+
+    def num_tokens(self, turns: Sequence[Turn], prompts: Iterable[Prompt]) -> int:
+        """Maximum number of tokens of the next step.
+
+        Args:
+            turns: the work of all flows.
+            prompts: that the step will compute beside decoding rows, in this order.
+        """
+        limit = self.limit(turns)
         if not self.cost.is_settled:
             return limit
         decodes = [request for turn in turns for request in turn.decodes][: self._max_rows]
         if not decodes or not any(turn.prefills or turn.flow.waiting for turn in turns):
             return limit
         num_scores = sum(request.num_computed_tokens + 1 for request in decodes)
-        plain = StepSize(len(decodes), len(decodes), num_scores)
-        target = self._target_gap_s or GAP_IN_STEPS * self.cost.predict(plain)
-        num_before = max((request.num_computed_tokens for turn in turns for request in turn.prefills), default=0)
-        low, high = MIN_CHUNK, limit - len(decodes)
+        size = StepSize(len(decodes), len(decodes), num_scores, num_scores)
+        target = self._target_gap_s or GAP_IN_STEPS * self.cost.predict(size)
+        for prompt in chain(prompts, [Prompt(0, limit)]):  # the last is those that wait behind them
+            room = limit - size.num_tokens
+            fitting = self._num_fitting(size, prompt, min(prompt.num_missing, room), target)
+            size = size.with_row(fitting, prompt.num_before, fitting == prompt.num_missing)
+            if fitting < prompt.num_missing:
+                break
+        return min(limit, max(size.num_tokens, len(decodes) + MIN_CHUNK))
+
+    def _num_fitting(self, size: StepSize, prompt: Prompt, most: int, target: float) -> int:
+        """Most tokens of a prompt, up to `most`, with which a step is expected to take no longer than `target`."""
+        low, high = 0, most
         while low < high:
             middle = (low + high + 1) // 2
-            if self.cost.predict(plain.with_row(middle, num_before)) <= target:
+            if self.cost.predict(size.with_row(middle, prompt.num_before)) <= target:
                 low = middle
             else:
                 high = middle - 1
-        return min(limit, len(decodes) + low)
+        return low
 
 
 def planner_for(config: RuntimeConfig, cost: StepCost) -> StepPlanner:

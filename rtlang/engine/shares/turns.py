@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rtlang.engine.policy import REORDER_WINDOW, Key, by_longest_prefix
 from rtlang.engine.request import Request, RequestStatus
@@ -36,6 +37,13 @@ class Turn:
         if self.prefills:
             return self.prefills[-1].num_target_tokens - self.prefills[-1].num_computed_tokens
         return len(self.flow.waiting[0][-1].token_ids) if self.flow.waiting else 0
+
+
+class Prompt(NamedTuple):
+    """A prompt of which `num_before` tokens are computed, and `num_missing` are not."""
+
+    num_before: int
+    num_missing: int
 
 
 def turns_of(running: Iterable[Request], active: Iterable[Flow]) -> list[Turn]:
@@ -75,6 +83,24 @@ def order_turns(turns: Iterable[Turn], key: Callable[[Request], Key], max_rows: 
         turn.prefills.sort(key=key, reverse=True)
     is_kept = may_start and num_decodes >= max_rows and any(turn.flow.waiting for turn in turns)
     return max_rows // 8 if is_kept else max_rows
+
+
+def next_prompts(turns: Sequence[Turn], key: Callable[[Request], Key]) -> list[Prompt]:
+    """The prompts of sorted turns in the order in which a step computes them.
+
+    Of the waiting ones, those count that go first. Several flows take turns: then the prompts that are computed furthest are first, since
+    they cost most.
+    """
+    found: list[Prompt] = []
+    for turn in turns:
+        waiting = turn.flow.waiting
+        if waiting and (not turn.prefills or waiting[0][0] < key(turn.prefills[-1])):
+            found.append(Prompt(0, waiting[0][-1].num_target_tokens))
+        for request in reversed(turn.prefills):
+            found.append(Prompt(request.num_computed_tokens, request.num_target_tokens - request.num_computed_tokens))
+    if len(turns) > 1:
+        found.sort(reverse=True)
+    return found
 
 
 def reorder_head(flow: Flow, num_cached: Callable[[Request], int]) -> None:

@@ -32,7 +32,15 @@ def test_gaps_are_compared_with_the_target_of_their_step() -> None:
     run = pretended_engine(RuntimeConfig())
     run.steps = [_plain(1, 0.1), _plain(8, 0.5)]
     plain = PlainSteps(run.steps)
-    assert gaps_of(run, plain, [Gap(0.4, 0), Gap(0.4, 1)]) == pytest.approx([1.0, 0.2])
+    gaps = [Gap(0.4, 0, 0.8), Gap(0.4, 1, 1.0)]
+    assert gaps_of(run, plain, gaps) == pytest.approx([1.0, 0.2])
+    assert gaps_of(run, plain, gaps, wall=True) == pytest.approx([2.0, 0.5])
+
+
+def test_noise_is_the_spread_of_the_same_work() -> None:
+    plain = PlainSteps([*(_plain(8, 0.1) for _ in range(98)), _plain(8, 0.17), _plain(9, 0.15), _plain(1, 9.0)])
+    assert plain.noise(8) == pytest.approx(1.5)
+    assert math.isnan(plain.noise(100))
 
 
 def test_figures_of_a_run() -> None:
@@ -42,7 +50,7 @@ def test_figures_of_a_run() -> None:
         *(StepRecord(10.6 + i / 10, 0.1, 0.12, 1, 1, 1) for i in range(5)),
     ]
     load = ProgramLoad(10.0, [Call(20, 6)])
-    run.records = [ProgramRecord(load, 0, [0.5], 0, [Gap(0.1, 1 + i) for i in range(5)], 11.0, 6)]
+    run.records = [ProgramRecord(load, 0, [0.5], 0, [Gap(0.1, 1 + i, 0.2) for i in range(5)], 11.0, 6)]
     run.now, run.busy_s = 14.0, 1.0
     found = figures_of("w", "s", [run], PlainSteps(run.steps))
     assert found.first_token_s == (0.5, 0.5)
@@ -51,4 +59,7 @@ def test_figures_of_a_run() -> None:
     assert found.output_tokens_per_s == pytest.approx(1.5)
     assert found.busy_share == pytest.approx(0.25)
     assert found.cost_error == pytest.approx((0.2, 0.2))
-    assert str(found) == "| w | s | 500 ms / 500 ms | 0.25 / 0.25 / 0.25 | 2 | 25% | 1.00 s / 1.00 s | 20% / 20% |"
+    assert found.wall_gap == pytest.approx(0.5)
+    assert (
+        str(found) == "| w | s | 500 ms / 500 ms | 0.25 / 0.25 / 0.25 | 0.50 | 2 | 25% | 1.00 s / 1.00 s | 20% / 20% |"
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rtlang.bench.arrivals import run
@@ -32,7 +34,7 @@ def test_every_setting_runs_every_workload() -> None:
 
 
 def test_arrivals_are_a_share_of_the_measured_capacity() -> None:
-    bench = ArrivalsBench(RuntimeConfig(), pretended_engine, Sizes(48, 256, 300, 20, 1))
+    bench = ArrivalsBench(RuntimeConfig(), pretended_engine, Sizes(24, 256, 300, 20, 1))
     busy = {
         each.workload: each.busy_share
         for each in bench.lines(["poisson"])
@@ -48,6 +50,26 @@ def test_a_fixed_setting_fills_its_steps_whoever_decodes() -> None:
     engine = pretended_engine(config)
     engine.run(run.load.at_once(6, longest_prompt=4096, seed=0))
     assert max(step.num_tokens for step in engine.steps if step.num_decodes) >= 511
+
+
+def test_no_turn_begins_that_would_end_too_late() -> None:
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 1.0
+        return now
+
+    told: list[str] = []
+    bench = ArrivalsBench(
+        RuntimeConfig(), pretended_engine, replace(SIZES, rounds=9, limit_s=12), tell=told.append, clock=clock
+    )
+    assert str(list(bench.lines(["bursts", "longprompt"]))[-1]).startswith("took ")
+    rounds = {
+        name: sum(each.startswith(f"{name}: planned") for each in told)
+        for name in ("at once", "bursts 0.8", "longprompt")
+    }
+    assert all(1 <= count < 9 for count in rounds.values())
 
 
 def test_sizes_can_be_given() -> None:

@@ -92,5 +92,5 @@ def test_scores_count_the_keys_that_each_token_sees() -> None:
         Row(1, (5, 6, 7), 10, (0,), 0, True, SamplingParams()),
         Row(2, (9,), 4, (1,), 0, False, SamplingParams(), score_token_ids=(1, 2)),
     )
-    assert size_of(Step(1, rows)) == StepSize(4, 3, 36 + 5)
-    assert StepSize(1, 1, 5).with_row(3, 10, 2) == StepSize(4, 3, 41)
+    assert size_of(Step(1, rows)) == StepSize(4, 3, 36 + 5, 13 + 5)
+    assert StepSize(1, 1, 5, 5).with_row(3, 10, 2) == StepSize(4, 3, 41, 18)

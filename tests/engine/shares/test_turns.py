@@ -9,7 +9,7 @@ from rtlang.contract.principal import Principal
 from rtlang.engine import policy
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.shares.flow import Flow
-from rtlang.engine.shares.turns import order_turns, turns_of
+from rtlang.engine.shares.turns import Prompt, next_prompts, order_turns, turns_of
 
 
 def request(flow: Flow, number: int, *, missing: int = 1, last_step_id: int = 0) -> Request:
@@ -49,3 +49,17 @@ def test_the_size_of_a_turn_is_the_work_before_its_next_token() -> None:
     assert [turn.size for turn in (*turns_of([prefill], []), *turns_of([prefill, decode], []))] == [7, 1]
     flow.waiting.append((policy.fcfs(prefill), 1, prefill))
     assert [turn.size for turn in turns_of([], [flow])] == [10]
+
+
+def test_prompts_are_listed_in_the_order_of_service() -> None:
+    flow, other = Flow(Principal(), 1), Flow(Principal("b"), 2)
+    turns = turns_of([request(flow, 1, missing=7), request(flow, 2), request(flow, 3, missing=4)], [flow])
+    order_turns(turns, policy.fcfs, 9, may_start=True)
+    assert next_prompts(turns, policy.fcfs) == [Prompt(3, 7), Prompt(6, 4)]
+    first, last = request(flow, 0, missing=10), request(flow, 9, missing=10)
+    flow.waiting.append((policy.fcfs(last), 1, last))
+    assert next_prompts(turns, policy.fcfs) == [Prompt(3, 7), Prompt(6, 4)]
+    flow.waiting.insert(0, (policy.fcfs(first), 2, first))
+    assert next_prompts(turns, policy.fcfs) == [Prompt(0, 10), Prompt(3, 7), Prompt(6, 4)]
+    turns += turns_of([request(other, 4, missing=5)], [other])
+    assert next_prompts(turns, policy.fcfs) == [Prompt(6, 4), Prompt(5, 5), Prompt(3, 7), Prompt(0, 10)]
