@@ -76,3 +76,52 @@ def test_the_benchmark_of_a_gpu_needs_torch_triton_and_numpy_only() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["3", "True"]
+
+
+# Prints what the kernels of the constants in the arguments return, and how many addresses their machine code has.
+CONSTANTS = """
+import sys
+from rtlang_kernels.host.numba_jit import kernel
+
+def make(constant):
+    @kernel(is_exact=True)
+    def add(x):
+        return x + constant
+    return add
+
+kernels = [make(int(argument)) for argument in sys.argv[1:]]
+results = [compiled(0) for compiled in kernels]
+code = [next(iter(compiled.overloads.values())) for compiled in kernels]
+print(*results, len({each.library.get_pointer_to_function(each.fndesc.llvm_func_name) for each in code}))
+"""
+
+
+def test_kernels_that_different_processes_cached_keep_apart(tmp_path: Path) -> None:
+    (tmp_path / "made.py").write_text(CONSTANTS)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT / "kernels")}
+
+    def run(*constants: str) -> list[str]:
+        command = [sys.executable, str(tmp_path / "made.py"), *constants]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+        return done.stdout.split()
+
+    # Each process would give its first kernel the same name.
+    assert run("1") == ["1", "1"]
+    assert run("2") == ["2", "1"]
+    assert run("1", "2") == ["1", "2", "2"]
+    assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 2  # all from the disk cache
+
+
+def test_a_kernel_is_named_after_its_constants() -> None:
+    def make(constant: Any, digest: int = 0) -> Any:
+        @kernel()
+        def add(x: Any) -> Any:
+            return x + constant if digest >= 0 else x
+
+        return add
+
+    names = [make(constant).__qualname__ for constant in (1, 2, 1.0, (1, 2), make(1), make(2))]
+    assert len(set(names)) == len(names)
+    assert make(1, digest=7).__qualname__ == make(1).__qualname__
+    with pytest.raises(TypeError, match=r"constant = \[1\]: expected a number"):
+        make([1])
