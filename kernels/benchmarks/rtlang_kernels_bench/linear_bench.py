@@ -11,6 +11,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from torch.nn.functional import linear as plain_linear
 
 from rtlang_kernels.cpu.linear import PackedLinear
 from rtlang_kernels.cpu.linear_tuning import tune
+from rtlang_kernels.host.huge_pages import in_huge_pages
 from rtlang_kernels_bench.machine_rates import READ_BYTES, multiply, multiply_operations, read
 
 SHAPES = (
@@ -46,12 +48,13 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
     Raises:
         ArithmeticError: a result differs from float64.
     """
-    memory = torch.ones(READ_BYTES // 8, dtype=torch.int64)
+    memory = in_huge_pages(torch.ones(READ_BYTES // 8, dtype=torch.int64))
     for num_outputs, num_inputs in QUICK_SHAPES if is_quick else SHAPES:
         count = max(1, min(_MAX_LAYERS, _BYTES // (num_outputs * num_inputs * 2)))
         weights = [(torch.randn(num_outputs, num_inputs) * 0.05).bfloat16() for _ in range(count)]
         own = [PackedLinear.pack(weight) for weight in weights]
         tune(own)
+        small = [replace(layer, weight=layer.weight.clone()) for layer in own]
         library = _library_layers(weights)
         for num_rows in QUICK_ROWS if is_quick else ROWS:
             x = torch.randn(num_rows, num_inputs).bfloat16()
@@ -62,6 +65,7 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
                 "read": (lambda: read(memory.numpy()), memory.nbytes),
                 "multiply": (multiply, multiply_operations()),
                 "ours": (_each(own[:taken], x), taken),
+                "small pages": (_each(small[:taken], x), taken),
                 "torch": (_each([_plain(weight) for weight in weights[:taken]], x), taken),
             }
             if library:

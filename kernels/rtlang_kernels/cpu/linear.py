@@ -40,6 +40,7 @@ from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
 from rtlang_kernels.cpu.codegen.quantize_vectors import LARGEST, ZERO_POINT, largest_magnitude, quantized
 from rtlang_kernels.cpu.layer_ops import line_block
 from rtlang_kernels.cpu.threads import run_chunks
+from rtlang_kernels.host.huge_pages import in_huge_pages
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import Processor, processor
 
@@ -303,7 +304,7 @@ def pack_blocks(weight: Tensor, *, is_gated: bool = False) -> Tensor:
     steps = steps_of(weight.shape[1], weight.dtype)
     weight = block_outputs(weight, is_gated=is_gated)
     weight = functional.pad(weight, (0, steps * per_word - weight.shape[-1]))
-    return weight.view(-1, BLOCK, steps, per_word).transpose(1, 2).contiguous()
+    return in_huge_pages(weight.view(-1, BLOCK, steps, per_word).transpose(1, 2))
 
 
 def block_outputs(values: Tensor, *, is_gated: bool = False) -> Tensor:

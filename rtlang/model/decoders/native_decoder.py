@@ -115,7 +115,8 @@ class NativeDecoder:
         backend = ops.backend_for(embedding.device, dtype)
         has_int8 = backend.packed_int8_linear is not None
         decoder._layers = [_load_layer(config, source, layer, dtype, has_int8) for layer in range(config.num_layers)]
-        tune_linears(each for layer in decoder._layers for each in (layer.qkv, layer.output, layer.gate_up, layer.down))
+        layers = (each for layer in decoder._layers for each in (layer.qkv, layer.output, layer.gate_up, layer.down))
+        tune_linears((*layers, decoder._head))
         make_fused, shape = backend.fused_step, _shape(config, dtype)
         if make_fused is not None and shape.is_supported and decoder._layers and not _has_int8(decoder._layers):
             decoder._fused = make_fused(shape, [_packed(layer) for layer in decoder._layers], norm)
