@@ -326,9 +326,10 @@ def check(settings: dict[str, Any]) -> None:
         with started(config) as runtime:
             dtype = str(loader.pick_dtype(config.dtype, config.device)).removeprefix("torch.")
             threads = config.num_threads or this_machine().num_cores
-            typer.echo(
-                f"device      {config.device}, {dtype}, {threads} threads, {runtime.stats()['num_pages']} KV pages"
-            )
+            pages = runtime.stats()
+            typer.echo(f"device      {config.device}, {dtype}, {threads} threads, {pages['num_pages']} KV pages")
+            if pages["num_draft_model_pages"]:
+                typer.echo(f"drafts      {config.draft_model}, {pages['num_draft_model_pages']} KV pages")
             result = rtlang.program(_check_program).run(runtime=runtime)
             text = result.text("answer")
             if config.device == "cpu":

@@ -114,6 +114,11 @@ class RuntimeConfig:
         "draft tokens and verify several in one step: auto (where no bit changes: native decoders on the CPU), on (with other decoders, "
         "texts may change by rounding) or off",
     )
+    draft_model: str | None = _setting(
+        None,
+        "a smaller model with the same tokens, which drafts tokens where that is expected to save time: a directory or owner/name, as for "
+        "model; default: none",
+    )
     fault_injection: bool = _setting(False, "allow requests to ask for faults with x_fault; for tests, on the CPU only")
 
     def __post_init__(self) -> None:
@@ -130,6 +135,14 @@ class RuntimeConfig:
         _one_of(self, "speculation", "auto", "on", "off")
         if self.speculation == "on" and self.device != "cpu":
             raise ConfigError("speculation", "on", "requires device cpu")
+        draft_model = self.draft_model
+        if draft_model is not None:
+            if not isinstance(draft_model, str | os.PathLike) or not os.fspath(draft_model):
+                raise ConfigError("draft_model", draft_model, "expected the directory of a model, or owner/name")
+            if self.device != "cpu":
+                raise ConfigError("draft_model", draft_model, "requires device cpu")
+            if self.speculation == "off":
+                raise ConfigError("draft_model", draft_model, "requires speculation auto or on")
         _one_of(self, "policy", "program", "fcfs", "longest_prefix")
         _at_least(
             self,

@@ -32,6 +32,15 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftUse:
+    """Draft tokens of one source that were computed for a node, and how many of them were right. Each right one saved a step."""
+
+    source: str
+    num_drafted: int
+    num_accepted: int
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """One finished output of a node.
 
@@ -81,6 +90,7 @@ class NodeFinished:
         value: the value of a call, switch, repeat or decide node.
         choice_logprobs: for a select, the log-probability of each token of each choice, in order.
         unconditional_logprobs: the same without the prompt, if the method of the select compares with it.
+        drafts: of all completions, for each source that drafted tokens; they change no text.
     """
 
     graph_id: int
@@ -97,6 +107,7 @@ class NodeFinished:
     value: Any = None
     choice_logprobs: tuple[tuple[TokenLogprob, ...], ...] | None = None
     unconditional_logprobs: tuple[tuple[TokenLogprob, ...], ...] | None = None
+    drafts: tuple[DraftUse, ...] = ()
 
     @property
     def is_cancelled(self) -> bool:

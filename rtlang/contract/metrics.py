@@ -13,7 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 PREFIX = "rtlang:"
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FINISHED_REASONS = ("stop", "length", "cancelled", "error")
-DRAFT_SOURCES = ("own_text", "stored_text", "call_site", "structure")
+DRAFT_SOURCES = ("own_text", "stored_text", "call_site", "structure", "draft_model")
 
 # Seconds: from a fraction of a step of a small model to a long program.
 _LATENCY_BUCKETS = (
@@ -31,7 +31,7 @@ class Metrics:
     Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens looked up and found), prompt_tokens,
     generation_tokens, num_preemptions, engine_steps, engine_restarts, retention_refused, retention_revoked, ws_slow_closed,
     sockets_refused, cache_evicted_pages, cache_host_loaded_pages, cache_disk_loaded_pages, cache_disk_bad_pages,
-    request_success(reason) for each finished request, and draft_tokens(source, computed, accepted).
+    draft_model_steps, request_success(reason) for each finished request, and draft_tokens(source, computed, accepted).
     Gauges (`.set(value)`, `.inc()`, `.dec()`): step_cost_error (a share), num_requests_running, num_requests_waiting,
     kv_cache_usage_perc (0 to 1), kv_pages_free, kv_pages_held, kv_pages_total, cache_host_used_bytes, cache_disk_used_bytes,
     sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
@@ -87,6 +87,7 @@ class Metrics:
             "retention_revoked", "Sequences of open programs that were no longer kept, because their pages were needed."
         )
         self.engine_steps = counter("engine_steps", "Forward passes.")
+        self.draft_model_steps = counter("draft_model_steps", "Forward passes of the draft model.")
         self.engine_restarts = counter("engine_restarts", "Processes of the engine that ended and were replaced.")
         self.sockets = gauge("sockets", "Open connections of all kinds.")
         self.sockets_refused = counter("sockets_refused", "Connections closed because of the limits on connections.")

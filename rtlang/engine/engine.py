@@ -35,6 +35,7 @@ from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.drafts.defaults import drafter_for
+from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.fault_isolation import FaultIsolation, is_memory_error
 from rtlang.engine.output_processor import advance, advance_late, num_remaining, replay
@@ -78,7 +79,7 @@ class Engine:
         rebuild: makes a new runner when this one fails at every step, given how often it did so in vain; on another thread, and with as
             many pages. The future fails if it cannot.
         public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
-        drafter: chooses drafts; default: as `config.speculation` says.
+        drafter: chooses drafts; default: as `config.speculation` says, and with this `draft_model`.
         check_every_step: verify all accounting after each step (slow).
     Attributes:
         last_step: the step scheduled last; None before, and if there was nothing to compute.
@@ -95,6 +96,7 @@ class Engine:
         rebuild: Callable[[int], Future[Runner]] | None = None,
         public_prompts: Iterable[Sequence[int]] = (),
         drafter: Drafter | None = None,
+        draft_model: DraftModel | None = None,
         cost: StepCost | None = None,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
@@ -111,7 +113,7 @@ class Engine:
             tracks_new_pages=bool(tiers.tiers) and config.prefix_sharing,
         )
         self.step_cost = StepCost() if cost is None else cost
-        self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost)
+        self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost, draft_model)
         self.scheduler = Scheduler(
             self.cache,
             planner_for(config, self.step_cost),
@@ -165,7 +167,7 @@ class Engine:
             (not is_stalled and (self.scheduler.running or self.scheduler.num_waiting))
             or self._failed
             or any(not each.is_awaiting_mask for each in self._replaying)
-            or any(not _is_busy(each) for each in self._late)
+            or any(not each.is_constraint_busy for each in self._late)
             or self._pipeline.is_busy
             or self._compiled
             or (self.transfers is not None and self.transfers.has_reports)
@@ -349,6 +351,8 @@ class Engine:
                 other processes.
         """
         step = self.last_step
+        if self.drafter is not None:
+            seconds -= self.drafter.take_seconds()
         if step is None or self._pipeline.is_busy:
             return
         is_plain = all(len(row.token_ids) == 1 for row in step.rows)
@@ -445,7 +449,7 @@ class Engine:
 
     def _apply_late(self) -> list[RequestOutput]:
         """Process the tokens that other threads have accepted since the last step."""
-        ready = [each for each in self._late if not _is_busy(each)][:MAX_LATE]
+        ready = [each for each in self._late if not each.is_constraint_busy][:MAX_LATE]
         if not ready:
             return []
         self._late = [each for each in self._late if each not in ready]
@@ -537,6 +541,8 @@ class Engine:
         """Give memory back, because there is nothing to do: of free pages, and after a long time also of cached ones that nothing holds."""
         if is_long:
             self.cache.clear_unheld()
+        if self.drafter is not None:
+            self.drafter.rest(is_long=is_long)
         if self._runner.page_memory is not None and self._rebuilding is None:
             self._runner.page_memory.release(self.cache.free_runs)
         trim_heap()
@@ -589,8 +595,3 @@ class Engine:
         request.given_end, request.score_only = output, True
         request.status = RequestStatus.WAITING
         self.scheduler.add(request)
-
-
-def _is_busy(request: Request) -> bool:
-    """Whether another thread works on its constraint."""
-    return request.session is not None and request.session.is_preparing

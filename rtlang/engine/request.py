@@ -93,6 +93,7 @@ class Request:
         last_step_id: the step that computed it last.
         num_passed: requests of others that started while it waited for pages.
         site: which generation of which program it is; None if that is not known.
+        drafts: by source, the number of draft tokens that were computed and of those that were right.
     """
 
     request_id: int
@@ -145,6 +146,7 @@ class Request:
     num_given: int = 0
     late: SampledToken | None = None
     given_end: RequestOutput | None = None
+    drafts: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.num_prompt_tokens = len(self.token_ids)
@@ -203,7 +205,12 @@ class Request:
     @property
     def is_awaiting_mask(self) -> bool:
         """Whether its constraint works outside the steps, on its last token or its next mask; the request sits out steps until then."""
-        return self.late is not None or (self.session is not None and self.session.is_preparing)
+        return self.late is not None or self.is_constraint_busy
+
+    @property
+    def is_constraint_busy(self) -> bool:
+        """Whether another thread works on its constraint."""
+        return self.session is not None and self.session.is_preparing
 
     @property
     def match_limit(self) -> int:

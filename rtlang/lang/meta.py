@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rtlang.contract.events import NodeFinished, Timing, TokenLogprob
+from rtlang.contract.events import DraftUse, NodeFinished, Timing, TokenLogprob
 from rtlang.contract.graph import Node, Select
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.lang.partials.distortion import Distortion, distortion_of
@@ -26,6 +26,7 @@ class Meta:
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
         choice_logprobs: for a select, the log-probability of each token of each choice.
         unconditional_logprobs: the same without the text before the select, if its method compares with it.
+        drafts: draft tokens of all completions of the node, by source; each accepted one saved a step.
         is_replayed: whether the outcome was read from a recording (`rt.record`), so that nothing was computed.
         distortion: the probability that the masks of the constraint removed, if requested and known.
         reasoning: the reasoning before the text without its marks, if the generation had `reasoning`.
@@ -47,6 +48,7 @@ class Meta:
     reasoning_tokens: int = 0
     choice_logprobs: dict[str, tuple[TokenLogprob, ...]] | None = None
     unconditional_logprobs: dict[str, tuple[TokenLogprob, ...]] | None = None
+    drafts: tuple[DraftUse, ...] = ()
 
     @classmethod
     def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:
@@ -76,4 +78,5 @@ class Meta:
             distortion_of(node, completion),
             choice_logprobs=of_choices,
             unconditional_logprobs=unconditional,
+            drafts=event.drafts,
         )

@@ -27,6 +27,7 @@ from rtlang.contract.events import (
     CallRequested,
     Completion,
     CreditSpent,
+    DraftUse,
     Event,
     GraphFailed,
     GraphFinished,
@@ -160,6 +161,8 @@ def event_to_wire(
                     end[name] = [logprobs(each) for each in of_choices]
             if event.is_replayed:
                 end["replayed"] = True
+            if event.drafts:
+                end["drafts"] = [[each.source, each.num_drafted, each.num_accepted] for each in event.drafts]
             if event.max_tokens is not None:
                 end["max_tokens"] = event.max_tokens
             if event.value is not None:
@@ -241,6 +244,7 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event | None:
                 value_from_wire(message.get("value"), "value"),
                 optional(_choice_logprobs_from_wire, message, "choice_logprobs"),
                 optional(_choice_logprobs_from_wire, message, "unconditional_logprobs"),
+                optional(_drafts_from_wire, message, "drafts") or (),
             )
         case "event", "call":
             args = tuple(value_from_wire(arg, "args") for arg in check_list(message, "args"))
@@ -408,6 +412,17 @@ def logprobs_from_wire(message: Mapping[str, Any], name: str) -> tuple[TokenLogp
 
 def _choice_logprobs_from_wire(message: Mapping[str, Any], name: str) -> tuple[tuple[TokenLogprob, ...], ...]:
     return tuple(logprobs_from_wire({name: item}, name) for item in check_list(message, name))
+
+
+def _drafts_from_wire(message: Mapping[str, Any], name: str) -> tuple[DraftUse, ...]:
+    found: list[DraftUse] = []
+    for item in check_list(message, name):
+        match item:
+            case [str(source), int(num_drafted), int(num_accepted)]:
+                found.append(DraftUse(source, num_drafted, num_accepted))
+            case _:
+                raise ProtocolError(f"{name} = {item!r}: expected [source, computed, accepted]", param=name)
+    return tuple(found)
 
 
 def _logprob_from_wire(item: object, name: str) -> TokenLogprob:

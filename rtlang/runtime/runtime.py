@@ -41,6 +41,7 @@ from rtlang.contract.thread_watch import exclude_computation, watch_of
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.daemon_pool import DaemonPool
+from rtlang.engine.drafts.defaults import load_draft_model
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.calibration import calibrated
 from rtlang.engine.program_pages import ProgramPages
@@ -497,6 +498,7 @@ class Runtime:
                 wake,
                 check_every_step=os.environ.get("RTLANG_DEBUG") == "1",
                 rebuild=self._rebuild.start,
+                draft_model=load_draft_model(self.config, runner, self._watch),
                 cost=None if runner.is_pipelined else calibrated(runner, self.config.page_size),
                 public_prompts=read_public_prompts(self.config.public_prompts, runner.tokenizer, runner.max_model_len),
             )

@@ -72,6 +72,8 @@ class Telemetry:
         metrics.request_success(str(output.finish_reason))
 
     def _count_drafts(self, drafter: Drafter) -> None:
+        if drafter.model is not None:
+            self._count("draft_model_steps", drafter.model.num_steps)
         for source, num_drafted in drafter.num_drafted.items():
             now = num_drafted, drafter.num_accepted[source]
             before = self._seen_drafts.get(source, (0, 0))
@@ -89,6 +91,7 @@ class Telemetry:
 def counters(engine: Engine, runner: Runner) -> dict[str, int]:
     """Counters and gauges of an engine and its runner."""
     cache, scheduler, drafter = engine.cache, engine.scheduler, engine.drafter
+    model = None if drafter is None else drafter.model
     tiers = {
         f"num_pages_{what}_{tier.name}": getattr(tier.stats, field)
         for tier in engine.tiers
@@ -97,6 +100,9 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
     return tiers | {
         "num_drafted_tokens": 0 if drafter is None else drafter.num_drafted.total(),
         "num_accepted_tokens": 0 if drafter is None else drafter.num_accepted.total(),
+        "num_draft_model_steps": 0 if model is None else model.num_steps,
+        "num_draft_model_pages": 0 if model is None else model.pages.cache.num_pages,
+        "num_draft_model_pages_cached": 0 if model is None else model.pages.cache.num_cached,
         "num_steps": engine.num_steps,
         "num_requests_running": len(scheduler.running),
         "num_requests_waiting": scheduler.num_waiting,

@@ -28,6 +28,7 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import (
     Completion,
     CreditSpent,
+    DraftUse,
     Event,
     GraphFailed,
     GraphFinished,
@@ -101,6 +102,7 @@ def events(graph_id: int = 9) -> st.SearchStrategy[Event]:
             st.none() | logprobs,
             choice_logprobs=st.none() | st.lists(logprobs, max_size=3).map(tuple),
             unconditional_logprobs=st.none() | st.lists(logprobs, max_size=3).map(tuple),
+            drafts=st.lists(st.builds(DraftUse, st.text(max_size=9), node_ids, node_ids), max_size=2).map(tuple),
         ),
         st.builds(NodeFailed, graph, node_ids, names, errors),
         st.builds(NodeStarted, graph, node_ids, names),

@@ -212,6 +212,28 @@ class ConstraintSession:
             self._matcher.rollback(num_taken)
         return found
 
+    def mask_after(self, draft: Sequence[int], row: NDArray[np.int32]) -> bool:
+        """Write the tokens allowed after a draft into a row of a bitmask, [ceil(vocab_size / 32)] int32. Changes nothing.
+
+        Returns:
+            False if a draft token is refused or the matcher fails. The mask of the text itself then fails as well, and reports it.
+        """
+        num_taken = 0
+        try:
+            for token_id in draft:
+                if not self._matcher.accept_token(token_id):
+                    return False
+                num_taken += 1
+            mask = find_mask(self._matcher, row)
+            if mask is not None:
+                mask.write(row)
+            return True
+        except Exception:
+            logger.debug("a mask after a draft failed", exc_info=True)
+            return False
+        finally:
+            self._matcher.rollback(num_taken)
+
     @property
     def is_preparing(self) -> bool:
         """Whether another thread computes the next mask or accepts a token; do not use the session until then."""

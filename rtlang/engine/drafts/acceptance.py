@@ -14,7 +14,7 @@ _PRIOR_WEIGHT = 4.0
 _OWN_MEMORY = 0.9  # of a request's own factor: about ten tokens
 _OWN_WEIGHT = 2.0
 _HIGHEST = 0.99
-_PRIORS = {"own_text": 0.55, "stored_text": 0.7, "call_site": 0.55, "structure": 0.3}
+_PRIORS = {"own_text": 0.55, "stored_text": 0.7, "call_site": 0.55, "structure": 0.3, "draft_model": 0.5}
 _OTHER_PRIOR = 0.5
 
 

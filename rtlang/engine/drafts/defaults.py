@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
+import logging
+
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.thread_watch import ThreadWatch, exclude_computation
 from rtlang.engine.drafts.call_sites import CallSites
-from rtlang.engine.drafts.drafter import Cost, Drafter
+from rtlang.engine.drafts.draft_model import DraftModel
+from rtlang.engine.drafts.drafter import Drafter
+from rtlang.engine.drafts.model_policy import ModelPolicy
 from rtlang.engine.drafts.own_text import OwnText
 from rtlang.engine.drafts.stored_text import StoredText
 from rtlang.engine.drafts.structure import Structure
+from rtlang.engine.planning.calibration import calibrated
+from rtlang.engine.planning.step_cost import StepCost
+from rtlang.model.draft_runner import DraftRunner
 from rtlang.model.runner import Runner
 
+logger = logging.getLogger(__name__)
 
-def drafter_for(config: RuntimeConfig, runner: Runner, cache: PrefixCache, cost: Cost) -> Drafter | None:
+
+def drafter_for(
+    config: RuntimeConfig, runner: Runner, cache: PrefixCache, cost: StepCost, draft_model: DraftModel | None = None
+) -> Drafter | None:
     """A drafter with all sources; None if `config.speculation` or the runner allows no drafts."""
-    is_wanted = config.speculation == "on" or (config.speculation == "auto" and runner.is_row_invariant)
-    if not is_wanted or runner.is_pipelined:
+    if not _may_draft(config, runner):
         return None
-    return Drafter((StoredText(cache), CallSites(), OwnText(), Structure()), cost)
+    policy = None if draft_model is None else ModelPolicy(draft_model, cost)
+    return Drafter((StoredText(cache), CallSites(), OwnText(), Structure()), cost, model=policy)
+
+
+def load_draft_model(config: RuntimeConfig, runner: Runner, watch: ThreadWatch | None = None) -> DraftModel | None:
+    """Load the draft model of the settings; None if they name none, or the runner allows no drafts.
+
+    Args:
+        watch: of the engine thread; its computation is left out.
+    Raises:
+        ModelLoadError: it cannot be loaded.
+        ConfigError: its tokens are not those of the model, or it has no memory for pages.
+    """
+    if config.draft_model is None:
+        return None
+    if not _may_draft(config, runner):
+        logger.warning(
+            "draft_model is not used: drafts could change texts of this model by rounding; speculation=on allows that"
+        )
+        return None
+    draft_runner = DraftRunner(config, runner)
+    draft_runner.load()
+    exclude_computation(watch, draft_runner)
+    model = DraftModel(
+        config, draft_runner, runner.model_config.vocab_size, cost=calibrated(draft_runner, config.page_size)
+    )
+    logger.info("draft model %s with a KV pool of %d pages", config.draft_model, model.num_pages)
+    return model
+
+
+def _may_draft(config: RuntimeConfig, runner: Runner) -> bool:
+    is_wanted = config.speculation == "on" or (config.speculation == "auto" and runner.is_row_invariant)
+    return is_wanted and not runner.is_pipelined

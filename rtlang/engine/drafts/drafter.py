@@ -13,28 +13,21 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rtlang.engine.drafts.acceptance import Acceptance, OwnAcceptance
-from rtlang.engine.drafts.proposal import Proposal, Source
+from rtlang.engine.drafts.draft_model import DraftModel
+from rtlang.engine.drafts.model_policy import MIN_GAIN, Expectation, ModelPolicy, ModelRow
+from rtlang.engine.drafts.proposal import DRAFT_MODEL, Cost, Proposal, Source
 from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.request import Request
 
 MAX_DRAFT_TOKENS = 16
 """Most draft tokens of a row."""
-MIN_GAIN = 1.03
-"""Tokens a second that drafts must gain: less is within the error of the cost."""
 MAX_PAUSE = 16
 """Tokens after which a request asks its sources again, if they had nothing that was worth its cost."""
 
 _LOOK_AHEAD = 16  # draft tokens tried beyond the best step so far: cost may be flat behind a jump
-
-
-class Cost(Protocol):
-    """Predicts the time of a step; see `StepCost`."""
-
-    def predict(self, size: StepSize) -> float:
-        """Expected time in seconds; 0 if nothing is known."""
+_COMPARED = 4  # draft tokens by which sources are compared with the draft model
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +37,15 @@ class Candidate:
     request: Request
     limit: int
     num_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The draft of a row, and for each of its tokens the probability that it and all before it are right."""
+
+    candidate: Candidate
+    token_ids: Sequence[int]
+    probabilities: Sequence[float]
 
 
 @dataclass(slots=True)
@@ -71,15 +73,25 @@ class Drafter:
         sources: of tokens; the one that is surest of its first token counts.
         cost: predicts the time of a step.
         max_draft_tokens: limit for a row.
+        model: a draft model, whose drafts count where more of them are expected to be right than of those of the sources.
 
     Attributes:
         num_drafted, num_accepted: draft tokens that were computed and that were right, by source.
     """
 
-    def __init__(self, sources: Iterable[Source], cost: Cost, *, max_draft_tokens: int = MAX_DRAFT_TOKENS) -> None:
+    def __init__(
+        self,
+        sources: Iterable[Source],
+        cost: Cost,
+        *,
+        max_draft_tokens: int = MAX_DRAFT_TOKENS,
+        model: ModelPolicy | None = None,
+    ) -> None:
         self._sources, self._cost, self._max_draft_tokens = list(sources), cost, max_draft_tokens
+        self._model_policy = model
         self._acceptance = Acceptance()
         self._states: dict[Request, _State] = {}
+        self._taken_s = 0.0
         self.num_drafted: Counter[str] = Counter()
         self.num_accepted: Counter[str] = Counter()
 
@@ -97,20 +109,24 @@ class Drafter:
         cost = self._cost.predict(size)
         if not cost or room <= 0 or not self._may_gain(candidates, size, cost, num_rows):
             return {}
-        proposed: list[tuple[Candidate, Sequence[int], list[float]]] = []
+        proposed: list[_Draft] = []
         for candidate in candidates:
-            found = self._propose(candidate.request, min(candidate.limit, self._max_draft_tokens, room))
+            found = self._propose(candidate, min(candidate.limit, self._max_draft_tokens, room))
             if found is not None:
-                proposed.append((candidate, *found))
+                proposed.append(found)
+        spent = 0.0
+        if self._model_policy is not None and self._model_policy.is_due(cost):
+            proposed, spent = self._add_model_drafts(self._model_policy, candidates, proposed, size, num_rows, room)
         if not proposed:
             return {}
-        counts = self._best_counts(proposed, size, cost, num_rows, room)
+        counts, _ = self._best_counts(proposed, size, num_rows, room, spent)
         chosen: dict[Request, Sequence[int]] = {}
-        for (candidate, token_ids, _), count in zip(proposed, counts, strict=True):
-            state = self._states[candidate.request]
+        for draft, count in zip(proposed, counts, strict=True):
+            request = draft.candidate.request
+            state = self._states[request]
             if count:
-                chosen[candidate.request] = token_ids[:count]
-            else:
+                chosen[request] = draft.token_ids[:count]
+            elif state.proposals[0].source != DRAFT_MODEL:
                 state.pause = min(MAX_PAUSE, 2 * state.pause + 1)
                 state.next_at = state.num_tokens + state.pause
         return chosen
@@ -127,9 +143,27 @@ class Drafter:
             self._learn(request, state)
         for source in self._sources:
             source.forget(request)
+        if self._model_policy is not None:
+            self._model_policy.forget(request)
 
-    def _propose(self, request: Request, limit: int) -> tuple[Sequence[int], list[float]] | None:
-        """The draft of the surest source, and for each of its tokens the probability that it and all before it are right."""
+    @property
+    def model(self) -> DraftModel | None:
+        """The draft model; None if there is none."""
+        return None if self._model_policy is None else self._model_policy.model
+
+    def take_seconds(self) -> float:
+        """Time that the draft model has taken since the last call."""
+        before, self._taken_s = self._taken_s, 0.0 if self.model is None else self.model.seconds
+        return self._taken_s - before
+
+    def rest(self, *, is_long: bool) -> None:
+        """Give memory back, because there is nothing to do; after a long time also that of cached pages."""
+        if self.model is not None:
+            self.model.rest(is_long=is_long)
+
+    def _propose(self, candidate: Candidate, limit: int) -> _Draft | None:
+        """The draft of the surest source."""
+        request = candidate.request
         state = self._states.get(request)
         if state is None:
             state = self._states[request] = _State()
@@ -156,12 +190,65 @@ class Drafter:
         if best is None:
             return None
         token_ids = self._allowed(request, best.token_ids)
+        if not token_ids:
+            return None
+        return _Draft(candidate, token_ids, self._probabilities(state.own, best.source, best.evidence, len(token_ids)))
+
+    def _probabilities(self, own: OwnAcceptance, source: str, evidence: int, num_tokens: int) -> list[float]:
+        """For each token of a draft, the probability that it and all before it are right."""
         probabilities: list[float] = []
         likely = 1.0
-        for evidence in range(best.evidence, best.evidence + len(token_ids)):
-            likely *= state.own.adjusted(self._acceptance.probability(best.source, evidence))
+        for each in range(evidence, evidence + num_tokens):
+            likely *= own.adjusted(self._acceptance.probability(source, each))
             probabilities.append(likely)
-        return (token_ids, probabilities) if token_ids else None
+        return probabilities
+
+    def _add_model_drafts(
+        self,
+        policy: ModelPolicy,
+        candidates: Sequence[Candidate],
+        proposed: list[_Draft],
+        size: StepSize,
+        num_rows: int,
+        room: int,
+    ) -> tuple[list[_Draft], float]:
+        """The drafts with those of the draft model in place of others that are less sure, and the time that they took."""
+        of_sources = {draft.candidate.request: draft for draft in proposed}
+        rows: list[ModelRow] = []
+        candidate_of: dict[Request, Candidate] = {}
+        for candidate in candidates:
+            request = candidate.request
+            limit = min(candidate.limit, self._max_draft_tokens, room, policy.model.limit(request))
+            if limit <= 0:
+                continue
+            probabilities = self._probabilities(self._states[request].own, DRAFT_MODEL, 1, limit)
+            other = of_sources.get(request)
+            if other is None or sum(other.probabilities[:_COMPARED]) < sum(probabilities[:_COMPARED]):
+                rows.append(ModelRow(request, candidate.num_tokens, probabilities))
+                candidate_of[request] = candidate
+        if not rows:
+            return proposed, 0.0
+        _, best = self._best_counts(proposed, size, num_rows, room)
+        others = [draft for draft in proposed if draft.candidate.request not in candidate_of]
+        _, rest = self._best_counts(others, size, num_rows, room) if len(others) < len(proposed) else (None, best)
+        before = policy.model.seconds
+        drafts = policy.draft(rows, rest, best.rate)
+        if not drafts:
+            return proposed, 0.0
+        spent = policy.model.seconds - before
+        merged = [draft for draft in proposed if draft.candidate.request not in drafts]
+        for row in rows:
+            request = row.request
+            token_ids = drafts.get(request)
+            if token_ids is None:
+                continue
+            state = self._states[request]
+            state.proposals.insert(0, Proposal(DRAFT_MODEL, token_ids, 1))
+            state.num_tokens = len(request.token_ids)
+            allowed = self._allowed(request, token_ids)
+            if allowed:
+                merged.append(_Draft(candidate_of[request], allowed, row.probabilities[: len(allowed)]))
+        return merged, spent
 
     def _allowed(self, request: Request, token_ids: Sequence[int]) -> Sequence[int]:
         """The tokens before one that ends the text or that the constraint refuses."""
@@ -190,41 +277,41 @@ class Drafter:
         return False
 
     def _best_counts(
-        self,
-        proposed: Sequence[tuple[Candidate, Sequence[int], list[float]]],
-        size: StepSize,
-        cost: float,
-        num_rows: int,
-        room: int,
-    ) -> list[int]:
-        """The number of tokens of each draft to compute."""
+        self, proposed: Sequence[_Draft], size: StepSize, num_rows: int, room: int, spent: float = 0.0
+    ) -> tuple[list[int], Expectation]:
+        """The number of tokens of each draft to compute, and what is expected of the step with them.
+
+        Args:
+            spent: time that the drafts have taken, in seconds.
+        """
         counts = [0] * len(proposed)
-        heap = [(-probabilities[0], index) for index, (_, _, probabilities) in enumerate(proposed)]
+        heap = [(-draft.probabilities[0], index) for index, draft in enumerate(proposed)]
         heapq.heapify(heap)
         order: list[int] = []
         expected = float(num_rows)
-        best_rate, best_length = MIN_GAIN * num_rows / cost, 0
+        rate = num_rows / (spent + self._cost.predict(size))
+        least, best_length, best = MIN_GAIN * rate, 0, Expectation(size, expected, rate)
         num_scores = size.num_scores
         while heap and len(order) < min(room, best_length + _LOOK_AHEAD):
             likely, index = heap[0]
-            candidate, _, probabilities = proposed[index]
+            draft = proposed[index]
             order.append(index)
             counts[index] += 1
             expected -= likely
-            num_scores += candidate.num_tokens + counts[index]
+            num_scores += draft.candidate.num_tokens + counts[index]
             length = len(order)
             larger = StepSize(size.num_tokens + length, size.num_samples + length, num_scores, size.num_keys + length)
-            rate = expected / self._cost.predict(larger)
-            if rate > best_rate:
-                best_rate, best_length = rate, length
-            if counts[index] < len(probabilities):
-                heapq.heapreplace(heap, (-probabilities[counts[index]], index))
+            rate = expected / (spent + self._cost.predict(larger))
+            if rate > max(least, best.rate):
+                best_length, best = length, Expectation(larger, expected, rate)
+            if counts[index] < len(draft.probabilities):
+                heapq.heapreplace(heap, (-draft.probabilities[counts[index]], index))
             else:
                 heapq.heappop(heap)
         counts = [0] * len(proposed)
         for index in order[:best_length]:
             counts[index] += 1
-        return counts
+        return counts, best
 
     def _learn(self, request: Request, state: _State) -> None:
         """Compare the proposals with the tokens sampled since."""
@@ -243,8 +330,10 @@ class Drafter:
                 if not is_right:
                     break
         if state.num_drafted:
-            source = state.proposals[0].source
+            source, num_accepted = state.proposals[0].source, min(num_right, state.num_drafted)
             self.num_drafted[source] += state.num_drafted
-            self.num_accepted[source] += min(num_right, state.num_drafted)
+            self.num_accepted[source] += num_accepted
+            drafted, accepted = request.drafts.get(source, (0, 0))
+            request.drafts[source] = drafted + state.num_drafted, accepted + num_accepted
             if num_right:
                 state.pause = 0

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.request import Request
+
+DRAFT_MODEL = "draft_model"
+"""The name of the draft model among the sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +39,10 @@ class Source(Protocol):
 
     def forget(self, request: Request) -> None:
         """Drop the state of a request that has ended; its text may be kept for later requests."""
+
+
+class Cost(Protocol):
+    """Predicts the time of a step; see `StepCost`."""
+
+    def predict(self, size: StepSize) -> float:
+        """Expected time in seconds; 0 if nothing is known."""

@@ -12,7 +12,7 @@ from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.nodes import estimated_prompt_tokens, generated_tokens
 from rtlang.compiler.pipeline import PASSES, Passes, chosen_passes, compile_graph
 from rtlang.contract.errors import TraceError
-from rtlang.contract.events import GraphFinished, NodeFinished
+from rtlang.contract.events import DraftUse, GraphFinished, NodeFinished
 from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.labels import printable
@@ -44,6 +44,8 @@ class Explanation:
         usage: the tokens of the run; None if the program did not run.
         distortion: what the masks of constraints removed, in nats, by the names of generations that asked for it, all completions of a
             name added up; empty if the program did not run.
+        drafts: draft tokens by the names of generations and by source, all completions of a name added up; empty if there were none, or
+            the program did not run.
     """
 
     program: str
@@ -55,6 +57,12 @@ class Explanation:
     savings: Savings = field(default_factory=Savings)
     usage: Usage | None = None
     distortion: dict[str, float] = field(default_factory=dict)
+    drafts: dict[str, tuple[DraftUse, ...]] = field(default_factory=dict)
+
+    @property
+    def num_saved_steps(self) -> int:
+        """Steps of sequences that drafts saved."""
+        return sum(each.num_accepted for of_name in self.drafts.values() for each in of_name)
 
     @property
     def estimated_prompt_tokens(self) -> int:
@@ -106,6 +114,9 @@ class Explanation:
         if self.distortion:
             parts = ", ".join(f"{name} {nats:.2f}" for name, nats in self.distortion.items())
             lines.append(f"removed by masks, in nats: {parts}")
+        if self.drafts:
+            lines.append(f"drafts: {self.num_saved_steps} steps saved")
+            lines.extend(f"  {name}: {_draft_line(uses)}" for name, uses in self.drafts.items())
         if self.error is not None:
             lines.append(f"ended by {type(self.error).__name__}: {self.error}")
         return "\n".join(lines)
@@ -165,7 +176,29 @@ def explain(
         session.savings,
         result.usage,
         _distortion(recording),
+        _drafts(recording),
     )
+
+
+def _draft_line(uses: Sequence[DraftUse]) -> str:
+    num_drafted, num_accepted = sum(each.num_drafted for each in uses), sum(each.num_accepted for each in uses)
+    parts = ", ".join(f"{each.source} {each.num_accepted} of {each.num_drafted}" for each in uses)
+    return f"{num_accepted} of {num_drafted} draft tokens accepted ({parts})"
+
+
+def _drafts(recording: Recording) -> dict[str, tuple[DraftUse, ...]]:
+    """The draft tokens of finished generations by their names."""
+    counts: dict[str, dict[str, tuple[int, int]]] = {}
+    for node_id, node in recording.nodes.items():
+        outcome = recording.driver.outcome(node_id) if isinstance(node, Generate) else None
+        for each in outcome.drafts if isinstance(outcome, NodeFinished) else ():
+            of_name = counts.setdefault(recording.name_of(node_id), {})
+            drafted, accepted = of_name.get(each.source, (0, 0))
+            of_name[each.source] = drafted + each.num_drafted, accepted + each.num_accepted
+    return {
+        name: tuple(DraftUse(source, *count) for source, count in sorted(of_name.items()))
+        for name, of_name in counts.items()
+    }
 
 
 def _distortion(recording: Recording) -> dict[str, float]:

@@ -184,6 +184,16 @@ class Tokenizer:
         """The bytes of a token; b"" for special tokens and unused ids."""
         return self._token_bytes[token_id] if 0 <= token_id < self.vocab_size else b""
 
+    def difference(self, other: Tokenizer) -> str | None:
+        """The first difference between the tokens of this tokenizer and another one, in words; None if all tokens are the same."""
+        ours, theirs = self._named_bytes, other._named_bytes
+        for token_id, (mine, its) in enumerate(zip(ours, theirs, strict=False)):
+            if mine != its:
+                return f"token {token_id} is {mine!r} in the model and {its!r} in it"
+        if len(ours) != len(theirs):
+            return f"the model has {len(ours):,} tokens, and it has {len(theirs):,}"
+        return None
+
     def token_name(self, token_id: int) -> str:
         """The tokenizer's own spelling of a token; "" for an unused id."""
         return self._encoder(True, False).id_to_token(token_id) or ""

@@ -12,6 +12,7 @@ from typing import Protocol
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import (
     Completion,
+    DraftUse,
     Event,
     NodeFinished,
     NodeStarted,
@@ -405,6 +406,7 @@ class ModelCalls:
                 max_tokens=max_tokens,
                 choice_logprobs=choice_logprobs,
                 unconditional_logprobs=unconditional_logprobs,
+                drafts=_drafts_of(requests),
             )
         )
 
@@ -506,6 +508,15 @@ def _usage_of(requests: Sequence[Request]) -> Usage:
         sum(request.num_cached_tokens for request in requests),
         sum(request.num_output_tokens for request in requests),
         *(sum(request.num_fetched_tokens.get(tier, 0) for request in requests) for tier in ("host", "disk")),
+    )
+
+
+def _drafts_of(requests: Sequence[Request]) -> tuple[DraftUse, ...]:
+    sources = sorted({source for request in requests for source in request.drafts})
+    counts = [[request.drafts.get(source, (0, 0)) for request in requests] for source in sources]
+    return tuple(
+        DraftUse(source, *map(sum, zip(*of_requests, strict=True)))
+        for source, of_requests in zip(sources, counts, strict=True)
     )
 
 

@@ -6,7 +6,7 @@ import json
 import random
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -16,12 +16,16 @@ from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.drafts.call_sites import CallSites
+from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
+from rtlang.engine.drafts.model_policy import ModelPolicy
 from rtlang.engine.drafts.own_text import OwnText
 from rtlang.engine.drafts.stored_text import StoredText
 from rtlang.engine.drafts.structure import Structure
 from rtlang.engine.engine import Engine
+from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.request import Request, RequestOutput
+from rtlang.model.draft_runner import DraftRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang_grammars import Constraint, ConstraintKind
 from tests.support.draft_sources import FreeCost, Oracle
@@ -65,6 +69,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "steered": {"constraint": SCHEMA, "max_tokens": 18, "temperature": 1.0},
     "choice": {"constraint": CHOICE, "temperature": 1.0},
 }
+
+
+CUT = ("stops", "stop_regex", "min_tokens", "steered")
+"""Options with which a text may end, or go another way, within a draft of its own tokens."""
 
 
 @dataclass
@@ -172,6 +180,57 @@ def plain(runner: HostRunner, compiler: ConstraintCompiler, names: Sequence[str]
             world.add(runner.tokenizer.encode(prompt, is_start=True), OPTIONS[name], seed=seed + index)
     world.run()
     return world.outcomes
+
+
+@pytest.fixture(scope="module")
+def draft_runners(model: tuple[HostRunner, ConstraintCompiler]) -> Iterator[dict[str, DraftRunner]]:
+    """The model itself, and one of the same shape with random weights."""
+    runner, _ = model
+    runners = {}
+    for name, weights in (("same", "safetensors"), ("random", "dummy")):
+        config = replace(runner.config, draft_model=runner.config.model, weights=weights)
+        runners[name] = DraftRunner(config, runner)
+        runners[name].load()
+    yield runners
+    for each in runners.values():
+        each.close()
+
+
+@pytest.mark.parametrize("name", ["same", "random"])
+def test_a_draft_model_keeps_every_text(
+    model: tuple[HostRunner, ConstraintCompiler], draft_runners: dict[str, DraftRunner], name: str
+) -> None:
+    """The same model draws what the model draws, under every option; another one does not, and changes nothing."""
+    runner, compiler = model
+    for seed in range(20 if is_long() else 1):
+        names = list(OPTIONS)
+        expected = plain(runner, compiler, names, seed)
+
+        def with_model(engine: Engine) -> Drafter:
+            drafting = DraftModel(runner.config, draft_runners[name], runner.model_config.vocab_size)
+            drafting.cost.observe(StepSize(1, 1, 10), 1e-3)
+            return Drafter((), FreeCost(), model=ModelPolicy(drafting, FreeCost()))
+
+        world = World(runner, compiler, with_model, max_rows=8, max_step_tokens=96)
+        requests = [
+            world.add(runner.tokenizer.encode(prompt, is_start=True), OPTIONS[option], seed=seed + index)
+            for index, prompt in enumerate(PROMPTS)
+            for option in names
+        ]
+        world.run()
+        for found, wanted, option in zip(world.outcomes, expected, names * len(PROMPTS), strict=True):
+            assert_same(found, wanted, option)
+        uses = {
+            request: request.drafts["draft_model"]
+            for request, option in zip(requests, names * len(PROMPTS), strict=True)
+            if request.drafts and option not in CUT
+        }
+        assert len(uses) > len(PROMPTS) * 5
+        drafted, accepted = map(sum, zip(*uses.values(), strict=True))
+        assert accepted > 0.99 * drafted if name == "same" else accepted < 0.5 * drafted
+        assert world.drafter.model is not None
+        world.drafter.model.pages.check()
+        assert world.drafter.model.pages.cache.num_in_use == 0
 
 
 @pytest.mark.parametrize("rounds", [2])

@@ -1,0 +1,175 @@
+"""Decides when the draft model runs, for which rows and how many tokens.
+
+A step of the draft model takes time that other drafts do not need. For each number of tokens the policy compares the expected tokens per
+second of both models together with those of the step without them. What the draft model has not computed of a request yet must be paid back
+by the rest of its text. Where nothing is expected to be gained, the draft model rests, and is tried from time to time in a small share of
+the steps' time, since its acceptance rate is known from its drafts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rtlang.engine.drafts.draft_model import MIN_CHUNK, DraftModel
+from rtlang.engine.drafts.proposal import Cost
+from rtlang.engine.planning.step_cost import StepSize
+from rtlang.engine.request import Request
+
+MIN_GAIN = 1.03
+"""Tokens a second that drafts must gain: less is within the error of the cost."""
+TRIAL_SHARE = 0.01
+"""Share of the steps' time that trials may take."""
+TRIAL_TOKENS = 4
+MAX_PAUSE = 16
+"""Steps until the next decision, if nothing was to be gained."""
+
+_MAX_CREDIT = 32.0  # of trials, in steps
+_MAX_TAIL = 32  # tokens that the first step of a draft may compute; more are caught up before
+_CATCH_UP_SHARE = 1.0  # time of catching up in one step, relative to it
+_LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
+_USUAL_LENGTH, _LENGTH_WEIGHT = 64.0, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A row that the draft model may draft for.
+
+    Attributes:
+        num_tokens: tokens of the request that are computed after the step.
+        probabilities: for each draft token, that it and all before it are right.
+    """
+
+    request: Request
+    num_tokens: int
+    probabilities: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A step with other drafts: its size, and the tokens and tokens per second that are expected of it."""
+
+    size: StepSize
+    num_tokens: float
+    rate: float
+
+
+class ModelPolicy:
+    """Runs the draft model. Used on the engine thread.
+
+    Args:
+        cost: predicts the time of steps of the model.
+    """
+
+    def __init__(self, model: DraftModel, cost: Cost) -> None:
+        self.model, self._cost = model, cost
+        self._credit_s = 0.0
+        self._pause = self._num_paused = 0
+        self._mean_length = _USUAL_LENGTH
+
+    def is_due(self, step_s: float) -> bool:
+        """Whether there is something to decide in a step of so many seconds. Called once for each step."""
+        self._credit_s = min(_MAX_CREDIT * step_s, self._credit_s + TRIAL_SHARE * step_s)
+        if self.model.is_resting():
+            return False
+        self._num_paused += 1
+        return self._num_paused > self._pause
+
+    def draft(self, rows: Sequence[ModelRow], others: Expectation, rate: float) -> dict[Request, list[int]]:
+        """Draft for rows, compute what is missing of others, or try.
+
+        Args:
+            others: the step in which the other rows have other drafts, and `rows` none.
+            rate: expected tokens per second of the best step without the draft model.
+        """
+        self._num_paused = 0
+        missing = {row.request: self.model.num_missing(row.request) for row in rows}
+        ready = [row for row in rows if missing[row.request] <= _MAX_TAIL]
+        behind = [row for row in rows if missing[row.request] > _MAX_TAIL]
+        length, best = self._best(ready, missing, others)
+        drafts: dict[Request, list[int]] = {}
+        is_gaining = best > MIN_GAIN * rate
+        if is_gaining:
+            drafts = self.model.draft({row.request: min(length, len(row.probabilities)) for row in ready})
+        paid_back = self._worth_catching_up(rows, behind, missing, others, rate) if behind else []
+        if paid_back:
+            self.model.catch_up(paid_back, _CATCH_UP_SHARE * self._cost.predict(others.size))
+        if is_gaining or paid_back:
+            self._pause = 0
+            return drafts
+        self._pause = min(MAX_PAUSE, 2 * self._pause + 1)
+        return self._try(min(rows, key=lambda row: missing[row.request]), missing)
+
+    def forget(self, request: Request) -> None:
+        """Drop the state of a request that has ended."""
+        self.model.forget(request)
+        self._mean_length += _LENGTH_WEIGHT * (request.num_output_tokens - self._mean_length)
+
+    def _best(self, rows: Sequence[ModelRow], missing: dict[Request, int], others: Expectation) -> tuple[int, float]:
+        """The best number of draft tokens of each row, and the expected tokens per second with it; 0.0 without rows."""
+        if not rows:
+            return 0, 0.0
+        draft_cost = self.model.cost
+        first, later = StepSize(0), StepSize(0)
+        for row in rows:
+            first = first.with_row(missing[row.request], len(row.request.token_ids) - missing[row.request], 1)
+            later = later.with_row(1, len(row.request.token_ids), 1)
+        first_s, later_s = draft_cost.predict(first), draft_cost.predict(later)
+        longest = max(len(row.probabilities) for row in rows)
+        best_length, best = 0, 0.0
+        for length in _LENGTHS:
+            if length > longest:
+                break
+            size, expected = others.size, others.num_tokens
+            num_more = num_scores = 0
+            for row in rows:
+                count = min(length, len(row.probabilities))
+                expected += sum(row.probabilities[:count])
+                num_more += count
+                num_scores += count * row.num_tokens
+            size = StepSize(size.num_tokens + num_more, size.num_samples + num_more, size.num_scores + num_scores)
+            rate = expected / (first_s + (length - 1) * later_s + self._cost.predict(size))
+            if rate > best:
+                best_length, best = length, rate
+        return best_length, best
+
+    def _worth_catching_up(
+        self,
+        rows: Sequence[ModelRow],
+        behind: Sequence[ModelRow],
+        missing: dict[Request, int],
+        others: Expectation,
+        rate: float,
+    ) -> list[Request]:
+        """Requests of whose remaining text the drafts are expected to save more time than computing what is missing takes."""
+        _, best = self._best(rows, dict.fromkeys(missing, 1), others)
+        if best <= MIN_GAIN * rate:
+            return []
+        saved_s = 1 / rate - 1 / best  # for each token
+        found: list[Request] = []
+        for row in behind:
+            request = row.request
+            num_left = min(self._mean_length, request.max_tokens - request.num_output_tokens)
+            num_missing = missing[request]
+            size = StepSize(0).with_row(num_missing, len(request.token_ids) - num_missing)
+            if num_left * saved_s > self.model.cost.predict(size):
+                found.append(request)
+        return found
+
+    def _try(self, row: ModelRow, missing: dict[Request, int]) -> dict[Request, list[int]]:
+        """Draft for the row of which the least is missing, or catch up with it, as far as the time for trials allows."""
+        request, cost = row.request, self.model.cost
+        model = self.model
+        length = min(TRIAL_TOKENS, len(row.probabilities))
+        draft_s = length * cost.predict(StepSize(1, 1, len(request.token_ids)))
+        chunk = StepSize(0).with_row(min(missing[request], MIN_CHUNK), len(request.token_ids))
+        if cost.predict(chunk) + draft_s > self._credit_s:
+            return {}
+        before = model.seconds
+        drafts: dict[Request, list[int]] = {}
+        if missing[request] > _MAX_TAIL:
+            model.catch_up([request], self._credit_s - draft_s)
+        if model.num_missing(request) <= _MAX_TAIL and draft_s <= self._credit_s - (model.seconds - before):
+            drafts = model.draft({request: length})
+        self._credit_s -= model.seconds - before
+        return drafts

@@ -1,0 +1,283 @@
+"""A draft model without a model: its runner checks that its pages hold the tokens of each request, and no text changes."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.principal import Principal
+from rtlang.contract.step import Row, SampledRow, SampledToken, StepOutput
+from rtlang.engine.drafts import draft_model
+from rtlang.engine.drafts.draft_model import DraftModel
+from rtlang.engine.drafts.drafter import Drafter
+from rtlang.engine.drafts.model_policy import TRIAL_SHARE, ModelPolicy
+from rtlang.engine.planning.step_cost import StepSize
+from rtlang.engine.request import Request
+from tests.engine.test_engine import prompts
+from tests.support.engine_driver import EngineDriver
+from tests.support.fake_runner import FakeFlight, FakeRunner, naive_generate
+
+NEVER = 10**9
+
+
+class Clock:
+    """Seconds of a draft model, of which each step takes `per_step` and each token `per_token`."""
+
+    def __init__(self, per_step: float, per_token: float) -> None:
+        self.now, self.per_step, self.per_token = 0.0, per_step, per_token
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class SmallRunner(FakeRunner):
+    """The runner of a draft model that is wrong with probability `wrong`."""
+
+    clock: Clock
+    wrong = 0.0
+    rng = random.Random(1)
+
+    def launch(self, step: Any) -> FakeFlight:
+        self.clock.now += self.clock.per_step + self.clock.per_token * sum(len(row.token_ids) for row in step.rows)
+        return super().launch(step)
+
+    def sample(
+        self, flight: FakeFlight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None, walks: object = None
+    ) -> None:
+        super().sample(flight, rows, bitmask, walks)
+        assert flight.result is not None
+        found = [
+            SampledRow((SampledToken(3 + ord("!")),)) if row.tokens and self.rng.random() < self.wrong else row
+            for row in flight.result.rows
+        ]
+        flight.result = StepOutput(flight.result.step_id, tuple(found))
+
+
+class ConstantCost:
+    """Every step of the model takes a second."""
+
+    def predict(self, size: StepSize) -> float:
+        return 1.0
+
+
+class Driver(EngineDriver):
+    """An engine on a fake runner with a draft model on another one."""
+
+    runner: FakeRunner
+
+    def __init__(
+        self,
+        *,
+        num_pages: int = 64,
+        num_draft_pages: int = 64,
+        page_size: int = 4,
+        wrong: float = 0.0,
+        per_step: float = 0.01,
+        per_token: float = 0.001,
+        eos_every: int = NEVER,
+        **settings: Any,
+    ) -> None:
+        settings.setdefault("max_step_tokens", 64)
+        self.outputs: dict[Request, list[int]] = {}
+        self.small = SmallRunner(num_draft_pages, page_size, eos_every=eos_every)
+        self.small.clock, self.small.wrong, self.small.rng = Clock(per_step, per_token), wrong, random.Random(2)
+        config = RuntimeConfig(page_size=page_size, num_pages=num_pages, **settings)
+        runner: Any = self.small
+        self.model = DraftModel(config, runner, 259, clock=self.small.clock)
+        self.model.cost.observe(StepSize(1, 1, 10), per_step + per_token)
+        cost = ConstantCost()
+        self.policy = ModelPolicy(self.model, cost)
+        self.drafter = Drafter([], cost, model=self.policy)
+        super().__init__(FakeRunner(num_pages, page_size, eos_every=eos_every), config, drafter=self.drafter)
+
+    def add(self, tokens: list[int], max_tokens: int = 8, **rest: Any) -> Request:
+        request = super().add(tokens, max_tokens, **rest)
+        self.outputs[request] = naive_generate(
+            tokens,
+            max_tokens,
+            seed=request.seed,
+            choice=request.choice,
+            eos_every=self.runner.eos_every,
+            min_tokens=request.params.min_tokens,
+        )
+        return request
+
+    def step(self) -> None:
+        super().step()
+        self.model.pages.check()
+
+    def check_end(self) -> None:
+        self.assert_idle()
+        assert self.model.pages.cache.num_in_use == 0
+        assert not self.model.pages._sequences
+
+
+def test_the_same_model_is_always_right() -> None:
+    driver = Driver()
+    request = driver.add([1, 100, 101, 102, 103], 60)
+    driver.run()
+    assert request.output_token_ids == driver.outputs[request]
+    assert driver.drafter.num_accepted == driver.drafter.num_drafted
+    assert driver.drafter.num_drafted["draft_model"] == 60 - driver.engine.num_steps
+    assert driver.engine.num_steps < 15
+    assert request.drafts == {"draft_model": (60 - driver.engine.num_steps,) * 2}
+    driver.check_end()
+
+
+@pytest.mark.parametrize("wrong", [0.1, 0.6])
+@pytest.mark.parametrize(("num_pages", "num_draft_pages"), [(12, 64), (64, 10), (200, 200)])
+@pytest.mark.parametrize("sharing", [True, False])
+def test_random_batches_give_the_tokens_of_naive_generation(
+    sharing: bool, num_pages: int, num_draft_pages: int, wrong: float
+) -> None:
+    rng = random.Random(f"{num_pages}{num_draft_pages}{sharing}{wrong}")
+    driver = Driver(
+        num_pages=num_pages,
+        num_draft_pages=num_draft_pages,
+        wrong=wrong,
+        eos_every=40,
+        prefix_sharing=sharing,
+        max_rows=5,
+        max_step_tokens=rng.choice([5, 16, 64]),
+    )
+    aborted = set()
+    for tokens in prompts(rng, 40):
+        tokens = tokens[:30]
+        max_tokens = rng.randint(1, 16)
+        driver.add(
+            tokens,
+            max_tokens,
+            seed=rng.randint(0, 3),
+            choice=rng.randint(0, 1),
+            params={"min_tokens": min(rng.choice([0, 0, 3]), max_tokens)},
+            principal=rng.choice([Principal(), Principal(namespace="other")]),
+        )
+        for _ in range(rng.randint(0, 3)):
+            driver.step()
+        if rng.random() < 0.15:
+            open_requests = [each for each in driver.outputs if each not in driver.last]
+            if open_requests:
+                victim = rng.choice(open_requests)
+                driver.engine.abort(victim)
+                aborted.add(victim)
+    driver.run()
+    for request, tokens in driver.outputs.items():
+        if request not in aborted:
+            assert request.output_token_ids == tokens
+    assert driver.drafter.num_accepted["draft_model"] > 0
+    driver.check_end()
+
+
+def test_choices_of_one_prompt_compute_it_once() -> None:
+    driver = Driver(num_pages=256, num_draft_pages=256)
+    prompt = [1, *range(60, 160)]
+    requests = [driver.add(prompt, 40, choice=choice) for choice in range(4)]
+    driver.run()
+    for request in requests:
+        assert request.output_token_ids == driver.outputs[request]
+    assert driver.small.num_computed < len(prompt) + 4 * (4 + 2 * 40)
+    driver.check_end()
+
+
+def test_namespaces_share_no_pages() -> None:
+    prompt = [1, *range(60, 124)]
+    num_computed = []
+    for namespace in ("one", "two"):
+        driver = Driver(num_pages=256, num_draft_pages=256)
+        for each in ("one", namespace):
+            driver.add(prompt, 20, principal=Principal(namespace=each))
+            driver.run()
+        num_computed.append(driver.small.num_computed)
+    assert num_computed[1] >= num_computed[0] + 60
+
+
+def test_a_draft_model_that_fails_rests_and_fails_no_request(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draft_model, "FIRST_REST", 16)
+    driver = Driver(num_pages=256, num_draft_pages=256)
+    driver.small.is_broken = True
+    with caplog.at_level(logging.WARNING):
+        requests = [driver.add([1, 100 + index], 40) for index in range(2)]
+        driver.run()
+    assert [request.output_token_ids for request in requests] == [driver.outputs[request] for request in requests]
+    assert len(caplog.records) == 1
+    assert driver.model.num_failures == 2
+    driver.check_end()
+
+
+def test_a_failure_leaves_no_wrong_page_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draft_model, "FIRST_REST", 16)
+    driver = Driver(num_pages=128, num_draft_pages=128)
+    driver.small.fail_at = {2, 7}
+    request = driver.add([1, 100, 101], 200)
+    driver.run()
+    assert request.output_token_ids == driver.outputs[request]
+    assert driver.model.num_failures == 2
+    assert driver.drafter.num_accepted["draft_model"] > 20
+    driver.check_end()
+
+
+def test_logits_that_are_not_finite_end_a_draft() -> None:
+    driver = Driver()
+    requests = [driver.add([1, 100 + index, 7], 20) for index in range(2)]
+    driver.small.poison = {requests[0].request_id}
+    driver.run()
+    for request in requests:
+        assert request.output_token_ids == driver.outputs[request]
+    assert not requests[0].drafts
+    assert requests[1].drafts
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_a_draft_model_that_does_not_pay_takes_a_small_share_of_the_time(is_slow: bool) -> None:
+    """A step of the model takes 1 s: drafts that take as long as that never pay, nor do cheap ones that are never right."""
+    driver = Driver(num_draft_pages=128, wrong=0.0 if is_slow else 1.0, per_step=1.0 if is_slow else 0.1, per_token=0.0)
+    driver.policy._credit_s = saved = 4.0  # of earlier steps
+    requests = [driver.add([1, 100 + index, 101], 240) for index in range(2)]
+    driver.run()
+    for request in requests:
+        assert request.output_token_ids == driver.outputs[request]
+    assert driver.model.num_steps > 0, "it is tried"
+    until_known = 0.0 if is_slow else 1.0
+    assert driver.model.seconds <= saved + until_known + TRIAL_SHARE * driver.engine.num_steps
+    assert driver.engine.num_steps >= 230
+
+
+def test_a_draft_model_that_becomes_right_is_used_again() -> None:
+    driver = Driver(num_pages=128, num_draft_pages=128, wrong=1.0, per_step=0.1, per_token=0.0)
+    request = driver.add([1, 100, 101], 460)
+    while request.num_output_tokens < 100:
+        driver.step()
+    num_steps = driver.engine.num_steps
+    driver.small.wrong = 0.0
+    driver.run()
+    assert request.output_token_ids == driver.outputs[request]
+    assert driver.engine.num_steps - num_steps < 200
+
+
+def test_a_long_prompt_is_not_caught_up_for_a_short_text() -> None:
+    prompt = [1, *[60 + place % 90 for place in range(400)]]
+    for max_tokens, is_drafted in ((4, False), (150, True)):
+        driver = Driver(num_pages=256, num_draft_pages=256, per_step=0.1, per_token=0.02, max_step_tokens=512)
+        request = driver.add(prompt, max_tokens)
+        driver.run()
+        assert request.output_token_ids == driver.outputs[request]
+        assert bool(driver.drafter.num_drafted["draft_model"]) is is_drafted
+
+
+def test_no_single_pause_is_longer_than_a_step_when_a_prompt_is_caught_up() -> None:
+    driver = Driver(num_pages=256, num_draft_pages=256, per_step=0.1, per_token=0.005, max_step_tokens=512)
+    driver.add([1, *[60 + place % 90 for place in range(600)]], 200)
+    while driver.engine.has_work:
+        before = driver.model.seconds
+        driver.step()
+        assert driver.model.seconds - before < 2.5
+    assert driver.drafter.num_drafted["draft_model"] > 0
