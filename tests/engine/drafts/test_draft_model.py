@@ -17,7 +17,7 @@ from rtlang.contract.step import Row, SampledRow, SampledToken, StepOutput
 from rtlang.engine.drafts import draft_model
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
-from rtlang.engine.drafts.model_policy import TRIAL_SHARE, ModelPolicy
+from rtlang.engine.drafts.model_policy import ModelPolicy
 from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.request import Request
 from tests.engine.test_engine import prompts
@@ -234,50 +234,3 @@ def test_logits_that_are_not_finite_end_a_draft() -> None:
         assert request.output_token_ids == driver.outputs[request]
     assert not requests[0].drafts
     assert requests[1].drafts
-
-
-@pytest.mark.parametrize("is_slow", [True, False])
-def test_a_draft_model_that_does_not_pay_takes_a_small_share_of_the_time(is_slow: bool) -> None:
-    """A step of the model takes 1 s: drafts that take as long as that never pay, nor do cheap ones that are never right."""
-    driver = Driver(num_draft_pages=128, wrong=0.0 if is_slow else 1.0, per_step=1.0 if is_slow else 0.1, per_token=0.0)
-    driver.policy._credit_s = saved = 4.0  # of earlier steps
-    requests = [driver.add([1, 100 + index, 101], 240) for index in range(2)]
-    driver.run()
-    for request in requests:
-        assert request.output_token_ids == driver.outputs[request]
-    assert driver.model.num_steps > 0, "it is tried"
-    until_known = 0.0 if is_slow else 1.0
-    assert driver.model.seconds <= saved + until_known + TRIAL_SHARE * driver.engine.num_steps
-    assert driver.engine.num_steps >= 230
-
-
-def test_a_draft_model_that_becomes_right_is_used_again() -> None:
-    driver = Driver(num_pages=128, num_draft_pages=128, wrong=1.0, per_step=0.1, per_token=0.0)
-    request = driver.add([1, 100, 101], 460)
-    while request.num_output_tokens < 100:
-        driver.step()
-    num_steps = driver.engine.num_steps
-    driver.small.wrong = 0.0
-    driver.run()
-    assert request.output_token_ids == driver.outputs[request]
-    assert driver.engine.num_steps - num_steps < 200
-
-
-def test_a_long_prompt_is_not_caught_up_for_a_short_text() -> None:
-    prompt = [1, *[60 + place % 90 for place in range(400)]]
-    for max_tokens, is_drafted in ((4, False), (150, True)):
-        driver = Driver(num_pages=256, num_draft_pages=256, per_step=0.1, per_token=0.02, max_step_tokens=512)
-        request = driver.add(prompt, max_tokens)
-        driver.run()
-        assert request.output_token_ids == driver.outputs[request]
-        assert bool(driver.drafter.num_drafted["draft_model"]) is is_drafted
-
-
-def test_no_single_pause_is_longer_than_a_step_when_a_prompt_is_caught_up() -> None:
-    driver = Driver(num_pages=256, num_draft_pages=256, per_step=0.1, per_token=0.005, max_step_tokens=512)
-    driver.add([1, *[60 + place % 90 for place in range(600)]], 200)
-    while driver.engine.has_work:
-        before = driver.model.seconds
-        driver.step()
-        assert driver.model.seconds - before < 2.5
-    assert driver.drafter.num_drafted["draft_model"] > 0
