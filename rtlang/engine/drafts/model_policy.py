@@ -127,7 +127,12 @@ class ModelPolicy:
                 expected += sum(row.probabilities[:count])
                 num_more += count
                 num_scores += count * row.num_tokens
-            size = StepSize(size.num_tokens + num_more, size.num_samples + num_more, size.num_scores + num_scores)
+            size = StepSize(
+                size.num_tokens + num_more,
+                size.num_samples + num_more,
+                size.num_scores + num_scores,
+                size.num_keys + num_more,
+            )
             rate = expected / (first_s + (length - 1) * later_s + self._cost.predict(size))
             if rate > best:
                 best_length, best = length, rate
@@ -161,7 +166,7 @@ class ModelPolicy:
         request, cost = row.request, self.model.cost
         model = self.model
         length = min(TRIAL_TOKENS, len(row.probabilities))
-        draft_s = length * cost.predict(StepSize(1, 1, len(request.token_ids)))
+        draft_s = length * cost.predict(StepSize(0).with_row(1, len(request.token_ids), 1))
         chunk = StepSize(0).with_row(min(missing[request], MIN_CHUNK), len(request.token_ids))
         if cost.predict(chunk) + draft_s > self._credit_s:
             return {}
