@@ -20,6 +20,7 @@ from rich.console import Console
 import rtlang
 from rtlang.bench.machine import package_versions, this_machine
 from rtlang.console.bench.arrivals import bench_arrivals
+from rtlang.console.bench.endurance import bench_memory, bench_tiers
 from rtlang.console.bench.programs import bench_language, bench_programs
 from rtlang.console.bench.restart import bench_restart
 from rtlang.console.bench.serve import bench_serve
@@ -83,6 +84,8 @@ bench.command("restart")(bench_restart)
 bench.command("language")(bench_language)
 bench.command("programs")(bench_programs)
 bench.callback()(bench_throughput)
+bench.command("memory")(bench_memory)
+bench.command("tiers")(bench_tiers)
 app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)

@@ -7,7 +7,7 @@ Nodes that running requests use come first, then the tree level by level, the ne
 from __future__ import annotations
 
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -20,6 +20,8 @@ MAX_CHILDREN = 24
 """Children shown of one node, besides those that running requests use."""
 MAX_HEAD_TOKENS = 32
 """Tokens of a node that its entry holds."""
+MAX_VISITS = 10_000
+"""Nodes that an outline of one namespace looks at: about 3 ms."""
 
 
 @dataclass(slots=True)
@@ -29,7 +31,6 @@ class OutlineNode:
     Attributes:
         node_id, parent_id: from the tokens, so a prefix keeps its id while it is stored; ROOT_ID is the root, which has no entry.
         head: its first tokens, at most MAX_HEAD_TOKENS.
-        namespace: number of the namespace of its last token.
         num_tokens, num_pages: its own, without those above it.
         num_users: locks on the node, which are the running requests whose sequence contains it.
         is_held: whether an open program keeps it from eviction.
@@ -78,22 +79,65 @@ def outline(root: RadixNode, ends: Iterable[RadixNode], page_size: int, max_node
             num_spare -= len(others)
             children = [*children, *others]
         for child in children:
-            key = child.key
-            node_id = hash((parent_id, key[:page_size].tobytes())) & 0x1F_FFFF_FFFF_FFFF or 1
-            head = array("q", [unpacked(each)[1] for each in key[:MAX_HEAD_TOKENS]])
-            entry = OutlineNode(
-                node_id,
-                parent_id,
-                head,
-                len(key),
-                len(child.page_ids),
-                child.lock_count,
-                child.hold_count > 0,
-                len(child.children),
-                child.last_access,
-                unpacked(key[-1])[0],
-            )
+            entry = _entry(child, parent_id, page_size)
             found.append(entry)
             if child.children:
-                queue.append((child, node_id))
+                queue.append((child, entry.node_id))
     return found
+
+
+def outline_of_namespace(root: RadixNode, number: int, page_size: int, max_nodes: int) -> list[OutlineNode]:
+    """The entries of at most `max_nodes` nodes of a namespace, and of the public nodes that they continue, parents first.
+
+    Nothing in them depends on other namespaces: the counts and times of public nodes are 0, and their children are those of the answer. At
+    most MAX_VISITS nodes are looked at, so in a large tree some may be left out.
+    """
+    found: list[OutlineNode] = []
+    queue = deque([(root, ROOT_ID)])
+    num_visits = num_own = 0
+    while queue and num_own < max_nodes:
+        parent, parent_id = queue.popleft()
+        num_shown = 0
+        for child in reversed(parent.children.values()):
+            num_visits += 1
+            if num_visits > MAX_VISITS or num_shown >= MAX_CHILDREN or num_own >= max_nodes:
+                break
+            first, last = unpacked(child.key[0])[0], unpacked(child.key[-1])[0]
+            if first not in (0, number) or last not in (0, number):
+                continue
+            is_own = last == number
+            num_own += is_own
+            num_shown += is_own
+            entry = _entry(child, parent_id, page_size)
+            if not is_own:
+                entry.num_users = entry.last_access = entry.num_children = 0
+                entry.is_held = False
+            found.append(entry)
+            if child.children:
+                queue.append((child, entry.node_id))
+    kept = list[OutlineNode]()
+    num_children = Counter[int]()
+    for entry in reversed(found):
+        if entry.namespace != number:
+            if not num_children[entry.node_id]:
+                continue
+            entry.num_children = num_children[entry.node_id]
+        num_children[entry.parent_id] += 1
+        kept.append(entry)
+    return kept[::-1]
+
+
+def _entry(node: RadixNode, parent_id: int, page_size: int) -> OutlineNode:
+    key = node.key
+    return OutlineNode(
+        hash((parent_id, key[:page_size].tobytes())) & 0x1F_FFFF_FFFF_FFFF or 1,
+        parent_id,
+        array("q", [unpacked(each)[1] for each in key[:MAX_HEAD_TOKENS]]),
+        len(key),
+        len(node.page_ids),
+        node.lock_count,
+        node.hold_count > 0,
+        len(node.children),
+        node.last_access,
+        unpacked(key[-1])[0],
+    )

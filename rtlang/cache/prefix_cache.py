@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from rtlang.cache.continuation import continuation
 from rtlang.cache.eviction import ORDERS
 from rtlang.cache.node import TOKEN_BYTES, RadixNode
-from rtlang.cache.outline import OutlineNode, outline
+from rtlang.cache.outline import OutlineNode, outline, outline_of_namespace
 from rtlang.cache.page_digests import EvictionHistory, PageDigests
 from rtlang.cache.pages import PageAllocator, PageOwner
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.retention import Hold, Retention
-from rtlang.cache.scope import PUBLIC, Scope, unpacked
+from rtlang.cache.scope import PUBLIC, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,22 @@ class NewPage:
     page_id: int
     epoch: int
     digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The stored part of a sequence.
+
+    Attributes:
+        num_cached: number of tokens that `match` would find without a limit, including the tail.
+        position: length of the longest stored prefix, pages that are yet to be written included.
+        next_keys: the first tokens that are stored behind it, as numbers of the tree (see scope.py), of any namespace. Of several
+            continuations it is the one that agrees longest, else the one used last.
+    """
+
+    num_cached: int
+    position: int
+    next_keys: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -147,6 +163,10 @@ class PrefixCache:
         """A bounded outline of the tree, with the paths to the nodes `ends` first; see outline.py."""
         return outline(self._tree.root, ends, self.page_size, max_nodes)
 
+    def outline_of_namespace(self, number: int, max_nodes: int) -> list[OutlineNode]:
+        """A bounded outline of what one namespace has in the tree; see outline.py."""
+        return outline_of_namespace(self._tree.root, number, self.page_size, max_nodes)
+
     def num_available_to(self, rank: float | None) -> int:
         """`num_available` without the pages that holds of programs keep whose rank is not above `rank`; None: with all."""
         kept = () if rank is None else self.retention.nodes(rank)
@@ -192,21 +212,18 @@ class PrefixCache:
             return []
         return continuation(node, scope.pack(token_ids, start), limit)
 
-    def stored_next(self, token_ids: Sequence[int], num_tokens: int, scope: Scope = PUBLIC) -> tuple[int, list[int]]:
-        """The length of the longest stored prefix of a sequence, and up to `num_tokens` tokens that are stored behind it.
+    def lookup(
+        self, packed: bytes, num_next: int, is_shown: Callable[[int, int], bool] = lambda position, key: True
+    ) -> Lookup:
+        """What is stored of a sequence, which `Scope.pack` has packed. Changes nothing.
 
-        Of several continuations it is the one that agrees longest, else the one used last. Tokens of other namespaces are left out.
+        Args:
+            is_shown: see `RadixTree.stored_next`.
         """
         if not self.sharing:
-            return 0, []
-        position, found = self._tree.stored_next(scope.pack(token_ids), len(token_ids) * TOKEN_BYTES, num_tokens)
-        tokens = list[int]()
-        for each in found:
-            number, token_id = unpacked(each)
-            if number not in (0, scope.number):
-                break
-            tokens.append(token_id)
-        return position, tokens
+            return Lookup(0, 0, ())
+        position, found = self._tree.stored_next(packed, len(packed), num_next, is_shown)
+        return Lookup(self._tree.peek(packed, len(packed)), position, tuple(found))
 
     def lock_prefix(self, token_ids: Sequence[int], limit: int, scope: Scope = PUBLIC) -> tuple[RadixNode, int]:
         """Lock the longest stored prefix of whole pages, of at most `limit` tokens, for a fetch of the pages behind it.

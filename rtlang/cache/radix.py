@@ -100,10 +100,19 @@ class RadixTree:
         tail = self._tail(node, data, position, limit, child, num_pages)
         return position // TOKEN_BYTES + (0 if tail is None else tail[2])
 
-    def stored_next(self, data: bytes, limit: int, num_tokens: int) -> tuple[int, Sequence[int]]:
+    def stored_next(
+        self,
+        data: bytes,
+        limit: int,
+        num_tokens: int,
+        is_shown: Callable[[int, int], bool] = lambda position, key: True,
+    ) -> tuple[int, Sequence[int]]:
         """The length in tokens of the longest stored prefix of `data`, pending pages included, and stored tokens behind it, if any.
 
         Changes nothing.
+
+        Args:
+            is_shown: whether a continuation may be returned that has this token at this position, the first one behind the prefix.
         """
         node, position, child, num_pages = self._follow(self.root, data, 0, limit)
         query = data[position : min(limit, position + self._page_bytes)]
@@ -111,10 +120,13 @@ class RadixTree:
         if child is None:  # the nearest in order agree longest
             start, middle = 0, bisect_left(node.child_keys, query)
             near = node.child_keys[max(0, middle - MAX_TAIL_PROBES) : middle + MAX_TAIL_PROBES]
+            first = position // TOKEN_BYTES
 
             def rank(key: bytes) -> tuple[int, bool, int]:
                 num_common = common_tokens(key, query)
-                return num_common, len(key) > num_common * TOKEN_BYTES, node.children[key].last_access
+                page = node.children[key].key
+                is_candidate = len(key) > num_common * TOKEN_BYTES and is_shown(first + num_common, page[num_common])
+                return num_common, is_candidate, node.children[key].last_access
 
             child = node.children[max(near, key=rank)] if near else None
         if child is None:

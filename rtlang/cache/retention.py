@@ -114,6 +114,17 @@ class Retention:
         end = bisect_right(self._holds, rank, key=lambda hold: hold.order[0])
         return self._union(self._holds[:end])
 
+    def num_pages_within(self, holds: Iterable[Hold], data: bytes, max_pages: int) -> int:
+        """The number of pages at the start of a sequence that a further hold may keep, so that all together keep at most `max_pages`.
+
+        Args:
+            holds: earlier ones; those that have ended do not count.
+        """
+        held = self._union(hold for hold in holds if hold.is_granted)
+        node, leaf = self._tree.end_of(data)
+        shared = sum(len(each.page_ids) for each in Hold((0.0, 0), node, leaf, 0).path if each in held)
+        return shared + max(0, max_pages - sum(len(each.page_ids) for each in held))
+
     def check(self) -> None:
         """Verify the counts of the nodes, and that the holds are within the share."""
         counts = Counter(node for hold in self._holds for node in hold.path)

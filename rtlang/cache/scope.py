@@ -66,10 +66,31 @@ class Namespaces:
             self._names.append(namespace)
         if not number:
             return PUBLIC
-        if not self._public:
-            return Scope(number)
+        return Scope(number, self._num_public(token_ids))
+
+    def visible(self, scope: Scope, token_ids: Sequence[int], position: int, next_keys: Iterable[int]) -> list[int]:
+        """The tokens that are stored behind a sequence, as far as its namespace may know them: its own, and those of public prompts.
+
+        Args:
+            token_ids, position: the sequence is the first `position` of these tokens.
+            next_keys: the stored tokens as numbers of the tree, of any namespace.
+        """
+        found = list[int]()
+        for key in next_keys:
+            number, token_id = unpacked(key)
+            if number != scope.number:
+                end = position + len(found) + 1
+                if number or end > self._most_public:
+                    break
+                if self._num_public([*token_ids[:position], *found, token_id]) < end:
+                    break
+            found.append(token_id)
+        return found
+
+    def _num_public(self, token_ids: Sequence[int]) -> int:
+        """Tokens at the start of a sequence that agree with a public prompt."""
         start = pack(token_ids[: self._most_public])
-        return Scope(number, max(common_tokens(start, each) for each in self._public))
+        return max((common_tokens(start, each) for each in self._public), default=0)
 
 
 def unpacked(key: int) -> tuple[int, int]:

@@ -33,6 +33,7 @@ from rtlang.client.address import (
 )
 from rtlang.client.client_protocol import ClientProtocol, Notices
 from rtlang.client.reconnect_backoff import ReconnectBackoff
+from rtlang.client.remote_cache import AsyncRemoteCache, CacheRequests
 from rtlang.client.remote_run import Answer, RemoteGraphRun
 from rtlang.contract.errors import (
     AbortedError,
@@ -74,6 +75,7 @@ class AsyncRemoteRuntime:
 
     Attributes:
         models, limits: the server's description of itself, once connected.
+        cache: the prefix cache of the server, for this client's namespace.
     """
 
     def __init__(self, url: str, *, api_key: str | None, timeout_s: float, resume_s: float | None) -> None:
@@ -81,6 +83,7 @@ class AsyncRemoteRuntime:
         self.models: tuple[dict[str, Any], ...] = ()
         self.limits: dict[str, Any] = {}
         self._address, self._api_key, self._timeout_s = server_address(url), api_key, timeout_s
+        self.cache = AsyncRemoteCache(CacheRequests(url, api_key, timeout_s))
         self._resume_s = server_resume_s(resume_s)
         self._backoff = ReconnectBackoff(resume_s or 0.0)
         self._socket: ClientConnection | None = None

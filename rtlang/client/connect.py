@@ -10,6 +10,7 @@ import contextlib
 from websockets.sync.client import connect as connect_websocket
 
 from rtlang.client.address import connect_options, dial_error, greeting, hello, server_address, server_resume_s
+from rtlang.client.remote_cache import CacheRequests, RemoteCache
 from rtlang.client.remote_runtime import RemoteRuntime, ServerConnection
 
 
@@ -29,7 +30,8 @@ def connect(
         ConnectionLostError: the server is unreachable, refused the connection (wrong key), or did not answer in time.
     """
     address, resume_s = server_address(url), server_resume_s(resume_s)
-    runtime = RemoteRuntime(url, lambda: _dial(url, address, api_key, timeout_s), timeout_s, resume_s)
+    cache = RemoteCache(CacheRequests(url, api_key, timeout_s))
+    runtime = RemoteRuntime(url, lambda: _dial(url, address, api_key, timeout_s), timeout_s, resume_s, cache)
     runtime.start()
     return runtime
 

@@ -23,6 +23,7 @@ from websockets.sync.client import ClientConnection
 from rtlang.client.address import CLOSE_TIMEOUT_S
 from rtlang.client.client_protocol import ClientProtocol, Notices
 from rtlang.client.reconnect_backoff import ReconnectBackoff
+from rtlang.client.remote_cache import CacheRequests, RemoteCache
 from rtlang.client.remote_run import Answer, RemoteGraphRun
 from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
@@ -65,20 +66,30 @@ class PendingAck(Answer):
 
 
 class RemoteRuntime:
-    """A connection to a server that implements Target. Safe to use from any thread; created by `connect`."""
+    """A connection to a server that implements Target. Safe to use from any thread; created by `connect`.
+
+    Attributes:
+        cache: the prefix cache of the server, for this client's namespace.
+    """
 
     def __init__(
-        self, url: str, dial: Callable[[], ServerConnection], timeout_s: float, resume_s: float | None
+        self,
+        url: str,
+        dial: Callable[[], ServerConnection],
+        timeout_s: float,
+        resume_s: float | None,
+        cache: RemoteCache | None = None,
     ) -> None:
         """Connect.
 
         Args:
             dial: opens a connection.
             resume_s: how long to reconnect after a connection breaks, in seconds; None disables it.
+            cache: becomes the attribute of this name.
         Raises:
             ConnectionLostError: raised by `dial`.
         """
-        self.url = url
+        self.url, self.cache = url, cache or RemoteCache(CacheRequests(url, None, timeout_s))
         self._dial, self._server_connection = dial, dial()
         self._resume_s, self._backoff = resume_s, ReconnectBackoff(resume_s or 0.0)
         welcome = self._server_connection.welcome

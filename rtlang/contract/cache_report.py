@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -59,6 +59,17 @@ class CacheExplanation:
     def to_plain(self) -> dict[str, Any]:
         """The explanation as maps, lists, numbers and text."""
         return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> CacheExplanation:
+        """The explanation of a map made by `to_plain`."""
+        divergence = plain["divergence"]
+        return cls(
+            plain["num_tokens"],
+            plain["num_cached_tokens"],
+            None if divergence is None else Divergence(**divergence),
+            tuple(PageRun(**run) for run in plain["pages"]),
+        )
 
     def __str__(self) -> str:
         lines = [f"{self.num_cached_tokens} of {self.num_tokens} tokens are in the pool"]

@@ -30,8 +30,9 @@ class Metrics:
 
     Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens looked up and found), prompt_tokens,
     generation_tokens, num_preemptions, engine_steps, engine_restarts, retention_refused, retention_revoked, ws_slow_closed,
-    sockets_refused, cache_evicted_pages, cache_host_loaded_pages, cache_disk_loaded_pages, cache_disk_bad_pages,
-    draft_model_steps, request_success(reason) for each finished request, and draft_tokens(source, computed, accepted).
+    sockets_refused, cache_evicted_pages, cache_host_loaded_pages, cache_disk_loaded_pages, cache_host_recomputed_pages,
+    cache_disk_recomputed_pages, cache_disk_bad_pages, draft_model_steps, request_success(reason) for each finished
+    request, and draft_tokens(source, computed, accepted).
     Gauges (`.set(value)`, `.inc()`, `.dec()`): step_cost_error (a share), num_requests_running, num_requests_waiting,
     kv_cache_usage_perc (0 to 1), kv_pages_free, kv_pages_held, kv_pages_total, cache_host_used_bytes, cache_disk_used_bytes,
     sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
@@ -71,6 +72,12 @@ class Metrics:
         )
         self.cache_disk_loaded_pages = counter(
             "cache_disk_loaded_pages", "KV pages loaded into the pool from cache_dir."
+        )
+        self.cache_host_recomputed_pages = counter(
+            "cache_host_recomputed_pages", "KV pages in cache_host_bytes that were computed again, which was faster."
+        )
+        self.cache_disk_recomputed_pages = counter(
+            "cache_disk_recomputed_pages", "KV pages in cache_dir that were computed again, which was faster."
         )
         self.cache_disk_bad_pages = counter(
             "cache_disk_bad_pages", "Files of cache_dir that were damaged or belonged elsewhere."

@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -48,6 +49,7 @@ from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
 from rtlang.engine.stop_search import StopPattern
 from rtlang.engine.tiers.configured_tiers import CacheTiers
+from rtlang.engine.tiers.fetch_price import compute_seconds
 from rtlang.engine.tiers.page_transfers import PageTransfers
 from rtlang.model.runner import Runner
 from rtlang_grammars.spec.structures import sequence
@@ -150,6 +152,7 @@ class Engine:
                 tiers.tiers,
                 lambda request: self.scheduler.rank(request.program.arrival_time, request.priority),
                 wake,
+                compute_s=partial(compute_seconds, self.step_cost, max_step_tokens=config.max_step_tokens),
             )
 
     @property

@@ -1,4 +1,4 @@
-"""Keeps prompts in the prefix cache of a runtime."""
+"""Keeps prompts in the prefix cache of a runtime or a server."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ def pin(
     ttl_s: float | None = None,
     runtime: Target | None = None,
 ) -> Any:
-    """Compute a prompt and keep its pages from eviction, on a runtime in this process or the default one; see `CacheView.pin`.
+    """Compute a prompt and keep its pages from eviction, on a runtime, a server, or the default runtime.
 
     Returns:
-        The `Pinned` prompt, which says what was granted and can be released.
+        The pinned prompt, which says what was granted and can be released: see `CacheView.pin`, and for a server `RemoteCache.pin`.
     Raises:
-        TraceError: there is no runtime. ParameterError: it has no cache in this process, or as `CacheView.pin`.
+        TraceError: there is no runtime. ParameterError: it has no cache; and what those methods raise.
     """
     target = resolve_runtime(runtime)
     cache = getattr(target, "cache", None)
     if cache is None:
-        raise ParameterError("runtime", target, "expected an rt.Runtime(...), whose cache is in this process")
+        raise ParameterError(
+            "runtime", target, "expected an rt.Runtime(...) or an rt.connect(...), which have a prefix cache"
+        )
     return cache.pin(prompt, token_ids=token_ids, ttl_s=ttl_s)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rtlang.contract.cache_report import CacheExplanation
+from rtlang.contract.cache_service import checked_ttl_s
 from rtlang.contract.errors import EngineDeadError, ParameterError
 from rtlang.contract.generation import Generation, Prompt, generation_graph
 from rtlang.contract.graph import Text
 from rtlang.contract.params import MAX_DEADLINE_S, SamplingParams
 from rtlang.engine.program_pages import Hold, ProgramPages
+from rtlang.engine.snapshots import OutlineNode
 from rtlang.engine.tiers.prefix_report import explain_prefix
 from rtlang.runtime.loop import EngineLoop, Timer
 from rtlang.runtime.text_service import TokenizerTextService
@@ -121,12 +123,8 @@ class CacheView:
             ParameterError: as `explain`, or ttl_s is not a positive number.
             RtlangError: the prompt cannot be computed.
         """
-        if ttl_s is not None and (
-            isinstance(ttl_s, bool) or not isinstance(ttl_s, int | float) or not 0 < ttl_s <= MAX_DEADLINE_S
-        ):
-            raise ParameterError(
-                "ttl_s", ttl_s, f"expected a positive number of seconds, at most {MAX_DEADLINE_S:g}, or None"
-            )
+        if ttl_s is not None:
+            checked_ttl_s(ttl_s, MAX_DEADLINE_S)
         loop = self._loop_of()
         tokens = self._tokens(prompt, token_ids)
         if computes and tokens:
@@ -135,7 +133,7 @@ class CacheView:
         pages = ProgramPages(engine.cache, PIN_RANK, self._is_broken)
 
         def hold() -> Pinned:
-            pinned = Pinned(loop, pages, _largest_hold(pages, tokens), len(tokens))
+            pinned = Pinned(loop, pages, largest_hold(pages, tokens), len(tokens))
             if ttl_s is not None:
                 pinned._timer = loop.call_at(loop.clock() + ttl_s, pinned._release)
             return pinned
@@ -157,26 +155,18 @@ class CacheView:
             ends = [request.node for request in engine.scheduler.running if request.node is not None]
             return [(node, engine.namespaces.name(node.namespace)) for node in engine.cache.outline(ends, max_nodes)]
 
-        return [
-            {
-                "id": node.node_id,
-                "parent": node.parent_id or None,
-                "num_tokens": node.num_tokens,
-                "num_pages": node.num_pages,
-                "num_users": node.num_users,
-                "is_held": node.is_held,
-                "num_children": node.num_children,
-                "last_access": node.last_access,
-                "namespace": namespace,
-                "text": self._decode(node.head),
-            }
-            for node, namespace in loop.run(look)
-        ]
+        return [plain_node(node, namespace, self._decode(node.head)) for node, namespace in loop.run(look)]
 
     def clear(self) -> None:
-        """Drop every cached page that no running request uses; the tiers below keep theirs."""
+        """Drop every cached page that no running request uses, and begin to count `most_pages_in_use` anew; the tiers keep their pages."""
         loop = self._loop_of()
-        loop.run(loop.engine.cache.clear)
+        engine = loop.engine
+
+        def act() -> None:
+            engine.cache.clear()
+            engine.scheduler.most_pages_in_use = engine.cache.num_in_use
+
+        loop.run(act)
 
     def _tokens(self, prompt: Prompt | None, token_ids: Iterable[int] | None) -> list[int]:
         node = generation_graph(prompt, SamplingParams(), token_ids=token_ids).nodes[0]
@@ -184,7 +174,23 @@ class CacheView:
         return self._text_service_of().encode_parts(node.parts)
 
 
-def _largest_hold(pages: ProgramPages, tokens: Sequence[int]) -> Hold | None:
+def plain_node(node: OutlineNode, namespace: str, text: str) -> dict[str, Any]:
+    """A node of the tree as a plain map."""
+    return {
+        "id": node.node_id,
+        "parent": node.parent_id or None,
+        "num_tokens": node.num_tokens,
+        "num_pages": node.num_pages,
+        "num_users": node.num_users,
+        "is_held": node.is_held,
+        "num_children": node.num_children,
+        "last_access": node.last_access,
+        "namespace": namespace,
+        "text": text,
+    }
+
+
+def largest_hold(pages: ProgramPages, tokens: Sequence[int]) -> Hold | None:
     """A hold on as many whole pages at the start of a sequence as are granted, or on all of it."""
     found = pages.hold(tokens)
     if found is not None:

@@ -63,6 +63,7 @@ from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
 from rtlang.runtime.idle import idle_actions
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.nodes.long_texts import Encoded
+from rtlang.runtime.principal_cache import PrincipalCache
 from rtlang.runtime.process_settings import loading
 from rtlang.runtime.public_prompts import read_public_prompts
 from rtlang.runtime.result_size import check_result_sizes
@@ -135,6 +136,9 @@ class Runtime:
         self._spans = runtime_spans()
         self._snapshots = SnapshotTaker(self.config.model, self._decode)
         self._traces: tuple[Trace, ...] = ()
+        self._principal_cache = PrincipalCache(
+            self._running_loop, lambda: self.text_service, self._decode, lambda: self._is_broken
+        )
 
     def __enter__(self) -> Runtime:
         return self.start()
@@ -374,6 +378,11 @@ class Runtime:
             self._running_loop, lambda: self.text_service, self._decode, self.generate, lambda: self._is_broken
         )
 
+    @property
+    def cache_service(self) -> PrincipalCache:
+        """The prefix cache for the clients of a server."""
+        return self._principal_cache
+
     def trace(self, path: str | os.PathLike[str]) -> Trace:
         """Record the timeline of the runtime until `close`, or for a `with` block, and write it to `path` as a Chrome trace.
 
@@ -389,13 +398,7 @@ class Runtime:
 
     def clear_cache(self) -> None:
         """Drop every cached page that no running request uses, and begin to count `most_pages_in_use` anew."""
-        loop = self._running_loop()
-
-        def clear() -> None:
-            loop.engine.cache.clear()
-            loop.engine.scheduler.most_pages_in_use = loop.engine.cache.num_in_use
-
-        loop.run(clear)
+        self.cache.clear()
 
     def close(self) -> None:
         """End all graphs with AbortedError, stop the engine and free all memory. Idempotent.

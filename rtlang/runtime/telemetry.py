@@ -38,6 +38,8 @@ class Telemetry:
         self._count("cache_evicted_pages", cache.stats.num_evicted_pages)
         for tier in engine.tiers:
             self._count(f"cache_{tier.name}_loaded_pages", tier.stats.num_loaded)
+            if engine.transfers is not None:
+                self._count(f"cache_{tier.name}_recomputed_pages", engine.transfers.num_recomputed[tier.name])
             if tier.is_persistent:
                 self._count(f"cache_{tier.name}_bad_pages", tier.stats.num_bad)
             getattr(metrics, f"cache_{tier.name}_used_bytes").set(tier.stats.num_bytes)
@@ -97,6 +99,9 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         for tier in engine.tiers
         for what, field in (("in", "num_pages"), ("loaded_from", "num_loaded"))
     }
+    if engine.transfers is not None:
+        for tier in engine.tiers:
+            tiers[f"num_pages_recomputed_despite_{tier.name}"] = engine.transfers.num_recomputed[tier.name]
     return tiers | {
         "num_drafted_tokens": 0 if drafter is None else drafter.num_drafted.total(),
         "num_accepted_tokens": 0 if drafter is None else drafter.num_accepted.total(),

@@ -44,9 +44,14 @@ class TokenizerTextService:
         start = self._tokenizer.start_ids() if adds_start else []
         return start + self._tokenizer.encode(text, is_start=True, allow_special=allow_special)
 
-    def encode_parts(self, parts: Sequence[Part]) -> list[int]:
-        """See `TextService.encode_parts`."""
-        sequence = append_text(TokenSequence(), parts, self._tokenizer, {}, lambda ref: "", _ANY_LENGTH)
+    def encode_parts(self, parts: Sequence[Part], *, max_tokens: int | None = None) -> list[int]:
+        """See `TextService.encode_parts`.
+
+        Raises:
+            ContextLengthError: there are more than `max_tokens` tokens.
+        """
+        limit = _ANY_LENGTH if max_tokens is None else max_tokens
+        sequence = append_text(TokenSequence(), parts, self._tokenizer, {}, lambda ref: "", limit)
         return list(sequence.token_ids)
 
     def history_parts(

@@ -23,6 +23,7 @@ from typing import Any, cast
 
 import uvicorn
 
+from rtlang.contract.cache_service import cache_service_of
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.log_limit import limited_logs
@@ -114,7 +115,10 @@ class Server:
             epoch=secrets.token_hex(8),
             models=() if self._tokenizer_info is None else (asdict(self._tokenizer_info),),
             limits=self._limits(),
-            caps=tuple(cap for cap, option in CAPS.items() if option in options_of(self._target)),
+            caps=(
+                *(cap for cap, option in CAPS.items() if option in options_of(self._target)),
+                *(["cache"] if cache_service_of(self._target) is not None else []),
+            ),
             max_streams=self.config.max_streams,
         )
         service = StreamService(self._target, self.config, server_info, self.metrics, loop)

@@ -54,6 +54,7 @@ from rtlang.protocol.event_codec import event_from_wire
 from rtlang.runtime import process_settings
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.result_size import check_result_sizes
+from rtlang.supervise.cache_calls import RemoteCacheService
 from rtlang.supervise.engine_run import EngineRun
 from rtlang.supervise.frames import FrameWriter, Message, read_messages
 from rtlang.supervise.mirrored_metrics import MirroredMetrics
@@ -114,6 +115,7 @@ class EngineProcess:
         self.vocab_size: int | None = None
         self.max_model_len: int | None = None
         self.text_service = RemoteTextService(self._ask)
+        self.cache_service = RemoteCacheService(self._ask)
         self._stall_timeout_s = stall_timeout_s
         self._admission = Admission(self.config.max_waiting)
         self._graph_ids, self._call_ids = itertools.count(1), itertools.count(1)

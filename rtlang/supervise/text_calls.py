@@ -36,14 +36,14 @@ class RemoteTextService:
 
     def encode_parts(self, parts: Sequence[Part]) -> list[int]:
         """See `TextService.encode_parts`."""
-        return list(self._ask("encode_parts", _parts_to_plain(parts)))
+        return list(self._ask("encode_parts", parts_to_plain(parts)))
 
     def history_parts(
         self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: HistoryEnd
     ) -> list[Part] | None:
         """See `TextService.history_parts`."""
         plain = self._ask("history_parts", [[dict(message) for message in messages], tools, end])
-        return None if plain is None else _parts_from_plain(plain)
+        return None if plain is None else parts_from_plain(plain)
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         """See `TextService.decode`."""
@@ -72,10 +72,10 @@ def answer_text_call(service: TextService, method: str, args: Any) -> Any:
             text, adds_start, allow_special = args
             return service.encode(text, adds_start=adds_start, allow_special=allow_special)
         case "encode_parts":
-            return service.encode_parts(tuple(_parts_from_plain(args)))
+            return service.encode_parts(tuple(parts_from_plain(args)))
         case "history_parts":
             found = service.history_parts(*args)
-            return None if found is None else _parts_to_plain(found)
+            return None if found is None else parts_to_plain(found)
         case "decode":
             return service.decode(args[0], shows_special=args[1])
         case "token_names":
@@ -85,11 +85,13 @@ def answer_text_call(service: TextService, method: str, args: Any) -> Any:
     raise ValueError(f"unknown method {method}")
 
 
-def _parts_to_plain(parts: Sequence[Part]) -> list[dict[str, Any]]:
+def parts_to_plain(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Parts of a text node as plain data."""
     return nodes_to_plain([Text(0, None, tuple(parts))])
 
 
-def _parts_from_plain(plain: list[dict[str, Any]]) -> list[Part]:
+def parts_from_plain(plain: list[dict[str, Any]]) -> list[Part]:
+    """The parts of data made by `parts_to_plain`."""
     (node,) = nodes_from_plain(plain)
     assert isinstance(node, Text)
     return list(node.parts)

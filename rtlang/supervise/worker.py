@@ -31,6 +31,7 @@ from rtlang.protocol.plain_values import value_from_wire
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.precompile import preload_grammars
 from rtlang.runtime.runtime import Runtime
+from rtlang.supervise.cache_calls import PREFIX, answer_cache_call
 from rtlang.supervise.frames import CONTROL, FrameWriter, Message, read_messages
 from rtlang.supervise.large_events import LogprobsPart, divide
 from rtlang.supervise.text_calls import answer_text_call
@@ -189,6 +190,8 @@ class Worker:
             elif message["m"] == "clear_cache":
                 self._runtime.clear_cache()
                 reply["value"] = None
+            elif message["m"].startswith(PREFIX):
+                reply["value"] = answer_cache_call(self._runtime.cache_service, message["m"], message["a"])
             else:
                 reply["value"] = answer_text_call(self._runtime.text_service, message["m"], message["a"])
         except RtlangError as error:

@@ -6,7 +6,10 @@ import random
 
 from rtlang.cache.node import RadixNode, pack
 from rtlang.cache.outline import MAX_CHILDREN, MAX_HEAD_TOKENS, ROOT_ID, OutlineNode, outline
+from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.radix import RadixTree
+from rtlang.cache.scope import Namespaces
+from tests.cache.test_scope import store as store_in
 
 PAGE_SIZE = 4
 
@@ -100,3 +103,39 @@ def test_a_path_that_was_cut_off_is_left_out() -> None:
     tree.discard()
     assert not node.is_attached
     assert outline(tree.root, [node], PAGE_SIZE, 10) == []
+
+
+def test_an_outline_of_a_namespace_has_its_sequences_and_does_not_change_with_others() -> None:
+    """Random sequences of three namespaces, some behind public prompts: the outline of one is that of a tree of its own."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        public = [[rng.randrange(3) for _ in range(rng.randrange(1, 17))] for _ in range(2)]
+        namespaces = Namespaces(public)
+        number = namespaces.scope("a", ()).number
+        both, alone = PrefixCache(2000, PAGE_SIZE), PrefixCache(2000, PAGE_SIZE)
+        for _ in range(40):
+            name = rng.choice(["a", "b", ""])
+            tokens = rng.choice([*public, []]) + [rng.randrange(3) for _ in range(rng.randrange(1, 12))]
+            for cache in (both, alone) if name == "a" else (both,):
+                store_in(cache, tokens, namespaces.scope(name, tokens))
+
+        found = []
+        for cache in (both, alone):
+            entries = cache.outline_of_namespace(number, 1000)
+            assert all(entry.namespace in (0, number) for entry in entries)
+            for entry in entries:
+                below = [each for each in entries if each.parent_id == entry.node_id]
+                assert entry.namespace == number or entry.num_children == len(below) > 0
+            found.append({path[:end] for path in texts(entries) for end in range(len(path) + 1)})
+        assert found[0] == found[1]
+
+
+def test_an_outline_of_a_namespace_is_bounded() -> None:
+    namespaces, cache = Namespaces(), PrefixCache(4000, PAGE_SIZE)
+    for index in range(300):
+        tokens = [index // 100, index, 1, 2]
+        store_in(cache, tokens, namespaces.scope("ab"[index % 2], tokens))
+    number = namespaces.scope("a", ()).number
+    assert len(cache.outline_of_namespace(number, 7)) == 7
+    assert len(cache.outline_of_namespace(number, 1000)) == MAX_CHILDREN
+    assert cache.outline_of_namespace(namespaces.scope("c", ()).number, 1000) == []

@@ -5,6 +5,7 @@ Random operations with holds are compared with an oracle in test_prefix_cache.py
 
 from __future__ import annotations
 
+from rtlang.cache.node import pack
 from rtlang.cache.prefix_cache import PrefixCache
 
 PAGE_SIZE = 4
@@ -218,3 +219,26 @@ def test_a_trunk_is_demoted_only_after_its_branches() -> None:
     assert squeeze(cache, 16)
     assert num_stored(cache, branches[1]) == 4
     assert num_stored(cache, sequence(4, 3)) == 12
+
+
+def test_the_pages_of_several_holds_count_once_within_a_limit() -> None:
+    cache = PrefixCache(40, PAGE_SIZE, retention_share=1.0)
+    first = sequence(1, 3, 2)
+    longer = [*first[: 2 * PAGE_SIZE], *sequence(2, 6)]
+    other = sequence(3, 5)
+    for tokens in (first, longer, other):
+        store(cache, tokens)
+    hold = cache.hold(first, rank=0.0)
+    assert hold is not None  # 4 pages, the partial one included
+
+    def num_pages(tokens: list[int], limit: int) -> int:
+        return cache.retention.num_pages_within([hold], pack(tokens), limit)
+
+    assert num_pages(first, 4) == 4, "the same pages again are no more pages"
+    assert num_pages(longer, 4) == 2, "the first two are shared"
+    assert num_pages(longer, 7) == 5
+    assert num_pages(other, 4) == 0
+    assert num_pages(other, 6) == 2
+    assert num_pages(other, 2) == 0
+    cache.release(hold)
+    assert num_pages(other, 4) == 4

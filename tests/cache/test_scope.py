@@ -67,3 +67,22 @@ def test_a_scope_packs_pieces_as_it_packs_the_whole() -> None:
     for cut in range(len(tokens) + 1):
         assert scope.pack(tokens[:cut]) + scope.pack(tokens[cut:], cut) == whole
     assert [unpacked(each) for each in array("q", whole)] == [(7 * (at >= 5), each) for at, each in enumerate(tokens)]
+
+
+def test_what_is_stored_behind_a_sequence_is_seen_as_far_as_it_is_own_or_public() -> None:
+    namespaces = Namespaces([[1, 2, 3, 4], [1, 2, 9]])
+    own = namespaces.scope("a", [1, 2])
+
+    def keys(scope: Scope, tokens: list[int], start: int) -> list[int]:
+        return list(array("q", scope.pack(tokens[start:], start)))
+
+    public = keys(PUBLIC, [1, 2, 3, 4, 5, 6], 2)
+    assert namespaces.visible(own, [1, 2], 2, public) == [3, 4], "5 and 6 are of a sequence without a namespace"
+    assert namespaces.visible(own, [1, 2, 3, 4], 4, keys(PUBLIC, [1, 2, 3, 4, 5], 4)) == []
+    assert namespaces.visible(own, [7], 1, public) == []
+    assert namespaces.visible(PUBLIC, [1, 2], 2, public) == [3, 4, 5, 6]
+    stored = namespaces.scope("a", [1, 2, 3, 8, 8])
+    assert namespaces.visible(stored, [1, 2], 2, keys(stored, [1, 2, 3, 8, 8], 2)) == [3, 8, 8]
+    other = namespaces.scope("b", [1, 2, 3, 8, 8])
+    assert namespaces.visible(own, [1, 2], 2, keys(other, [1, 2, 3, 8, 8], 2)) == [3]
+    assert namespaces.visible(PUBLIC, [1, 2], 2, keys(other, [1, 2, 3, 8, 8], 2)) == [3]

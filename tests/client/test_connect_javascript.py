@@ -24,6 +24,7 @@ from rtlang.contract.graph import RequestGraph, nodes_to_plain
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.protocol.event_codec import event_to_wire
 from rtlang.serve.server import running_server
+from tests.serve.http.test_routes_cache import KEYS, CachedTarget
 from tests.support.cut_proxy import cut_proxy
 from tests.support.serving import serving
 
@@ -353,3 +354,27 @@ console.log(JSON.stringify(out));
     assert found["tokens"] == 11
     assert found["eight"] == 8
     assert (found["left"], found["unknown"], found["key"]) == ("aborted", "graph", "protocol")
+
+
+def test_the_cache_is_asked_over_http() -> None:
+    script = """
+const client = await rtlang.connect(args[0], { key: "ana" });
+const code = (promise) => promise.then(() => null, (error) => [error.code, error.status, error.param]);
+const out = { found: await client.cache.explain({ prompt: "Fix: dog" }) };
+out.grant = await client.cache.pin({ token_ids: [1, 2, 3, 4], ttl_s: 30, computes: false });
+out.pins = await client.cache.pins();
+out.ended = [await client.cache.unpin(out.grant.pin_id), await client.cache.unpin(out.grant.pin_id)];
+out.nodes = (await client.cache.tree(2)).length;
+out.wrong = await code(client.cache.explain({ prompt: "" }));
+client.close();
+out.gone = await code(new rtlang.Cache("ws://127.0.0.1:1/v1/stream", null).tree());
+console.log(JSON.stringify(out));
+"""
+    with serving(CachedTarget(), keys=KEYS) as server:
+        found = run(script, server.url)
+    assert (found["found"]["num_cached_tokens"], found["found"]["divergence"]["stored_text"]) == (4, "cat of ana")
+    assert (found["grant"]["num_granted_tokens"], found["grant"]["ttl_s"]) == (2, 30)
+    assert found["pins"] == [found["grant"]]
+    assert (found["ended"], found["nodes"]) == ([True, False], 2)
+    assert found["wrong"] == ["parameter", 400, "prompt"]
+    assert found["gone"][0] == "connection"

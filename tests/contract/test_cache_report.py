@@ -38,5 +38,7 @@ def test_an_explanation_says_where_and_why() -> None:
         "tokens 8 to 15 are in the disk tier, evicted 4.0 s ago",
         "tokens 16 to 23 must be computed",
     ]
-    assert json.loads(json.dumps(found.to_plain()))["divergence"]["stored_text"] == " dog"
+    plain = json.loads(json.dumps(found.to_plain()))
+    assert plain["divergence"]["stored_text"] == " dog"
+    assert CacheExplanation.from_plain(plain) == found
     assert str(CacheExplanation(4, 4, None, (PageRun(0, 4, "pool"),))) == "4 of 4 tokens are in the pool"

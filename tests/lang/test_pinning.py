@@ -24,5 +24,5 @@ def test_a_prompt_is_pinned_on_the_runtime_that_is_given() -> None:
 
 
 def test_a_runtime_without_a_cache_is_named() -> None:
-    with ScriptedRuntime({}) as runtime, pytest.raises(rt.ParameterError, match="whose cache is in this process"):
+    with ScriptedRuntime({}) as runtime, pytest.raises(rt.ParameterError, match="have a prefix cache"):
         rt.pin("text", runtime=runtime)

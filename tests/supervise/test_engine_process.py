@@ -13,6 +13,7 @@ import pytest
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import (
     AbortedError,
+    ContextLengthError,
     GraphError,
     InternalError,
     ModelLoadError,
@@ -151,6 +152,28 @@ def test_an_extension_goes_on_behind_the_tokens_that_its_client_has(target: Engi
     run.close()
     assert rest.values()["x"] == expected
     assert [token for event in rest.events if isinstance(event, TextDelta) for token in event.token_ids] == ids[5:]
+
+
+def test_the_cache_of_the_other_process_explains_and_keeps_prompts_of_a_principal(target: EngineProcess) -> None:
+    ana, ben = Principal("ana", namespace="ana"), Principal("ben", namespace="ben")
+    text = "A story about a fox and a dog who lived in the woods, and about what they ate."
+    ear = Ear()
+    nodes = (Text(0, None, (text,)), Generate(1, 0, "x", SamplingParams(max_tokens=1)))
+    target.submit(RequestGraph(nodes), ear, principal=ana)
+    ear.values()
+    cache = target.cache_service
+    found = cache.explain([text], ana)
+    assert found.num_cached_tokens == found.num_tokens > 16
+    assert cache.explain([text], ben).num_cached_tokens == 0
+    grant = cache.pin([text], 60.0, ana)
+    assert grant.num_granted_tokens == found.num_tokens
+    assert [each.pin_id for each in cache.pins(ana)] == [grant.pin_id]
+    assert not cache.unpin(grant.pin_id, ben)
+    assert cache.unpin(grant.pin_id, ana)
+    assert {node["namespace"] for node in cache.tree(100, ana)} == {"ana"}
+    with pytest.raises(ContextLengthError) as error:
+        cache.explain(["word " * 100_000], ana)
+    assert error.value.max_model_len == target.max_model_len
 
 
 def test_texts_become_tokens_and_back_in_the_other_process(target: EngineProcess) -> None:

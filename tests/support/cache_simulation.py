@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rtlang.cache.node import RadixNode
+from rtlang.cache.node import RadixNode, pack
 from rtlang.cache.pages import PageOwner
 from rtlang.cache.prefix_cache import PrefixCache, PrefixMatch
 from rtlang.cache.retention import Hold
@@ -207,7 +207,9 @@ class CacheSimulation:
         expected = self._expected(tokens, len(tokens))
         num_found = self.cache.peek(tokens)
         assert num_found == len(expected[0]) * self.page_size + expected[1]
-        position, stored = self.cache.stored_next(tokens, 3)
+        lookup = self.cache.lookup(pack(tokens), 3)
+        position, stored = lookup.position, list(lookup.next_keys)
+        assert lookup.num_cached == num_found
         assert position >= num_found
         behind = [
             each[position:]

@@ -505,7 +505,70 @@ export class Stream {
   }
 }
 
-/** A connection to a server that carries any number of streams. Made by `connect`. */
+/**
+ * The prefix cache of a server, for the namespace of the key. Calls go over HTTP; a refusal is thrown as `RtlangError`.
+ *
+ * A prompt is a map with `prompt`, `messages` or `token_ids`; `pin` also takes `ttl_s` and `computes`.
+ */
+export class Cache {
+  constructor(url, key) {
+    this.url = url.replace(/^ws/, "http").slice(0, -PATH.length) + "/v1/cache";
+    this.key = key;
+  }
+
+  /** How much of a prompt is cached, where it differs from what is stored, and where the rest is. */
+  explain(prompt) {
+    return this.ask("POST", "/explain", prompt);
+  }
+
+  /** Keeps the pages of a prompt; the answer has `pin_id`, `num_tokens`, `num_granted_tokens` and `ttl_s`. */
+  pin(prompt) {
+    return this.ask("POST", "/pins", prompt);
+  }
+
+  async pins() {
+    return (await this.ask("GET", "/pins")).pins;
+  }
+
+  /** Ends a pin; false if there is no such pin (any more). */
+  async unpin(pinId) {
+    try {
+      await this.ask("DELETE", `/pins/${encodeURIComponent(pinId)}`);
+      return true;
+    } catch (error) {
+      if (error instanceof RtlangError && error.status === 404) return false;
+      throw error;
+    }
+  }
+
+  async tree(maxNodes = 1000) {
+    return (await this.ask("GET", `/tree?max_nodes=${maxNodes}`)).nodes;
+  }
+
+  // Private
+
+  async ask(method, path, body) {
+    const headers = { "content-type": "application/json" };
+    if (this.key !== null) headers.authorization = `Bearer ${this.key}`;
+    let response, text;
+    try {
+      response = await fetch(this.url + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+      text = await response.text();
+    } catch (error) {
+      throw connectionError(`${this.url}: ${error.cause?.message ?? error.message}`);
+    }
+    let answer = {};
+    try {
+      answer = text === "" ? {} : JSON.parse(text);
+    } catch {
+      if (response.ok) throw connectionError(`${this.url}${path}: the answer is not JSON`);
+    }
+    if (!response.ok) throw new RtlangError({ message: `HTTP status ${response.status}`, ...answer.error, status: response.status });
+    return answer;
+  }
+}
+
+/** A connection to a server that carries any number of streams. Made by `connect`. `cache` is the server's prefix cache. */
 export class Client {
   constructor(url, { key = null, resumeMs = null, window = DEFAULT_WINDOW, WebSocket: Socket = globalThis.WebSocket } = {}) {
     if (Socket === undefined) throw new Error("no WebSocket here: use Node 22 or newer, or pass one as { WebSocket }");
@@ -514,6 +577,7 @@ export class Client {
     this.window = window;
     this.resumeMs = resumeMs;
     this.protocol = new ClientProtocol({ key, resumeMs });
+    this.cache = new Cache(this.url, key);
     this.streams = new Map();
     this.isClosed = false;
     this.deadline = null; // of the present outage

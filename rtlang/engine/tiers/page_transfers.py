@@ -5,9 +5,12 @@ page meanwhile: its copy counts only if its epoch is still the same afterwards, 
 offloading never keeps a page from a request.
 
 Fetching: a new request whose prompt is longer than its match in the tree waits while a thread looks for the next pages below. If there are
-some, the engine thread locks the prefix and allocates pages; a thread fills them from the uppermost tier that has each; then the engine
-thread adds them to the tree as if a request had computed them. Missing and damaged pages are computed. One request's pages are loaded at a
-time, so requests for the same pages do not load them twice.
+some, and loading them is expected to take less time than computing them (fetch_price.py), the engine thread locks the prefix and allocates
+pages; a thread fills them from the uppermost tier that has each; then the engine thread adds them to the tree as if a request had computed
+them. Missing and damaged pages are computed, and so is the rest of a load that takes longer than computing would. One request's pages are
+loaded at a time, so requests for the same pages do not load them twice; the time until a load can begin counts as a part of its price.
+Requests that need no pages from below do not wait. A request waits for PATIENCE_S at most: then it is computed, and until the tier has
+answered no request waits for it.
 
 The engine thread does bookkeeping only. Threads report by `_report`, and `poll` runs the reported functions between two steps.
 """
@@ -15,10 +18,13 @@ The engine thread does bookkeeping only. Threads report by `_report`, and `poll`
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +35,7 @@ from rtlang.cache.tiers.digest import sequence_digests
 from rtlang.cache.tiers.tier import CacheTier
 from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.tiers.fetch_price import FetchPrices, PageRun
 from rtlang.model.runner import PageMemory
 
 logger = logging.getLogger(__name__)
@@ -36,8 +43,38 @@ logger = logging.getLogger(__name__)
 MAX_BATCH_BYTES = 32 << 20
 """Bytes of the pages that are copied at a time."""
 MAX_BATCH_PAGES = 512
+PATIENCE_S = 10.0
+"""Seconds that a request waits for its pages."""
 FLUSH_S = 3.0
 """Seconds for storing pages when the engine ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """A request whose pages are below: the digests of its pages up to the last one to load, and the plan of the load."""
+
+    request: Request
+    digests: list[bytes]
+    expected_s: float
+    limit_s: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Load:
+    """Pages that are being loaded: behind `num_before` pages that end with the locked `node`, into private pages."""
+
+    fetch: _Fetch
+    node: RadixNode
+    num_before: int
+    page_ids: list[int]
+    started: float
+
+
+def start_alarm(seconds: float, call: Callable[[], None]) -> None:
+    """Call a function on a thread of its own after so many seconds."""
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
 
 
 class PageTransfers:
@@ -48,9 +85,13 @@ class PageTransfers:
         rank_of: the place of a request among programs; see `PrefixCache.allocate`.
         wake: called from any thread when `poll` has something to do.
         executor: runs all work of threads; for tests. Default: two threads for fetching, one for offloading.
+        compute_s: seconds for computing so many tokens (second argument) behind so many others; None if unknown.
+        clock: seconds; measures loads.
+        alarm: calls a function from any thread after so many seconds.
 
     Attributes:
         num_fetched: pages loaded, by the name of the tier.
+        num_recomputed: pages that were in the tier when their prompt came and were computed, since that takes less time.
         num_lost: new pages that were evicted before they were copied.
     """
 
@@ -62,17 +103,26 @@ class PageTransfers:
         rank_of: Callable[[Request], float],
         wake: Callable[[], None],
         executor: Executor | None = None,
+        compute_s: Callable[[int, int], float | None] = lambda num_before, num_tokens: None,
+        clock: Callable[[], float] = time.perf_counter,
+        alarm: Callable[[float, Callable[[], None]], None] = start_alarm,
     ) -> None:
         self.tiers = tuple(tiers)
+        self.prices = FetchPrices()
         self.num_fetched: Counter[str] = Counter()
+        self.num_recomputed: Counter[str] = Counter()
         self.num_lost = 0
         self._cache, self._memory, self._rank_of, self._wake = cache, memory, rank_of, wake
         self._fetchers: Executor = executor or DaemonPool(2, "cache-fetch")
         self._storer: Executor = executor or DaemonPool(1, "cache-store")
         self._reports: deque[Callable[[], None]] = deque()  # filled by threads
         self._ready: list[Request] = []
-        self._waiting: deque[tuple[Request, list[bytes]]] = deque()  # requests whose pages are below, in order
-        self._loading: tuple[Request, RadixNode, int, list[int]] | None = None  # with first page and private pages
+        self._compute_s, self._clock, self._alarm = compute_s, clock, alarm
+        self._begun: dict[Request, float] = {}  # requests that wait, and since when
+        self._late: set[Request] = set()  # those that waited too long for a thread which has not reported
+        self._has_alarm = False
+        self._waiting: deque[_Fetch] = deque()  # in order
+        self._loading: _Load | None = None
         self._is_storing = False
         self._is_closed = False
         self._num_per_batch = max(1, min(MAX_BATCH_PAGES, MAX_BATCH_BYTES // memory.page_bytes))
@@ -85,12 +135,12 @@ class PageTransfers:
 
     @property
     def num_fetching(self) -> int:
-        """Number of requests that wait for pages."""
+        """Number of requests whose pages are to be loaded or are being loaded."""
         return len(self._waiting) + (self._loading is not None)
 
     def fetch(self, request: Request) -> bool:
         """Begin to look for the pages of a request below; False if it need not wait. Otherwise `poll` returns it once."""
-        if self._is_closed:
+        if self._is_closed or self._late:
             return False
         cache = self._cache
         num_pages = request.match_limit // cache.page_size
@@ -108,12 +158,17 @@ class PageTransfers:
         def look() -> None:
             self._opened.result()
             digests = sequence_digests(root, token_ids, cache.page_size, num_pages, namespace, scope.num_public)
-            end = num_found
-            while end < num_pages and any(tier.has(digests[end]) for tier in self.tiers):
-                end += 1
-            self._report(lambda: self._found(request, digests[:end] if end > num_found else []))
+            places = list[str]()
+            for digest in digests[num_found:]:
+                place = next((tier.name for tier in self.tiers if tier.has(digest)), None)
+                if place is None:
+                    break
+                places.append(place)
+            self._report(lambda: self._found(request, digests[: num_found + len(places)], places))
 
-        self._run(self._fetchers, look, lambda: self._ready.append(request))
+        self._begun[request] = self._clock()
+        self._set_alarm(PATIENCE_S)
+        self._run(self._fetchers, look, lambda: self._give_up(request))
         return True
 
     def poll(self) -> list[Request]:
@@ -121,6 +176,8 @@ class PageTransfers:
         while self._reports:
             self._reports.popleft()()
         found, self._ready = self._ready, []
+        for request in found:
+            self._begun.pop(request, None)
         return found
 
     def offload(self) -> None:
@@ -149,10 +206,9 @@ class PageTransfers:
     def forget_memory(self, memory: PageMemory | None = None) -> None:
         """The pages of the pool hold nothing any more; `memory` is that of the new pool, if there is one."""
         if self._loading is not None:
-            request, node, _, page_ids = self._loading
-            self._loading = None
-            self._cache.abandon(node, page_ids)
-            self._ready.append(request)
+            load, self._loading = self._loading, None
+            self._cache.abandon(load.node, load.page_ids)
+            self._ready.append(load.fetch.request)
         if memory is not None:
             self._memory = memory
 
@@ -177,18 +233,42 @@ class PageTransfers:
 
     # -- engine thread: what the threads reported
 
-    def _found(self, request: Request, digests: list[bytes]) -> None:
-        if not digests:
+    def _found(self, request: Request, digests: list[bytes], places: Sequence[str]) -> None:
+        """The last pages of `digests` are in these tiers."""
+        self._late.discard(request)
+        size, num_before = self._cache.page_size, len(digests) - len(places)
+        awaited = {digest for each in self._unfinished() for digest in each.digests}
+        named = [
+            None if digest in awaited else place for digest, place in zip(digests[num_before:], places, strict=True)
+        ]
+        runs = [PageRun(tier, len(list(pages))) for tier, pages in groupby(named)]
+        plan = self.prices.plan(
+            runs, self._seconds_left(), lambda num_pages: self._compute_s(num_before * size, num_pages * size)
+        )
+        self.num_recomputed.update(plan.passed)
+        if plan.num_pages:
+            self._waiting.append(_Fetch(request, digests[: num_before + plan.num_pages], plan.expected_s, plan.limit_s))
+            self._load_next()
+        else:
             self._ready.append(request)
-            return
-        self._waiting.append((request, digests))
-        self._load_next()
+
+    def _unfinished(self) -> list[_Fetch]:
+        return [*self._waiting, *([] if self._loading is None else [self._loading.fetch])]
+
+    def _seconds_left(self) -> float:
+        """Expected time until all loads that were begun or wait are done."""
+        seconds = sum(each.expected_s for each in self._waiting)
+        if self._loading is not None:
+            seconds += max(0.0, self._loading.fetch.expected_s - (self._clock() - self._loading.started))
+        return seconds
 
     def _load_next(self) -> None:
         cache = self._cache
         while self._waiting and self._loading is None:
-            request, digests = self._waiting.popleft()
+            fetch = self._waiting.popleft()
+            request, digests = fetch.request, fetch.digests
             if request.status is not RequestStatus.FETCHING:
+                self._begun.pop(request, None)
                 continue
             node, first = cache.lock_prefix(request.token_ids, len(digests) * cache.page_size, request.scope)
             rank = self._rank_of(request)
@@ -198,15 +278,20 @@ class PageTransfers:
                 cache.unlock(node)
                 self._ready.append(request)
                 continue
-            self._loading = request, node, first, page_ids
-            self._run(self._fetchers, self._loader(digests[first : first + num_pages], page_ids), self._give_up_loading)
+            self._loading = _Load(fetch, node, first, page_ids, self._clock())
+            self._run(self._fetchers, self._loader(self._loading), self._give_up_loading)
 
-    def _loader(self, digests: Sequence[bytes], page_ids: Sequence[int]) -> Callable[[], None]:
-        memory, loading = self._memory, self._loading
+    def _loader(self, load: _Load) -> Callable[[], None]:
+        memory, clock, limit_s = self._memory, self._clock, load.fetch.limit_s
+        digests = load.fetch.digests[load.num_before : load.num_before + len(load.page_ids)]
 
-        def load() -> None:
+        def work() -> None:
             found: list[str] = []
-            for digest, page_id in zip(digests, page_ids, strict=True):
+            seconds: dict[str, float] = {}
+            started = before = clock()
+            for digest, page_id in zip(digests, load.page_ids, strict=True):
+                if limit_s is not None and before - started > limit_s:
+                    break
                 for tier in self.tiers:
                     content = tier.get(digest)
                     if content is not None and content.nbytes == memory.page_bytes:
@@ -215,29 +300,67 @@ class PageTransfers:
                         break
                 else:
                     break
-            self._report(lambda: self._loaded(loading, found))
+                after = clock()
+                seconds[found[-1]] = seconds.get(found[-1], 0.0) + after - before
+                before = after
+            is_slow = len(found) < len(digests) and limit_s is not None and before - started > limit_s
+            self._report(lambda: self._loaded(load, found, seconds, is_slow=is_slow))
 
-        return load
+        return work
 
-    def _loaded(self, loading: object, found: list[str]) -> None:
-        """Pages were loaded, from these tiers."""
-        if self._loading is None or self._loading is not loading:  # the pool was emptied
+    def _loaded(self, load: _Load, found: list[str], seconds: Mapping[str, float], *, is_slow: bool) -> None:
+        """Pages were loaded, from these tiers.
+
+        Args:
+            seconds: by tier.
+            is_slow: whether the load was ended because it took too long.
+        """
+        counts = Counter(found)
+        for name, count in counts.items():
+            self.prices.observe(name, count, seconds[name])
+        self._late.discard(load.fetch.request)
+        if self._loading is not load:  # the pool was emptied
             self._load_next()
             return
-        request, node, first, page_ids = self._loading
         self._loading = None
-        size = self._cache.page_size
-        token_ids = request.token_ids[first * size : (first + len(found)) * size]
-        self._cache.finish(node, token_ids, page_ids, request.scope, first * size)
-        self.num_fetched.update(found)
-        request.num_fetched_tokens = {name: count * size for name, count in Counter(found).items()}
+        request, size = load.fetch.request, self._cache.page_size
+        start, end = load.num_before * size, (load.num_before + len(found)) * size
+        self._cache.finish(load.node, request.token_ids[start:end], load.page_ids, request.scope, start)
+        self.num_fetched.update(counts)
+        if is_slow:
+            self.num_recomputed[found[-1]] += len(load.page_ids) - len(found)
+        if request.status is RequestStatus.FETCHING:
+            request.num_fetched_tokens = {name: count * size for name, count in counts.items()}
         self._ready.append(request)
         self._load_next()
 
+    def _give_up(self, request: Request) -> None:
+        self._late.discard(request)
+        self._ready.append(request)
+
     def _give_up_loading(self) -> None:
         if self._loading is not None:
+            self._late.discard(self._loading.fetch.request)
             self.forget_memory()
         self._load_next()
+
+    def _set_alarm(self, seconds: float) -> None:
+        if not self._has_alarm:
+            self._has_alarm = True
+            self._alarm(seconds, lambda: self._report(self._look_at_the_clock))
+
+    def _look_at_the_clock(self) -> None:
+        """Release requests that have waited too long; the pages of a load stay reserved until its thread reports."""
+        self._has_alarm = False
+        ends = {request: since + PATIENCE_S - self._clock() for request, since in self._begun.items()}
+        over = [request for request, left in ends.items() if left <= 0]
+        self._ready += over
+        late = set(over) - {each.request for each in self._waiting}
+        if late:
+            logger.warning("a tier of the cache does not answer: prompts are computed until it does")
+            self._late |= late
+        if left := [left for left in ends.values() if left > 0]:
+            self._set_alarm(min(left))
 
     def _store(self, pages: Sequence[NewPage], contents: NDArray[np.uint8]) -> None:
         """Pages were copied: store those that are still what they were."""

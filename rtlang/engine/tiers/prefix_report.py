@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
+from rtlang.cache.prefix_cache import Lookup
 from rtlang.cache.tiers.digest import sequence_digests
 from rtlang.contract.cache_report import CacheExplanation, Divergence, page_runs
 from rtlang.engine.engine import Engine
@@ -13,6 +15,8 @@ _T = TypeVar("_T")
 
 NUM_SHOWN = 8
 """Tokens of each side that a divergence shows."""
+MAX_ASKED = 512
+"""Pages whose eviction is looked up between two steps."""
 
 
 class OnEngineThread(Protocol):
@@ -33,22 +37,28 @@ def explain_prefix(
     Args:
         decode: the text of tokens.
     """
-    cache = engine.cache
+    cache, namespaces = engine.cache, engine.namespaces
     size, num_pages = cache.page_size, len(token_ids) // cache.page_size
+    scope = run(lambda: namespaces.scope(namespace, token_ids))
+    packed = scope.pack(token_ids)  # here, since it takes milliseconds
 
-    def look() -> tuple[int, int, tuple[int, list[int]]]:
-        scope = engine.namespaces.scope(namespace, token_ids)
-        return scope.num_public, cache.peek(token_ids, scope), cache.stored_next(token_ids, NUM_SHOWN, scope)
+    visible = partial(namespaces.visible, scope, token_ids)
 
-    num_public, num_cached, (position, stored) = run(look)
-    num_in_pool = num_cached // size
-    digests = sequence_digests(cache.digests.root, token_ids, size, num_pages, namespace, num_public)[num_in_pool:]
-    evicted = run(lambda: [cache.evictions.seconds_since(each) for each in digests])
+    def look() -> tuple[Lookup, list[int]]:
+        found = cache.lookup(packed, NUM_SHOWN, lambda position, key: bool(visible(position, (key,))))
+        return found, visible(found.position, found.next_keys)
+
+    found, stored = run(look)
+    position, num_in_pool = found.position, found.num_cached // size
+    digests = sequence_digests(cache.digests.root, token_ids, size, num_pages, namespace, scope.num_public)
     places: list[tuple[str | None, float | None]] = [("pool", None)] * num_in_pool
-    for digest, seconds in zip(digests, evicted, strict=True):
-        places.append((next((tier.name for tier in engine.tiers if tier.has(digest)), None), seconds))
+    for start in range(num_in_pool, num_pages, MAX_ASKED):
+        asked = digests[start : start + MAX_ASKED]
+        evicted = run(lambda asked=asked: [cache.evictions.seconds_since(each) for each in asked])  # type: ignore[misc]
+        for digest, seconds in zip(asked, evicted, strict=True):
+            places.append((next((tier.name for tier in engine.tiers if tier.has(digest)), None), seconds))
     divergence = None
     if stored and position < len(token_ids):
         own = list(token_ids[position : position + NUM_SHOWN])
         divergence = Divergence(position, own[0], decode(own), stored[0], decode(stored))
-    return CacheExplanation(len(token_ids), num_cached, divergence, page_runs(places, size))
+    return CacheExplanation(len(token_ids), found.num_cached, divergence, page_runs(places, size))

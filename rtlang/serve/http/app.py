@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from rtlang.contract.errors import RtlangError
 from rtlang.serve.http import (
+    routes_cache,
     routes_native,
     routes_openai,
     routes_operations,
@@ -28,6 +29,7 @@ GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
     routes_openai.routes,
     routes_responses.routes,
     routes_tokens.routes,
+    routes_cache.routes,
     routes_native.routes,
     routes_programs.routes,
     routes_page.routes,

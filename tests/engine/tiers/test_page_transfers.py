@@ -6,6 +6,7 @@ The pages of the fake runner hold token ids, and it checks every page of every r
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from pathlib import Path
@@ -54,7 +55,14 @@ class Driver(EngineDriver):
     """An engine with these tiers."""
 
     def __init__(
-        self, tiers: Sequence[CacheTier], num_pages: int = 22, jobs: Jobs | None = None, **settings: Any
+        self,
+        tiers: Sequence[CacheTier],
+        num_pages: int = 22,
+        jobs: Jobs | None = None,
+        compute_s: Callable[[int, int], float | None] = lambda num_before, num_tokens: None,
+        clock: Callable[[], float] = time.perf_counter,
+        alarm: Callable[[float, Callable[[], None]], None] = lambda seconds, call: None,
+        **settings: Any,
     ) -> None:
         runner = FakeRunner(num_pages, PAGE, eos_every=10**9)
         rebuild = settings.pop("rebuild", None)
@@ -71,6 +79,9 @@ class Driver(EngineDriver):
             lambda request: engine.scheduler.rank(request.program.arrival_time, request.priority),
             self.wake,
             self.jobs,
+            compute_s,
+            clock,
+            alarm,
         )
 
     def wake(self) -> None:
@@ -284,3 +295,127 @@ def test_pages_of_a_runner_that_was_replaced_are_not_used() -> None:
     driver.assert_idle()
     for number in range(4):
         driver.generate(tokens_of(number))
+
+
+class Timed(HostTier):
+    """A tier that takes so many seconds for a page, by a clock that the test reads."""
+
+    now, page_s = 0.0, 1.0
+
+    def get(self, digest: bytes) -> memoryview | None:
+        self.now += self.page_s
+        return super().get(digest)
+
+
+def timed(page_s: float, compute_s: float | None) -> tuple[Driver, Timed]:
+    """A driver with a tier of so many seconds a page, whose model computes a token in `compute_s`; the pool has lost the first prompt."""
+    tier = Timed(1 << 20)
+    tier.page_s = page_s
+    driver = Driver(
+        [tier],
+        compute_s=lambda num_before, num_tokens: None if compute_s is None else num_tokens * compute_s,
+        clock=lambda: tier.now,
+    )
+    for number in range(4):
+        driver.generate(tokens_of(number))
+    return driver, tier
+
+
+def test_a_tier_that_is_slower_than_computing_is_left_out_and_counted() -> None:
+    for page_s, is_loaded in ((3.9, True), (4.1, False)):
+        driver, _ = timed(page_s, 1.0)
+        driver.transfers.prices.observe("host", 1000, 1000 * page_s)
+        request = driver.generate(tokens_of(0))
+        assert request.num_fetched_tokens == ({"host": 40} if is_loaded else {})
+        assert driver.transfers.num_recomputed == ({} if is_loaded else {"host": 10})
+        driver.assert_idle()
+
+
+def test_a_load_that_takes_longer_than_computing_ends_and_the_rest_is_computed() -> None:
+    driver, _ = timed(9.0, 1.0)
+    assert driver.generate(tokens_of(0)).num_fetched_tokens == {"host": 5 * PAGE}, (
+        "the sixth page would begin after 45 s"
+    )
+    assert driver.transfers.num_fetched == {"host": 5}
+    assert driver.transfers.num_recomputed == {"host": 5}
+    assert driver.transfers.prices.price("host") == 9.0
+    for number in (1, 2, 3):
+        driver.generate(tokens_of(number))
+    assert driver.generate(tokens_of(0)).num_fetched_tokens == {}, "now the price is known"
+    driver.assert_idle()
+
+
+def test_without_a_cost_of_computing_slow_pages_are_loaded() -> None:
+    driver, _ = timed(100.0, None)
+    assert driver.generate(tokens_of(0)).num_fetched_tokens == {"host": 40}
+    assert not driver.transfers.num_recomputed
+
+
+def test_a_request_behind_a_long_load_is_computed_and_others_go_on_meanwhile() -> None:
+    driver, _ = timed(3.0, 1.0)
+    driver.transfers.prices.observe("host", 1000, 3000.0)
+    driver.jobs.is_held = True
+    first = driver.add(tokens_of(0), 2, seed=1)
+    driver.jobs.waiting.pop(0)()  # its pages are found
+    driver.step()
+    second, fresh = driver.add(tokens_of(1), 2, seed=1), driver.add(tokens_of(9), 2, seed=1)
+    driver.jobs.waiting.pop()()  # nothing is below for the third
+    driver.jobs.waiting.pop()()
+    while not {second, fresh} <= driver.last.keys():
+        driver.step()
+    assert first.status is RequestStatus.FETCHING
+    assert second.num_fetched_tokens == {}, "it would have waited for 30 s to save 10"
+    driver.jobs.is_held = False
+    while driver.jobs.waiting:
+        driver.jobs.waiting.pop(0)()
+    driver.run()
+    assert first.num_fetched_tokens == {"host": 40}
+    assert first.output_token_ids == naive_generate(tokens_of(0), 2, seed=1, eos_every=10**9)
+    driver.assert_idle()
+
+
+def test_a_tier_that_does_not_answer_holds_requests_for_a_limited_time(caplog: pytest.LogCaptureFixture) -> None:
+    """The thread that looks, or the one that loads, hangs; it reports in the end."""
+    for num_done in (0, 1):
+        now, alarms, jobs = (
+            [0.0],
+            list[tuple[float, Callable[[], None]]](),
+            Jobs(),
+        )  # one alarm is set by what fills the pool
+        driver = Driver(
+            [HostTier(1 << 20)],
+            jobs=jobs,
+            clock=lambda: now[0],  # noqa: B023
+            alarm=lambda seconds, call: alarms.append((now[0] + seconds, call)),  # noqa: B023
+        )
+        for number in range(6):
+            driver.generate(tokens_of(number))
+        lost = [tokens_of(number) for number in range(6) if driver.engine.cache.peek(tokens_of(number)) < PAGE]
+        jobs.is_held = True
+        first = driver.add(lost[0], 2, seed=1)
+        for _ in range(num_done):
+            jobs.waiting.pop(0)()
+            driver.step()
+        now[0] = 4.0
+        second = driver.add(lost[1], 2, seed=1)
+        while alarms:
+            when, call = alarms.pop()
+            now[0] = max(now[0], when)
+            call()
+            driver.run()
+        assert now[0] == 14.0
+        assert {first, second} <= driver.last.keys()
+        third = driver.add(lost[2], 2, seed=1)
+        assert third.status is RequestStatus.WAITING, "nobody waits for this tier now"
+        driver.run()
+        jobs.is_held = False
+        while jobs.waiting:
+            jobs.waiting.pop(0)()
+        driver.run()
+        assert first.num_fetched_tokens == second.num_fetched_tokens == {}
+        for number in range(6, 10):
+            driver.generate(tokens_of(number))
+        assert driver.generate(lost[0]).num_fetched_tokens == {"host": 40}, "it answers again"
+        assert driver.transfers._begun == {}
+        driver.assert_idle()
+    assert "does not answer" in caplog.text

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rtlang.cache.node import pack
 from rtlang.cache.tiers.host_tier import HostTier
 from rtlang.contract.cache_report import CacheExplanation, Divergence
 from rtlang.contract.principal import Principal
-from rtlang.engine.tiers.prefix_report import explain_prefix
+from rtlang.engine.tiers.prefix_report import MAX_ASKED, explain_prefix
 from tests.engine.tiers.test_page_transfers import PAGE, Driver, tokens_of
 
 
@@ -64,3 +65,39 @@ def test_other_namespaces_are_not_told() -> None:
         assert found.divergence is None
         assert [(run.tier, run.evicted_s_ago) for run in found.pages] == [(None, None)]
         assert explained(driver, tokens_of(number), "a").pages[0].tier is not None
+
+
+def test_what_follows_a_public_prompt_is_told_to_its_own_namespace_only() -> None:
+    public = tokens_of(0, 12)
+    driver = Driver([])
+    namespaces = driver.engine.namespaces
+    namespaces._public, namespaces._most_public = [pack([*public, 3])], 13
+    secret, own = tokens_of(1), tokens_of(2)
+    driver.generate([*public, *secret])
+    driver.generate([*public, *own], principal=Principal(name="a", namespace="a"))
+    for namespace, mine in (("", secret), ("a", own), ("b", [])):
+        found = explained(driver, [*public, 5, 6], namespace)
+        assert found.num_cached_tokens == 12
+        if mine:
+            assert found.divergence is not None
+            assert found.divergence.stored_text == " ".join(map(str, mine[:8]))
+        else:
+            assert found.divergence is None
+    start = explained(driver, [*public[:6], 5, 6], "b").divergence
+    assert start is not None
+    assert start.stored_text == " ".join(map(str, public[6:])), "a public prompt may be told"
+
+
+def test_long_prompts_ask_the_engine_thread_for_a_bounded_number_of_pages_at_a_time() -> None:
+    driver = Driver([])
+    num_asked: list[int] = []
+
+    def run(command: Callable[[], Any], /) -> Any:
+        found = command()
+        num_asked.append(len(found) if isinstance(found, list) else 0)
+        return found
+
+    found = explain_prefix(driver.engine, run, str, list(range(3 * MAX_ASKED * PAGE + 3)))
+    assert sum(num_asked) == 3 * MAX_ASKED
+    assert max(num_asked) == MAX_ASKED
+    assert found.pages[0].num_tokens == 3 * MAX_ASKED * PAGE

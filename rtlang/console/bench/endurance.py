@@ -1,0 +1,86 @@
+"""The commands `rtlang bench memory` and `rtlang bench tiers`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from rtlang.bench.checkpoint import SHAPES
+from rtlang.console.errors import one_line_errors
+from rtlang.console.options import with_settings
+from rtlang.console.progress import told
+from rtlang.console.source import CommandError
+from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+
+_Shape = Annotated[
+    str | None, typer.Option(help=f"Use a random model of this shape: {', '.join(SHAPES)}.", metavar="NAME")
+]
+
+
+@with_settings(RuntimeConfig, "settings")
+def bench_memory(
+    settings: dict[str, Any],
+    minutes: Annotated[float, typer.Option(min=0.01, max=10_000, help="Time of the load.")] = 30.0,
+    clients: Annotated[int, typer.Option(min=1, max=256, help="Clients at once.")] = 6,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that the clients do.")] = 0,
+    shape: _Shape = None,
+) -> None:
+    """Measure whether memory stays flat under mixed load: chats, JSON, trees, cancelled generations, prompts of any length.
+
+    Exits with code 1 if the resident memory at the end is more than 1.1 times that after the first minute, or if a request fails or hangs.
+    """
+    mixed_load = import_module("rtlang.bench.endurance.mixed_load")
+    with one_line_errors(), _config(settings, shape) as config:
+        with told(Console(stderr=True, highlight=False, markup=False)) as tell:
+            found = mixed_load.measure_mixed_load(config, minutes=minutes, num_clients=clients, seed=seed, tell=tell)
+        typer.echo(str(found))
+        if not found.is_met:
+            raise CommandError("the goal is missed")
+
+
+@with_settings(RuntimeConfig, "settings")
+def bench_tiers(
+    settings: dict[str, Any],
+    documents: Annotated[int, typer.Option(min=2, max=10_000, help="Documents that requests continue.")] = 12,
+    tokens: Annotated[int, typer.Option(min=16, max=1_000_000, help="Tokens of each document.")] = 384,
+    requests: Annotated[int, typer.Option(min=1, max=1_000_000, help="Requests.")] = 48,
+    share: Annotated[float, typer.Option(min=0.01, max=1.0, help="Share of the working set in the small pool.")] = 0.25,
+    shape: _Shape = None,
+) -> None:
+    """Compare texts with a small KV pool and tiers below it to those with a large pool, also after a restart and with damaged files.
+
+    Exits with code 1 if a text differs.
+    """
+    small_pool = import_module("rtlang.bench.endurance.small_pool")
+    with one_line_errors(), _config(settings, shape) as config:
+        with told(Console(stderr=True, highlight=False, markup=False)) as tell:
+            found = small_pool.measure_small_pool(
+                config, num_documents=documents, num_tokens=tokens, num_requests=requests, share=share, tell=tell
+            )
+        typer.echo(str(found))
+        if not found.is_met:
+            raise CommandError("the goal is missed")
+
+
+@contextmanager
+def _config(settings: dict[str, Any], shape: str | None) -> Iterator[RuntimeConfig]:
+    """The configuration, with a random model of a shape if one is named."""
+    config = RuntimeConfig(**settings)
+    if shape is None:
+        yield config
+        return
+    if shape not in SHAPES:
+        raise CommandError(f"--shape {shape}: expected {' or '.join(SHAPES)}")
+    checkpoint, loader = import_module("rtlang.bench.checkpoint"), import_module("rtlang.model.loading.loader")
+    with TemporaryDirectory() as folder:
+        directory = Path(folder, "model")
+        checkpoint.write_random(directory, loader.model_directory(EMBEDDED_MODEL), *SHAPES[shape])
+        yield replace(config, model=str(directory))

@@ -1,0 +1,112 @@
+"""Decides whether pages of a tier are loaded or computed again: what takes less time by what was measured.
+
+The time of loading a page is measured for each tier, from reading it to its place in the pool. The time of computing comes from the cost
+model of steps. While either is unknown, pages are loaded. Each time that a tier is passed over its price falls a little, so a tier that was
+slow once is tried again; a load is bounded by the time of computing, so a wrong guess costs no more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rtlang.engine.planning.step_cost import StepCost, StepSize
+
+_MEMORY_PAGES = 64
+"""An observation of so many pages counts as much as all earlier ones together."""
+_DISCOUNT = 0.95
+"""Factor on the price of a tier that is passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRun:
+    """Pages of a sequence in a row that lie in the same tier; `tier` is None if others wait for them already."""
+
+    tier: str | None
+    num_pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlan:
+    """The pages to load.
+
+    Attributes:
+        num_pages: at the start of the runs.
+        expected_s: seconds that loading them is expected to take; 0 if unknown.
+        limit_s: seconds after which the rest is better computed; None if that is unknown.
+        passed: pages behind them that are computed instead, by tier.
+    """
+
+    num_pages: int
+    expected_s: float
+    limit_s: float | None
+    passed: Mapping[str, int]
+
+
+class FetchPrices:
+    """Measured seconds per page, by tier. Used on the engine thread."""
+
+    def __init__(self) -> None:
+        self._prices: dict[str, float] = {}
+
+    def price(self, tier: str) -> float | None:
+        """Seconds per page; None before the first load."""
+        return self._prices.get(tier)
+
+    def observe(self, tier: str, num_pages: int, seconds: float) -> None:
+        """Take in the time of loading pages."""
+        if num_pages <= 0:
+            return
+        old, new = self._prices.get(tier), seconds / num_pages
+        share = num_pages / (num_pages + _MEMORY_PAGES)
+        self._prices[tier] = new if old is None else old + share * (new - old)
+
+    def plan(self, runs: Sequence[PageRun], wait_s: float, compute_s: Callable[[int], float | None]) -> FetchPlan:
+        """Choose how many of the pages at the start of `runs` to load.
+
+        Args:
+            wait_s: seconds until the load can begin.
+            compute_s: seconds for computing the first so many pages; None if unknown.
+        """
+        num_pages = num_best = 0
+        price = best_gain = best_price = 0.0
+        limit_s: float | None = None
+        for run in runs:
+            num_pages += run.num_pages
+            price += run.num_pages * ((self._prices.get(run.tier) or 0.0) if run.tier is not None else 0.0)
+            seconds = compute_s(num_pages)
+            if seconds is None:
+                limit_s = None
+            elif (gain := seconds - price - wait_s) > best_gain:
+                best_gain, limit_s = gain, seconds
+            else:
+                continue
+            num_best, best_price = num_pages, price
+        passed = _behind(runs, num_best)
+        for tier in passed:
+            if tier in self._prices:
+                self._prices[tier] *= _DISCOUNT
+        return FetchPlan(num_best, best_price, limit_s, passed)
+
+
+def compute_seconds(cost: StepCost, num_before: int, num_tokens: int, max_step_tokens: int) -> float | None:
+    """Seconds for computing `num_tokens` tokens of a prompt behind `num_before`, in steps of their own; None if unknown."""
+    if not cost.is_settled:
+        return None
+    seconds = 0.0
+    for start in range(0, num_tokens, max_step_tokens):
+        length = min(max_step_tokens, num_tokens - start)
+        seconds += cost.predict(StepSize(0).with_row(length, num_before + start))
+    return seconds
+
+
+def _behind(runs: Sequence[PageRun], num_pages: int) -> dict[str, int]:
+    """Pages of each tier behind the first `num_pages`."""
+    found: dict[str, int] = {}
+    end = 0
+    for run in runs:
+        end += run.num_pages
+        num_behind = min(run.num_pages, end - num_pages)
+        if num_behind > 0 and run.tier is not None:
+            found[run.tier] = found.get(run.tier, 0) + num_behind
+    return found
