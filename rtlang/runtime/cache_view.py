@@ -16,8 +16,7 @@ from rtlang.contract.generation import Generation, Prompt, generation_graph
 from rtlang.contract.graph import Text
 from rtlang.contract.params import MAX_DEADLINE_S, SamplingParams
 from rtlang.engine.program_pages import Hold, ProgramPages
-from rtlang.engine.snapshots import OutlineNode
-from rtlang.engine.tiers.prefix_report import explain_prefix
+from rtlang.engine.tiers.prefix_report import explain_prefix, plain_node
 from rtlang.runtime.loop import EngineLoop, Timer
 from rtlang.runtime.text_service import TokenizerTextService
 
@@ -172,22 +171,6 @@ class CacheView:
         node = generation_graph(prompt, SamplingParams(), token_ids=token_ids).nodes[0]
         assert isinstance(node, Text)
         return self._text_service_of().encode_parts(node.parts)
-
-
-def plain_node(node: OutlineNode, namespace: str, text: str) -> dict[str, Any]:
-    """A node of the tree as a plain map."""
-    return {
-        "id": node.node_id,
-        "parent": node.parent_id or None,
-        "num_tokens": node.num_tokens,
-        "num_pages": node.num_pages,
-        "num_users": node.num_users,
-        "is_held": node.is_held,
-        "num_children": node.num_children,
-        "last_access": node.last_access,
-        "namespace": namespace,
-        "text": text,
-    }
 
 
 def largest_hold(pages: ProgramPages, tokens: Sequence[int]) -> Hold | None:

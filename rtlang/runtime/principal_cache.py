@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from rtlang.contract.cache_report import CacheExplanation
@@ -17,8 +16,8 @@ from rtlang.contract.errors import OverloadError
 from rtlang.contract.nodes import Part
 from rtlang.contract.principal import Principal
 from rtlang.engine.program_pages import Hold, ProgramPages
-from rtlang.engine.tiers.prefix_report import explain_prefix
-from rtlang.runtime.cache_view import PIN_RANK, largest_hold, plain_node
+from rtlang.engine.tiers.prefix_report import explain_prefix, plain_node
+from rtlang.runtime.cache_view import PIN_RANK, largest_hold
 from rtlang.runtime.loop import EngineLoop, Timer
 from rtlang.runtime.text_service import TokenizerTextService
 
@@ -133,8 +132,11 @@ class PrincipalCache:
             kept = tokens[: num_pages * pages.page_size]
         pin = _Pin(pages, len(tokens), largest_hold(pages, kept) if kept else None, now + ttl_s)
         self._pins.setdefault(name, {})[pin.pin_id] = pin
-        pin.timer = loop.call_at(pin.ends_at, partial(self._end, name, pin.pin_id))
+        pin.timer = loop.call_at(pin.ends_at, lambda: self._expire(name, pin.pin_id))
         return pin.grant(now)
+
+    def _expire(self, name: str, pin_id: str) -> None:
+        self._end(name, pin_id)
 
     def _end(self, name: str, pin_id: str) -> bool:
         own = self._pins.get(name, {})

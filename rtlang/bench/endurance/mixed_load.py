@@ -8,10 +8,11 @@ The resident memory after the first minute is compared with that at the end.
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 from rtlang.runtime.runtime import Runtime
+
+logger = logging.getLogger(__name__)
 
 GOAL = 1.1
 """The memory at the end is at most so many times that after the first minute."""
@@ -101,7 +104,7 @@ def measure_mixed_load(
         tell("filling the pool")
         _fill(runtime, Random(seed))
         stop, seconds = threading.Event(), minutes * 60.0
-        clients = [_Client(runtime, 1000 * seed + number, stop) for number in range(num_clients)]
+        clients = [Client(runtime, 1000 * seed + number, stop) for number in range(num_clients)]
         for client in clients:
             client.start()
         first_s = min(FIRST_S, seconds / 5)
@@ -128,8 +131,8 @@ def measure_mixed_load(
     return MixedLoad(minutes, first, last, max(most, last.resident), done)
 
 
-class _Client(threading.Thread):
-    """One client until `stop` is set."""
+class Client(threading.Thread):
+    """One client until `stop` is set; `done` counts what it did."""
 
     def __init__(self, runtime: Runtime, seed: int, stop: threading.Event) -> None:
         super().__init__(name=f"load-{seed}", daemon=True)
@@ -140,16 +143,24 @@ class _Client(threading.Thread):
         self._vocab_size = info.vocab_size
 
     def run(self) -> None:
-        actions = (self._chat, self._json, self._constrained, self._tree, self._cancelled, self._prompt, self._text)
         while not self._stop_event.is_set():
-            action = self._random.choice(actions)
-            try:
-                action()
-                self.done[action.__name__.strip("_")] += 1
-            except TimeoutError:
-                self.done["hung"] += 1
-            except RtlangError:
-                self.done["failed"] += 1
+            self.act(self._random.choice(self.actions))
+
+    @property
+    def actions(self) -> Sequence[Callable[[], None]]:
+        """All that a client does."""
+        return (self._chat, self._json, self._constrained, self._tree, self._cancelled, self._prompt, self._text)
+
+    def act(self, action: Callable[[], None]) -> None:
+        """Do one thing, and count how it ended."""
+        try:
+            action()
+            self.done[action.__name__.strip("_")] += 1
+        except TimeoutError:
+            self.done["hung"] += 1
+        except RtlangError as error:
+            logger.error("%s failed: %s", action.__name__.strip("_"), error)
+            self.done["failed"] += 1
 
     def _chat(self) -> None:
         messages: list[dict[str, str]] = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from rtlang.cache.outline import OutlineNode
 from rtlang.cache.prefix_cache import Lookup
 from rtlang.cache.tiers.digest import sequence_digests
 from rtlang.contract.cache_report import CacheExplanation, Divergence, page_runs
@@ -62,3 +63,19 @@ def explain_prefix(
         own = list(token_ids[position : position + NUM_SHOWN])
         divergence = Divergence(position, own[0], decode(own), stored[0], decode(stored))
     return CacheExplanation(len(token_ids), found.num_cached, divergence, page_runs(places, size))
+
+
+def plain_node(node: OutlineNode, namespace: str, text: str) -> dict[str, Any]:
+    """A node of the tree as a plain map."""
+    return {
+        "id": node.node_id,
+        "parent": node.parent_id or None,
+        "num_tokens": node.num_tokens,
+        "num_pages": node.num_pages,
+        "num_users": node.num_users,
+        "is_held": node.is_held,
+        "num_children": node.num_children,
+        "last_access": node.last_access,
+        "namespace": namespace,
+        "text": text,
+    }
