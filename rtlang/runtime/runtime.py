@@ -136,7 +136,7 @@ class Runtime:
         self._spans = runtime_spans()
         self._snapshots = SnapshotTaker(self.config.model, self._decode)
         self._traces: tuple[Trace, ...] = ()
-        self._principal_cache = PrincipalCache(
+        self.cache_service = PrincipalCache(  # for the clients of a server
             self._running_loop, lambda: self.text_service, self._decode, lambda: self._is_broken
         )
 
@@ -377,11 +377,6 @@ class Runtime:
         return CacheView(
             self._running_loop, lambda: self.text_service, self._decode, self.generate, lambda: self._is_broken
         )
-
-    @property
-    def cache_service(self) -> PrincipalCache:
-        """The prefix cache for the clients of a server."""
-        return self._principal_cache
 
     def trace(self, path: str | os.PathLike[str]) -> Trace:
         """Record the timeline of the runtime until `close`, or for a `with` block, and write it to `path` as a Chrome trace.
