@@ -111,8 +111,8 @@ class RuntimeConfig:
     grammar_timeout_s: float = _setting(7.0, "maximum time to compile one constraint, in seconds, from its beginning")
     speculation: str = _setting(
         "auto",
-        "draft tokens and verify several in one step: auto (where no bit changes: native decoders on the CPU), on (with other decoders, "
-        "texts may change by rounding) or off",
+        "draft tokens and verify several in one step: auto (where no bit changes: native decoders on the CPU), on (with other decoders "
+        "and on a GPU, texts may change by rounding) or off",
     )
     draft_model: str | None = _setting(
         None,
@@ -133,8 +133,6 @@ class RuntimeConfig:
         _one_of(self, "decoder", "auto", "native", "transformers")
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "speculation", "auto", "on", "off")
-        if self.speculation == "on" and self.device != "cpu":
-            raise ConfigError("speculation", "on", "requires device cpu")
         draft_model = self.draft_model
         if draft_model is not None:
             if not isinstance(draft_model, str | os.PathLike) or not os.fspath(draft_model):

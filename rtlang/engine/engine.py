@@ -330,7 +330,7 @@ class Engine:
             each for each in self._awaiting_masks if each.is_awaiting_mask and each.status is not RequestStatus.FINISHED
         ]
         step = self.last_step = self._schedule(now)
-        self._is_stalled = step is None and bool(self._awaiting_masks)
+        self._is_stalled = step is None and bool(self._awaiting_masks) and not self._pipeline.is_busy
         outputs += self._pipeline.run(step)
         if self.transfers is not None:
             self.transfers.offload()

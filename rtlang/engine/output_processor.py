@@ -40,7 +40,7 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
         return
     draft = row.draft_token_ids
     for index, sampled in enumerate(result.tokens):
-        if index:  # the draft before this token was right: its K and V belong to the text
+        if index and request.node is not None:  # the draft before this token was right: its K and V belong to the text
             request.num_computed_tokens += 1
         if request.session is not None and not request.session.try_accept(
             sampled.token_id, num_remaining(request), work

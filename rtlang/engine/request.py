@@ -85,6 +85,8 @@ class Request:
         num_fetched_tokens: prompt tokens loaded into the cache for this request, by tier.
         num_pending_tokens, num_pending_scores: results of launched steps that the host has not seen; 0 between steps on the host.
         num_in_flight_tokens: computed tokens of launched steps whose results the host has not seen.
+        num_pending_drafts: draft tokens of a launched step whose results the host has not seen. It sits out steps until then, since only
+            the results say how long its text is.
         node, num_tree_tokens: the deepest tree node this request locks, and the number of tokens on the path to it.
         stop_ids: tokens that end generation.
         credit: shared by the requests of a graph; None for a graph without a limit.
@@ -130,6 +132,7 @@ class Request:
     num_pending_tokens: int = 0
     num_pending_scores: int = 0
     num_in_flight_tokens: int = 0
+    num_pending_drafts: int = 0
     page_ids: list[int] = field(default_factory=list)
     node: RadixNode | None = None
     num_tree_tokens: int = 0

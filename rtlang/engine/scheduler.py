@@ -30,7 +30,7 @@ from rtlang.engine import policy
 from rtlang.engine.batch_layout import BatchLayout
 from rtlang.engine.credit import Credit
 from rtlang.engine.drafts.drafter import Drafter
-from rtlang.engine.drafts.step_drafts import add_drafts
+from rtlang.engine.drafts.step_drafts import add_drafts, held_back
 from rtlang.engine.planning.step_planner import StepPlanner
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.scheduling.running_requests import RunningRequests
@@ -176,7 +176,7 @@ class Scheduler:
     def schedule(
         self, now: float, only: Collection[Request] | None = None, max_step_tokens: int | None = None
     ) -> Step | None:
-        """Build the next step; None if there is nothing to compute.
+        """Build the next step; None if there is nothing to compute, or the results of a launched step should come first.
 
         Args:
             only: the requests that may be in it; None for all.
@@ -185,14 +185,20 @@ class Scheduler:
         self._scheduled.clear()
         self._copies.clear()
         self._allowances.clear()
+        num_pending = 0
         for request in self.running:
+            num_pending += request.num_pending_tokens
             if request.credit is not None:
                 left = self._allowances.get(request.credit, request.credit.num_tokens)
-                self._allowances[request.credit] = left - request.num_pending_tokens
+                self._allowances[request.credit] = left - request.num_pending_tokens - request.num_pending_drafts
         drafts: Mapping[Request, Sequence[int]] = {}
         if only is None:
             self._make_way()
-            room = self._fill_step(self.running, now, max_step_tokens)
+            running = self._running_now() if num_pending else self.running
+            if running is None:
+                self._step = None
+                return None
+            room = self._fill_step(running, now, max_step_tokens)
             if self._drafter is not None:
                 drafts = add_drafts(
                     self._drafter, self.cache, self._scheduled, self._allowances, len(self.running), room
@@ -220,6 +226,16 @@ class Scheduler:
         self._step = Step(self._step_id, layout.rows, tuple(self._copies), layout.num_mask_rows)
         return self._step
 
+    def _running_now(self) -> Sequence[Request] | None:
+        """The running requests, without those that wait for the results of a launched step; None if all should."""
+        if self._drafter is None:
+            return self.running
+        num_free = max(0, self.cache.num_free - len(self.running))
+        held = held_back(
+            self._drafter, self.running, self._allowances, self._page_size, num_free, max_rows=self._max_rows
+        )
+        return None if held is None else [request for request in self.running if request not in held]
+
     def requests_of(self, step: Step) -> list[Request]:
         """Requests of the step scheduled last, in row order."""
         assert len(step.rows) == len(self._step_requests)
@@ -244,6 +260,7 @@ class Scheduler:
         for request, row in zip(requests, step.rows, strict=True):
             request.num_in_flight_tokens += len(row.token_ids) - row.num_draft_tokens
             request.num_pending_tokens += row.needs_sample
+            request.num_pending_drafts += row.num_draft_tokens
             request.num_pending_scores += len(row.score_token_ids)
         return requests
 
@@ -252,6 +269,7 @@ class Scheduler:
         self.cache.discard_pending()
         for request in requests:
             request.num_pending_tokens = request.num_pending_scores = request.num_in_flight_tokens = 0
+            request.num_pending_drafts = 0
             if request.status is not RequestStatus.RUNNING:
                 continue
             self._requests.abandon(request)

@@ -5,6 +5,10 @@ step is launched before the host has seen the tokens of the previous one, and a 
 (`Row.input_is_pending`). Rows whose sampling depends on the previous token (masks, penalties) are sampled once that token is known, while
 the device is still busy with the layers.
 
+A row with drafts is launched only when the host has seen all tokens before them, and its request sits out steps until their results are
+there: only these say how long its text is. `scheduler.py` decides when to wait for that; the results of a step are then collected before
+the next one is launched.
+
 A token of the previous step may turn out to end its request, or the constraint may replace it. The row launched after it was then computed
 from the wrong token, and its result is discarded. Pages written by such a row are reused by later steps only, which run after it.
 """
@@ -97,6 +101,7 @@ class StepPipeline:
         self._in_flight: _LaunchedStep | None = None
         self._cost, self._clock = cost, clock
         self._started: float | None = None  # when the runner began the step in flight, as far as it is known
+        self._resting_since: float | None = None  # when the results of the last step came, if its requests go on
 
     @property
     def is_busy(self) -> bool:
@@ -113,6 +118,9 @@ class StepPipeline:
         launched = None
         if previous is None:
             self._started = self._clock()
+        if step is not None and self._resting_since is not None:
+            self._cost.observe_host(self._clock() - self._resting_since)
+            self._resting_since = None
         if step is not None:
             try:
                 launched = self._launch(step)
@@ -166,16 +174,21 @@ class StepPipeline:
     def _fill_late_masks(self, launched: _LaunchedStep, rows: list[Row]) -> NDArray[np.int32] | None:
         """Fill the masks of a pipelined step, and put mask rows and history into `rows`."""
         requests: list[Request] = []
+        drafts: list[Sequence[int]] = []
+        num_masks = 0
         for index, (request, row) in enumerate(zip(launched.requests, rows, strict=True)):
             is_live = request.status is not RequestStatus.FINISHED and request not in launched.discarded
+            if row.input_is_pending and request.needs_history:
+                rows[index] = row = replace(row, output_token_ids=request.output_token_ids)
             if index in launched.walks:
                 rows[index] = replace(row, mask_row=None)
             elif row.mask_row is not None:
-                rows[index] = replace(row, mask_row=len(requests) if is_live else None)
-                requests += [request] if is_live else []
-            elif row.input_is_pending and request.needs_history:
-                rows[index] = replace(row, output_token_ids=request.output_token_ids)
-        masks = self._start_masks(requests)
+                rows[index] = replace(row, mask_row=num_masks if is_live else None)
+                if is_live:
+                    requests.append(request)
+                    drafts.append(row.draft_token_ids)
+                    num_masks += row.num_sampled
+        masks = self._start_masks(requests, drafts)
         return None if masks is None else masks.wait()
 
     def _collect(self, launched: _LaunchedStep, following: _LaunchedStep | None) -> list[RequestOutput]:
@@ -189,14 +202,18 @@ class StepPipeline:
         found: list[tuple[Request, Row, SampledRow]] = []
         for request, row, out in zip(launched.requests, launched.step.rows, result.rows, strict=True):
             request.num_in_flight_tokens -= len(row.token_ids) - row.num_draft_tokens
+            request.num_pending_drafts -= row.num_draft_tokens
             if request.status is RequestStatus.FINISHED or request in launched.discarded:
                 continue
             request.num_pending_tokens -= row.needs_sample
             request.num_pending_scores -= len(row.score_token_ids)
             found.append((request, row, out))
+        num_known = [len(request.token_ids) for request, _, _ in found]
         outputs = self._apply(found)
+        if self._runner.is_pipelined and any(_goes_on(request) for request, _, _ in found):
+            self._resting_since = now
         row_after = dict(zip(following.requests, following.step.rows, strict=True)) if following is not None else {}
-        for request, _, out in found:
+        for (request, _, out), num_before in zip(found, num_known, strict=True):
             is_late = request.late is not None  # the token will follow, or another one
             is_replaced = is_late or (out.token_id is not None and request.token_ids[-1] != out.token_id)
             if is_replaced and request.status is not RequestStatus.FINISHED and request in row_after:
@@ -205,8 +222,7 @@ class StepPipeline:
                 following.discarded.add(request)
                 request.num_computed_tokens -= 1
                 request.num_pending_tokens -= 1
-            if out.token_id is not None and not is_late:
-                self._constraints.follow(request)
+            self._constraints.follow(request, len(request.token_ids) - num_before)
         return outputs
 
     def follow(self, request: Request) -> None:
@@ -242,10 +258,16 @@ class StepPipeline:
         if self._runner.is_pipelined:
             for request in launched.requests:
                 request.num_pending_tokens = request.num_pending_scores = request.num_in_flight_tokens = 0
+                request.num_pending_drafts = 0
             self._scheduler.forget_pages()
         else:
             self._scheduler.put_back(launched.requests)
         self._isolation.note_failure(launched.requests, _num_tokens(launched.step), error)
+
+
+def _goes_on(request: Request) -> bool:
+    """Whether the next step may have its next token."""
+    return request.status is RequestStatus.RUNNING and not request.is_ending and not request.is_awaiting_mask
 
 
 def _num_tokens(step: Step) -> int:

@@ -22,15 +22,20 @@ class FakeDeviceRunner(FakeRunner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._sampled: dict[int, int] = {}  # request id -> the token of the step before
+        self._sampled: dict[
+            int, int
+        ] = {}  # request id -> the token of the step before, unless it may be one of several
         self._uncollected: list[FakeFlight] = []
 
     def launch(self, step: Step) -> FakeFlight:
         assert len(self._uncollected) <= 1, "at most one step is in flight when the next is launched"
         assert all(flight.result is not None for flight in self._uncollected)
+        drafting = {row.request_id for flight in self._uncollected for row in flight.step.rows if row.num_draft_tokens}
         rows = []
         for row in step.rows:
+            assert row.request_id not in drafting, "only the results of drafts say where the row goes on"
             if row.input_is_pending:
+                assert not row.num_draft_tokens
                 self.num_taken += 1
                 row = replace(row, token_ids=[self._sampled[row.request_id]])
             rows.append(replace(row, page_ids=tuple(row.page_ids)))
@@ -50,7 +55,7 @@ class FakeDeviceRunner(FakeRunner):
         self._sampled = {
             row.request_id: 0 if out.token_id is None else out.token_id
             for row, out in zip(merged, flight.result.rows, strict=True)
-            if row.needs_sample
+            if row.needs_sample and not row.num_draft_tokens
         }
 
     def collect(self, flight: FakeFlight) -> StepOutput:

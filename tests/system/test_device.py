@@ -17,10 +17,19 @@ from typing import Any
 import pytest
 
 import rtlang as rt
+from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.constraints import device
+from rtlang.engine.drafts.call_sites import CallSites
+from rtlang.engine.drafts.drafter import Drafter
+from rtlang.engine.drafts.overlap import Overlap
+from rtlang.engine.drafts.own_text import OwnText
+from rtlang.engine.drafts.stored_text import StoredText
+from rtlang.engine.drafts.structure import Structure
 from rtlang.model.gpu.device_grammar import DeviceGrammars
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.runtime.runtime import Runtime
+from tests.support.draft_sources import FreeCost
 from tests.support.tiny_models import make_checkpoint
 from tests.support.waiting import LIMIT_S
 
@@ -164,6 +173,52 @@ def test_constraints_that_the_device_follows_by_itself(checkpoint: Path, monkeyp
     work = texts(typed, [{"options": each} for each in options], "value")
     on_both(checkpoint, monkeypatch, work)
     assert sum(followed) >= 9
+
+
+def drafts_on_devices(
+    config: RuntimeConfig, runner: Any, cache: PrefixCache, cost: Any, model: object
+) -> Drafter | None:
+    """A drafter whose choices do not depend on the machine: it drafts, and also lets rows go on beside drafts."""
+    sources = StoredText(cache), CallSites(), OwnText(), Structure()
+    return None if config.device == "cpu" else Drafter(sources, FreeCost(), overlap=Overlap(FreeCost(), lambda: 0.4))
+
+
+def test_drafts_keep_every_text(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masks of the device and of the host, penalties, noise; in the second round the texts of the first are drafts."""
+    monkeypatch.setattr("rtlang.engine.engine.drafter_for", drafts_on_devices)
+    monkeypatch.setattr(device, "DaemonPool", Immediate)
+    options: list[dict[str, Any]] = [
+        {"max_tokens": 9, "ignore_eos": True},
+        {"max_tokens": 6, "ignore_eos": True, "temperature": 0.9, "seed": 2, "top_p": 0.9},
+        {"schema": FLAGS, "max_tokens": 13, "temperature": 1.0, "seed": 4},
+        {"schema": FLAGS, "max_tokens": 13, "repetition_penalty": 1.6, "frequency_penalty": 0.9},
+        {"max_tokens": 6, "ignore_eos": True, "repetition_penalty": 1.5, "frequency_penalty": 0.4},
+    ]
+    work = texts(typed, [{"options": each} for each in options], "value")
+    accepted = []
+
+    def twice(runtime: Runtime) -> Any:
+        found = [work(runtime), work(runtime)]
+        accepted.append(runtime.stats()["num_accepted_tokens"])
+        return found
+
+    runner = on_both(checkpoint, monkeypatch, twice, speculation="on", max_step_tokens=64)
+    assert accepted[0] == 0
+    assert accepted[1] > 15
+    assert runner.num_replayed > 0
+
+
+def test_penalties_of_a_constrained_text_count_its_last_token(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token is known only after the row that follows it is launched."""
+    pattern = {"regex": "[ab]{9}", "max_tokens": 9, "frequency_penalty": 2.0, "presence_penalty": 1.0}
+    for is_followed in (False, True):
+        monkeypatch.setattr(device, "DaemonPool", Immediate)
+        if not is_followed:
+            monkeypatch.setattr("rtlang.engine.constraints.device.export", lambda _: None)
+        on_both(checkpoint, monkeypatch, texts(typed, [{"options": pattern}], "value"))
+        monkeypatch.undo()
 
 
 def test_forks_and_scores(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

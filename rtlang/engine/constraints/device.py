@@ -32,24 +32,28 @@ class DeviceConstraints:
         self._walks: dict[Request, Walk | None] = {}
 
     def walks(self, requests: Sequence[Request], rows: Sequence[Row]) -> dict[int, Walk]:
-        """Positions of the rows whose constraint the device tracks, as far as the host knows; by row index."""
+        """Positions of the rows whose constraint the device tracks, as far as the host knows; by row index.
+
+        The masks along a draft are computed by the host, which knows all tokens before it.
+        """
         found: dict[int, Walk] = {}
         if not self._runner.is_pipelined:
             return found
         for index, (request, row) in enumerate(zip(requests, rows, strict=True)):
             if row.mask_row is not None:
                 walk = self._walk(request)
-                if walk is not None:
+                if walk is not None and not row.num_draft_tokens:
                     found[index] = walk
         return found
 
-    def follow(self, request: Request) -> None:
-        """Advance the host's copy after a token was appended, or drop it if the request has ended."""
+    def follow(self, request: Request, num_tokens: int = 1) -> None:
+        """Advance the host's copy after tokens were appended, or drop it if the request has ended."""
         walk = self._walks.get(request)
         if request.status is RequestStatus.FINISHED:
             self._walks.pop(request, None)
         elif walk is not None:
-            walk.advance(self._runner.tokenizer.token_bytes(request.token_ids[-1]))
+            for token_id in request.token_ids[len(request.token_ids) - num_tokens :]:
+                walk.advance(self._runner.tokenizer.token_bytes(token_id))
 
     def _walk(self, request: Request) -> Walk | None:
         if request not in self._walks:

@@ -11,6 +11,7 @@ from rtlang.engine.drafts.call_sites import CallSites
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.drafts.model_policy import ModelPolicy
+from rtlang.engine.drafts.overlap import Overlap
 from rtlang.engine.drafts.own_text import OwnText
 from rtlang.engine.drafts.stored_text import StoredText
 from rtlang.engine.drafts.structure import Structure
@@ -29,7 +30,8 @@ def drafter_for(
     if not _may_draft(config, runner):
         return None
     policy = None if draft_model is None else ModelPolicy(draft_model, cost)
-    return Drafter((StoredText(cache), CallSites(), OwnText(), Structure()), cost, model=policy)
+    overlap = Overlap(cost, lambda: cost.host_s) if runner.is_pipelined else None
+    return Drafter((StoredText(cache), CallSites(), OwnText(), Structure()), cost, model=policy, overlap=overlap)
 
 
 def load_draft_model(config: RuntimeConfig, runner: Runner, watch: ThreadWatch | None = None) -> DraftModel | None:
@@ -59,5 +61,4 @@ def load_draft_model(config: RuntimeConfig, runner: Runner, watch: ThreadWatch |
 
 
 def _may_draft(config: RuntimeConfig, runner: Runner) -> bool:
-    is_wanted = config.speculation == "on" or (config.speculation == "auto" and runner.is_row_invariant)
-    return is_wanted and not runner.is_pipelined
+    return config.speculation == "on" or (config.speculation == "auto" and runner.is_row_invariant)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from rtlang.engine.drafts.acceptance import Acceptance, OwnAcceptance
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.model_policy import MIN_GAIN, Expectation, ModelPolicy, ModelRow
+from rtlang.engine.drafts.overlap import Overlap
 from rtlang.engine.drafts.proposal import DRAFT_MODEL, Cost, Proposal, Source
 from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.request import Request
@@ -65,6 +66,11 @@ class _State:
     pause: int = 0
     next_at: int = 0
 
+    def wait_longer(self) -> None:
+        """Ask the sources later, since they had nothing that was worth its cost."""
+        self.pause = min(MAX_PAUSE, 2 * self.pause + 1)
+        self.next_at = self.num_tokens + self.pause
+
 
 class Drafter:
     """Proposes, chooses and learns. Used on the engine thread.
@@ -74,6 +80,7 @@ class Drafter:
         cost: predicts the time of a step.
         max_draft_tokens: limit for a row.
         model: a draft model, whose drafts count where more of them are expected to be right than of those of the sources.
+        overlap: the price of drafts on a pipelined runner; None for a runner that computes one step after the other.
 
     Attributes:
         num_drafted, num_accepted: draft tokens that were computed and that were right, by source.
@@ -86,9 +93,10 @@ class Drafter:
         *,
         max_draft_tokens: int = MAX_DRAFT_TOKENS,
         model: ModelPolicy | None = None,
+        overlap: Overlap | None = None,
     ) -> None:
         self._sources, self._cost, self._max_draft_tokens = list(sources), cost, max_draft_tokens
-        self._model_policy = model
+        self._model_policy, self.overlap = model, overlap
         self._acceptance = Acceptance()
         self._states: dict[Request, _State] = {}
         self._taken_s = 0.0
@@ -119,7 +127,9 @@ class Drafter:
             proposed, spent = self._add_model_drafts(self._model_policy, candidates, proposed, size, num_rows, room)
         if not proposed:
             return {}
-        counts, _ = self._best_counts(proposed, size, num_rows, room, spent)
+        counts, best = self._best_counts(proposed, size, num_rows, room, spent)
+        if self.overlap is not None and any(counts):
+            self.overlap.note(best.num_tokens, self._cost.predict(best.size))
         chosen: dict[Request, Sequence[int]] = {}
         for draft, count in zip(proposed, counts, strict=True):
             request = draft.candidate.request
@@ -127,9 +137,39 @@ class Drafter:
             if count:
                 chosen[request] = draft.token_ids[:count]
             elif state.proposals[0].source != DRAFT_MODEL:
-                state.pause = min(MAX_PAUSE, 2 * state.pause + 1)
-                state.next_at = state.num_tokens + state.pause
+                state.wait_longer()
         return chosen
+
+    def held_back(self, candidates: Sequence[Candidate], size: StepSize, num_rows: int) -> set[Request] | None:
+        """The rows that should sit out the next step, since they are expected to draft once the token is known that they sample now.
+
+        The first token that a source proposes stands for that one.
+
+        Args:
+            candidates, size, num_rows: as in `choose`, of the next step if no row sat it out.
+        Returns:
+            None if all rows should wait for the results of the launched step.
+        """
+        cost = self._cost.predict(size)
+        if self.overlap is None or not cost or not self._may_gain(candidates, size, cost, num_rows):
+            return set()
+        proposed: list[_Draft] = []
+        for candidate in candidates:
+            draft = self._propose(candidate, min(candidate.limit, self._max_draft_tokens) + 1)
+            if draft is not None and len(draft.token_ids) > 1:
+                proposed.append(_Draft(candidate, draft.token_ids[1:], draft.probabilities[1:]))
+        room = len(proposed) * self._max_draft_tokens
+        counts, best = self._best_counts(proposed, size, num_rows, room, num_rests=2)
+        held: set[Request] = set()
+        for draft, count in zip(proposed, counts, strict=True):
+            if count:
+                held.add(draft.candidate.request)
+            else:
+                self._states[draft.candidate.request].wait_longer()
+        step_s = self._cost.predict(best.size)
+        if held and self.overlap.expect(size, best.num_tokens, step_s, len(held), 2)[2]:
+            return None
+        return held
 
     def note(self, drafts: Mapping[Request, Sequence[int]]) -> None:
         """A step with these drafts, which may be shorter than the chosen ones, is about to run."""
@@ -272,17 +312,34 @@ class Drafter:
                 size.num_scores + length * num_scores,
                 size.num_keys + num_more,
             )
-            if (num_rows + num_more) * cost > MIN_GAIN * num_rows * self._cost.predict(larger):
+            num_expected, seconds = self._expect(size, num_rows + num_more, larger, len(candidates))
+            if num_expected * cost > MIN_GAIN * num_rows * seconds:
                 return True
         return False
 
+    def _expect(
+        self, size: StepSize, num_expected: float, larger: StepSize, num_drafting: int, num_rests: int = 1
+    ) -> tuple[float, float]:
+        """The tokens and seconds by which to judge a step of size `larger` with drafts; see `Overlap.expect`."""
+        step_s = self._cost.predict(larger)
+        if self.overlap is None:
+            return num_expected, step_s
+        return self.overlap.expect(size, num_expected, step_s, num_drafting, num_rests)[:2]
+
     def _best_counts(
-        self, proposed: Sequence[_Draft], size: StepSize, num_rows: int, room: int, spent: float = 0.0
+        self,
+        proposed: Sequence[_Draft],
+        size: StepSize,
+        num_rows: int,
+        room: int,
+        spent: float = 0.0,
+        num_rests: int = 1,
     ) -> tuple[list[int], Expectation]:
         """The number of tokens of each draft to compute, and what is expected of the step with them.
 
         Args:
             spent: time that the drafts have taken, in seconds.
+            num_rests: as in `Overlap.expect`.
         """
         counts = [0] * len(proposed)
         heap = [(-draft.probabilities[0], index) for index, draft in enumerate(proposed)]
@@ -291,17 +348,19 @@ class Drafter:
         expected = float(num_rows)
         rate = num_rows / (spent + self._cost.predict(size))
         least, best_length, best = MIN_GAIN * rate, 0, Expectation(size, expected, rate)
-        num_scores = size.num_scores
+        num_drafting, num_scores = 0, size.num_scores
         while heap and len(order) < min(room, best_length + _LOOK_AHEAD):
             likely, index = heap[0]
             draft = proposed[index]
             order.append(index)
+            num_drafting += not counts[index]
             counts[index] += 1
             expected -= likely
             num_scores += draft.candidate.num_tokens + counts[index]
             length = len(order)
             larger = StepSize(size.num_tokens + length, size.num_samples + length, num_scores, size.num_keys + length)
-            rate = expected / (spent + self._cost.predict(larger))
+            num_tokens, seconds = self._expect(size, expected, larger, num_drafting, num_rests)
+            rate = num_tokens / (spent + seconds)
             if rate > max(least, best.rate):
                 best_length, best = length, Expectation(larger, expected, rate)
             if counts[index] < len(draft.probabilities):

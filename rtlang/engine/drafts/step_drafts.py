@@ -1,4 +1,8 @@
-"""Adds drafts to a step: who may draft, how much, and in which pages."""
+"""Adds drafts to a step: who may draft, how much, and in which pages; and decides before which steps rows wait to draft.
+
+On a pipelined runner, a row with drafts needs all tokens before them, and is launched again only when its results are there. Rows without
+drafts need neither: they are launched ahead, unless more tokens per second are expected if they wait too.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,7 @@ def add_drafts(
             num_samples += 1
             num_slots = (len(request.page_ids) + num_free) * cache.page_size - end
             limit = min(num_slots, request.max_tokens - request.num_output_tokens - 1)
-            if limit > 0 and request.may_draft:
+            if limit > 0 and not request.num_pending_tokens and request.may_draft:
                 candidates.append(Candidate(request, limit, end))
     if not candidates:
         return {}
@@ -62,3 +66,52 @@ def add_drafts(
             allowances[request.credit] -= len(drafts[request])
     drafter.note(drafts)
     return drafts
+
+
+def held_back(
+    drafter: Drafter,
+    running: Sequence[Request],
+    allowances: Mapping[Credit, int],
+    page_size: int,
+    num_free_pages: int,
+    *,
+    max_rows: int,
+) -> set[Request] | None:
+    """The requests that sit out the next step; None if all rows should wait for the results of the launched one.
+
+    Args:
+        running: requests, some of which have tokens that are being sampled.
+        allowances: tokens that the next step may sample, by credit.
+        num_free_pages: pages for drafts.
+        max_rows: maximum number of rows of a step.
+    """
+    decodes = [
+        request
+        for request in running
+        if not (request.is_ending or request.is_awaiting_mask)
+        and request.num_target_tokens - request.num_computed_tokens == 1
+    ]
+    num_drafting = 0
+    ready: list[Request] = []
+    for request in decodes:
+        if request.num_pending_drafts:
+            num_drafting += 1
+        elif len(ready) < max_rows:
+            ready.append(request)
+    num_keys = sum(request.num_computed_tokens + 1 for request in ready)
+    size = StepSize(len(ready), len(ready), num_keys, num_keys)
+    if num_drafting:
+        is_waiting = drafter.overlap is None or drafter.overlap.is_wait_better(size, len(ready))
+        return None if is_waiting else set()
+    candidates: list[Candidate] = []
+    for request in ready:
+        if not request.num_pending_tokens:
+            continue
+        end = request.num_target_tokens
+        num_slots = (len(request.page_ids) + num_free_pages) * page_size - end
+        limit = min(num_slots, request.max_tokens - request.num_output_tokens - request.num_pending_tokens - 1)
+        if request.credit is not None:
+            limit = min(limit, allowances[request.credit] - 1)
+        if limit > 0 and request.may_draft:
+            candidates.append(Candidate(request, limit, end))
+    return drafter.held_back(candidates, size, len(ready)) if candidates else set()

@@ -31,6 +31,7 @@ _SCORE_SPREAD, _KEY_SPREAD = (
     4.0,
 )  # uncertainty of the time of a unit at first, relative to the time of the smallest step
 _ERROR_WEIGHT = 0.05
+_HOST_WEIGHT, _LONGEST_HOST = 0.1, 4.0  # weight of a new time of the host, and its limit relative to the mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,13 @@ class StepCost:
     Attributes:
         num_observed: number of observed steps.
         error: recent mean of the relative error of predictions, 0 before the first.
+        host_s: recent mean of the time between the results of a step and the beginning of the next launch, in seconds; 0 before the first.
+            A device rests meanwhile, unless the next step was launched before the results came.
     """
 
     def __init__(self) -> None:
         self.num_observed = 0
-        self.error = 0.0
+        self.error = self.host_s = 0.0
         self._state: list[float] = []
         self._covariance = self._initial = np.zeros((0, 0))
 
@@ -127,6 +130,12 @@ class StepCost:
         self._state = np.maximum(state + gains * residual, 0.0).tolist()
         self._covariance -= np.outer(gains, features @ self._covariance)
         self._covariance += _FORGETTING * (self._initial - self._covariance)
+
+    def observe_host(self, seconds: float) -> None:
+        """Take in the time that the host needed between two steps."""
+        if not self.host_s:
+            self.host_s = seconds
+        self.host_s += _HOST_WEIGHT * (min(seconds, _LONGEST_HOST * self.host_s) - self.host_s)
 
     def _begin(self, size: StepSize, seconds: float) -> None:
         """The state before the first observation: a shape that suits most machines, scaled to the observed time."""

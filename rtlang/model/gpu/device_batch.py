@@ -1,7 +1,7 @@
 """Device arrays of a step: uploaded as a whole, or updated incrementally for consecutive decoding steps.
 
 `on_device` uploads all arrays that layers need in one copy. `DecodeSteps` detects that a step continues the rows of the previous one by one
-token each, and then updates only what changed: a few entries of the page table and one number per row.
+token each, and then updates only what changed: a few entries of the page table and one number per row. A step with drafts is written anew.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class KeptPlan(Protocol):
     num_grown: int
     fitting: int
 
-    def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
+    def set(
+        self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s, cu_seqlens_q: Int32s | None = None
+    ) -> bool:
         """Plan from scratch."""
 
     def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
@@ -88,9 +90,11 @@ class JointPlan:
         """See `HeadsPlan`."""
         return self._first.on_device(name)
 
-    def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
+    def set(
+        self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s, cu_seqlens_q: Int32s | None = None
+    ) -> bool:
         """See `HeadsPlan`."""
-        if not all(plan.set(page_table, seq_lens, shared_lens) for plan in self.plans.values()):
+        if not all(plan.set(page_table, seq_lens, shared_lens, cu_seqlens_q) for plan in self.plans.values()):
             return False
         self.num_sets += 1
         self.fitting = max(plan.fitting for plan in self.plans.values())
@@ -154,7 +158,7 @@ class DecodeSteps:
 
     Args:
         plan: plan with fixed buffers.
-        replays: by level (`plan.fitting`), a function that computes the plan and returns the logits of all its rows.
+        replays: by level (`plan.fitting`), a function that computes the plan and returns the logits of all its tokens.
     """
 
     def __init__(self, plan: KeptPlan, replays: Sequence[Callable[[], Tensor]]) -> None:
@@ -162,7 +166,7 @@ class DecodeSteps:
         self._before: _Rows | None = None
 
     def replay(self) -> Tensor:
-        """Compute the step written last; returns the logits of all rows of the plan."""
+        """Compute the step written last; returns the logits of all tokens of the plan."""
         return self._replays[self.plan.fitting]()
 
     def forget(self) -> None:
@@ -170,21 +174,32 @@ class DecodeSteps:
         self._before = None
 
     def write(self, rows: Sequence[Row], drawn_at: Mapping[int, int]) -> bool:
-        """Write a step into the device's buffers; False if it does not fit."""
+        """Write a step into the device's buffers; False if it does not fit. Rows have one token, and drafts."""
         count = len(rows)
+        starts: Int32s | None = None
+        if any(row.num_draft_tokens for row in rows):
+            starts = np.zeros(count + 1, dtype=np.int32)
+            np.cumsum([len(row.token_ids) for row in rows], out=starts[1:])
         now = _Rows(
             tuple(row.request_id for row in rows),
             np.fromiter((row.num_computed_tokens for row in rows), np.int64, count),
             np.fromiter((row.num_shared_tokens for row in rows), np.int64, count),
         )
         before, self._before = self._before, None
-        goes_on = before is not None and now.go_on_with(before) and self._grow(rows, now.computed)
-        if not goes_on and not self._set(rows, now):
+        is_plain = starts is None
+        goes_on = is_plain and before is not None and now.go_on_with(before) and self._grow(rows, now.computed)
+        if not goes_on and not self._set(rows, now, starts):
             return False
-        self.plan.input_ids[:count] = np.fromiter((row.token_ids[0] for row in rows), np.int64, count)
-        self.plan.sources[:count] = sources_of(rows, drawn_at)
+        if starts is None:
+            self.plan.input_ids[:count] = np.fromiter((row.token_ids[0] for row in rows), np.int64, count)
+            self.plan.sources[:count] = sources_of(rows, drawn_at)
+        else:
+            token_ids = [token_id for row in rows for token_id in row.token_ids]
+            self.plan.input_ids[: len(token_ids)] = token_ids
+            self.plan.sources[: len(token_ids)] = -1
+            self.plan.sources[starts[:-1]] = sources_of(rows, drawn_at)
         self.plan.upload()
-        self._before = now
+        self._before = now if is_plain else None
         return True
 
     def _grow(self, rows: Sequence[Row], computed: NDArray[np.int64]) -> bool:
@@ -203,10 +218,11 @@ class DecodeSteps:
             np.array(lines, dtype=np.intp), np.array(columns, dtype=np.intp), np.array(page_ids, dtype=np.int32)
         )
 
-    def _set(self, rows: Sequence[Row], now: _Rows) -> bool:
-        width = int(now.computed.max()) // self.plan.page_size + 1
+    def _set(self, rows: Sequence[Row], now: _Rows, starts: Int32s | None) -> bool:
+        lengths = now.computed + (1 if starts is None else np.diff(starts))
+        width = -(-int(lengths.max()) // self.plan.page_size)
         table = np.zeros((len(rows), width), dtype=np.int32)
         for index, row in enumerate(rows):
             pages = row.page_ids[:width]
             table[index, : len(pages)] = pages
-        return self.plan.set(table, (now.computed + 1).astype(np.int32), now.shared.astype(np.int32))
+        return self.plan.set(table, lengths.astype(np.int32), now.shared.astype(np.int32), starts)

@@ -1,5 +1,6 @@
-"""Captures graphs of pure decoding steps at load time, one per batch size and level, for any decoder.
+"""Captures graphs of pure decoding steps at load time, one per number of tokens and level, for any decoder.
 
+The tokens of a step may be those of as many rows, or of fewer rows with drafts: a graph serves any number of tokens per row.
 Everything that a graph reads has a fixed address: reusable plans, KV pages, weights and the tokens sampled last. A decoder that reads
 values back from the device has no graphs; its steps are launched kernel by kernel, which is logged once with the reason.
 """
@@ -28,12 +29,12 @@ _MAX_TABLE_WORDS = 1 << 20  # maximum size of one graph's page table
 def capture_decoding(
     decoder: Decoder, kv: PagedKV, accelerator: Accelerator, sampled: Tensor, sizes: Sequence[int], max_len: int
 ) -> dict[int, DecodeSteps]:
-    """Capture a graph for each batch size; empty if the decoder or the device does not support it.
+    """Capture a graph for each number of tokens; empty if the decoder or the device does not support it.
 
     Args:
-        kv: KV pages; padding rows write to its last page.
+        kv: KV pages; padding tokens write to its last page.
         sampled: int64, the tokens sampled last; its address must not change.
-        sizes: number of rows of each graph, ascending.
+        sizes: number of tokens of each graph, ascending.
         max_len: maximum sequence length in tokens.
     """
     decoder.reserve(max_len)
@@ -69,7 +70,7 @@ def capture_decoding(
 
 
 def _compute(decoder: Decoder, kv: PagedKV, plan: JointPlan, level: int, batch: Batch, sampled: Tensor) -> Tensor:
-    """The logits of all rows of the plan."""
+    """The logits of all tokens of the plan."""
     ids = resolved(batch.input_ids, plan.on_device("sources"), sampled)
     plans = {geometry: plan.attention(_heads(geometry), level) for geometry in kv.geometries}
     return decoder.project(decoder.forward(StepAttention(batch, kv, plans, ids)))

@@ -1,8 +1,9 @@
 """Runs steps on a device, one step ahead of the host.
 
 `launch` enqueues copies and layers and `sample` enqueues sampling, without waiting; `collect` waits for the tokens of one step while the
-next one is computed. Sampled tokens stay on the device for the rows that continue. Pure decoding steps are replayed from graphs captured
-at load time, one per batch size; other steps are launched kernel by kernel.
+next one is computed. Sampled tokens stay on the device for the rows that continue, except for rows with drafts: the host has to see which
+of these are right. Pure decoding steps are replayed from graphs captured at load time, one per number of tokens, whether these are those of
+as many rows or include drafts; other steps are launched kernel by kernel.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from rtlang.model.gpu.device_graphs import capture_decoding
 from rtlang.model.gpu.device_sampler import Masks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
 from rtlang.model.loading.loader import load_model
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang.model.sampler import gather_samples
+from rtlang.model.sampler import gather_samples, sampled_rows
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars import Vocabulary
 from rtlang_grammars.machine.export import Walk
@@ -48,7 +49,10 @@ _CACHE_SHARE = 0.85  # share of the memory left by the weights; the rest is for 
 _WARM_UP_ROWS = 2
 # Keys shared by two rows in the warm-up: enough to split and merge attention for any head geometry.
 _MERGED_KEYS = 1024
-_GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_GRAPH_TOKENS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+# With drafts there are graphs for up to 8 tokens per row, and for 256 tokens at most unless there are more rows. Each costs a page table of
+# up to 4 MB, a few numbers per token, and the time to capture it; intermediate results lie in memory that all graphs share.
+_DRAFTED_TOKENS, _MAX_DRAFTED_TOKENS = 8, 256
 
 
 @dataclass(slots=True)
@@ -56,7 +60,8 @@ class DeviceFlight:
     """A launched step. Owned by the caller of `launch` until it is collected.
 
     Attributes:
-        logits: logits of the sampling rows on the device, until they are sampled.
+        sampling_rows: the row of each token to sample, in order.
+        logits: logits of these tokens on the device, until they are sampled.
         scores: pending log-probabilities, in chunks of (token ids, number of top entries each, values).
     """
 
@@ -148,18 +153,17 @@ class DeviceRunner:
             kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
             num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
             self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
-            self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_rows())
+            self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_samples())
             self._sampled = torch.zeros(
-                max(_WARM_UP_ROWS, self._most_rows()), dtype=torch.int64, device=accelerator.device
+                max(_WARM_UP_ROWS, self._most_samples()), dtype=torch.int64, device=accelerator.device
             )
             self._warm_up()
-            sizes = [size for size in _GRAPH_ROWS if size <= self._most_rows()]
             self._graphs = capture_decoding(
-                self.decoder, self.kv, accelerator, self._sampled, sizes, self.max_model_len
+                self.decoder, self.kv, accelerator, self._sampled, self._graph_sizes(), self.max_model_len
             )
             self._sampled_at, self.num_replayed, self.num_eager = {}, 0, 0
         logger.info(
-            "KV pool of %d pages of %d tokens on %s, graphs for %s rows",
+            "KV pool of %d pages of %d tokens on %s, graphs for %s tokens",
             num_pages,
             config.page_size,
             accelerator.name,
@@ -183,12 +187,10 @@ class DeviceRunner:
         """See `Runner`; enqueues the step's page copies and layers. The previous step must have been sampled.
 
         Raises:
-            ValueError: the step is malformed (a bug of the caller), or has drafts; nothing was computed.
+            ValueError: the step is malformed (a bug of the caller); nothing was computed.
             RuntimeError: the runner is closed.
         """
         self._check_open()
-        if any(row.num_draft_tokens for row in step.rows):
-            raise ValueError("a step on a device has no drafts")
         with torch.inference_mode():
             flight = self._replayed(step)
             if flight is not None:
@@ -215,13 +217,16 @@ class DeviceRunner:
         bitmask: NDArray[np.int32] | None,
         walks: Mapping[int, Walk] = MappingProxyType({}),
     ) -> None:
-        """See `Runner`; enqueues sampling. The walk of a row with a pending input is ignored: the device has already advanced it."""
+        """See `Runner`; enqueues sampling. The walk of a row with a pending input is ignored: the device has already advanced it.
+
+        A row with drafts has no walk: the host knows its tokens, and computes a mask for each.
+        """
         self._check_open()
         self._sampled_at = {}
         if flight.logits is None:
             return
         with torch.inference_mode():
-            sampling = [rows[index] for index in flight.sampling_rows]
+            sampling = sampled_rows(rows)
             found = [walks.get(index) for index in flight.sampling_rows]
             is_followed = any(walk is not None for walk in found)
             make_masks = self.grammars.masks if is_followed else self._masks
@@ -231,7 +236,7 @@ class DeviceRunner:
             if is_followed:
                 self.grammars.advance(sampling, found, self._sampled)
             flight.logits = None
-        self._sampled_at = {row.request_id: index for index, row in enumerate(sampling)}
+        self._sampled_at = {row.request_id: index for index, row in enumerate(sampling) if not row.num_draft_tokens}
 
     def can_follow(self, walk: Walk) -> bool:
         """See `Runner`."""
@@ -260,26 +265,29 @@ class DeviceRunner:
         return StepOutput(flight.step.step_id, tuple(outputs))
 
     def _replayed(self, step: Step) -> DeviceFlight | None:
-        """Replay the step from a graph; None if it is not pure decoding or fits no graph."""
+        """Replay the step from a graph; None if it is not pure decoding, with drafts or not, or fits no graph."""
         rows = step.rows
         if step.copies or not all(
-            len(row.token_ids) == 1 and row.needs_sample and not row.score_token_ids for row in rows
+            len(row.token_ids) == 1 + row.num_draft_tokens and row.needs_sample and not row.score_token_ids
+            for row in rows
         ):
             return None
-        size = next((size for size in self._graphs if size >= len(rows)), None)
+        num_tokens = sum(row.num_sampled for row in rows)
+        size = next((size for size in self._graphs if size >= num_tokens), None)
         if size is None:
             return None
         if not self._graphs[size].write(rows, self._sampled_at):
             if not self._has_warned:
-                logger.warning("a step of %d rows does not fit its graph; launching kernel by kernel", len(rows))
+                logger.warning("a step of %d tokens does not fit its graph; launching kernel by kernel", num_tokens)
                 self._has_warned = True
             return None
         for other, graph in self._graphs.items():
             if other != size:
                 graph.forget()
-        logits = self._graphs[size].replay()[: len(rows)]
+        logits = self._graphs[size].replay()[:num_tokens]
         self.num_replayed += 1
-        return DeviceFlight(step, tuple(range(len(rows))), (), logits)
+        sampling_rows = tuple(index for index, row in enumerate(rows) for _ in range(row.num_sampled))
+        return DeviceFlight(step, sampling_rows, (), logits)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -310,7 +318,18 @@ class DeviceRunner:
         return self.tokenizer.vocabulary(self.model_config.vocab_size)
 
     def _most_rows(self) -> int:
-        return next((size for size in _GRAPH_ROWS if size >= self.config.row_limit), self.config.row_limit)
+        return next((size for size in _GRAPH_TOKENS if size >= self.config.row_limit), self.config.row_limit)
+
+    def _most_samples(self) -> int:
+        """Maximum number of tokens that a step samples."""
+        most = self._most_rows()
+        return max(most, self.config.max_step_tokens) if self.config.speculation == "on" else most
+
+    def _graph_sizes(self) -> list[int]:
+        most = self._most_rows()
+        if self.config.speculation == "on":
+            most = max(most, min(_DRAFTED_TOKENS * most, _MAX_DRAFTED_TOKENS))
+        return [size for size in _GRAPH_TOKENS if size <= most]
 
     def _warm_up(self) -> None:
         """Run small steps of each kind, so that kernels are compiled before graphs are captured and before serving."""

@@ -25,15 +25,23 @@ class PlainPlan:
         self.num_sets = self.num_grown = self.num_uploads = 0
         self.table = np.zeros((num_rows, 64), np.int32)
         self.seq_lens = self.shared_lens = np.zeros(0, np.int32)
+        self.starts: np.ndarray | None = None
         self.can_grow = True
         self.fitting = 0
 
-    def set(self, page_table: np.ndarray, seq_lens: np.ndarray, shared_lens: np.ndarray) -> bool:
+    def set(
+        self,
+        page_table: np.ndarray,
+        seq_lens: np.ndarray,
+        shared_lens: np.ndarray,
+        cu_seqlens_q: np.ndarray | None = None,
+    ) -> bool:
         if len(page_table) > len(self.table):
             return False
         self.table[:] = -1
         self.table[: len(page_table), : page_table.shape[1]] = page_table
         self.seq_lens, self.shared_lens = seq_lens, shared_lens
+        self.starts = cu_seqlens_q
         self.num_sets += 1
         return True
 
@@ -118,6 +126,29 @@ def test_a_step_after_another_kind_is_planned_anew() -> None:
     assert float(steps.replay().sum()) == 0
     plan.fitting = 1
     assert float(steps.replay().sum()) == 2
+
+
+def test_a_step_with_drafts_is_written_whole_and_continues_nothing() -> None:
+    plan = PlainPlan(8)
+    steps = DecodeSteps(plan, [lambda: torch.zeros(8, 1)])
+    params = SamplingParams()
+
+    def rows(computed: int, *drafts: int) -> list[Row]:
+        own = Row(1, [9, *drafts], computed, [5, 6, 7], 0, True, params, num_draft_tokens=len(drafts))
+        return [own, Row(2, [0], computed + 2, [5, 8, 9], 4, True, params, input_is_pending=True)]
+
+    assert steps.write(rows(5), {2: 3})
+    assert steps.write(rows(6, 11, 12, 13), {2: 3})
+    assert (plan.num_sets, plan.num_grown) == (2, 0)
+    assert plan.starts is not None
+    assert plan.starts.tolist() == [0, 4, 5]
+    assert plan.seq_lens.tolist() == [10, 9]
+    assert plan.table[:2, :3].tolist() == [[5, 6, 7], [5, 8, 9]]
+    assert plan.input_ids[:5].tolist() == [9, 11, 12, 13, 0]
+    assert plan.sources[:5].tolist() == [-1, -1, -1, -1, 3]
+    assert steps.write(rows(7), {2: 0})
+    assert (plan.num_sets, plan.num_grown) == (3, 0), "the tokens before it are not those of the step before"
+    assert plan.starts is None
 
 
 def test_placeholders_become_the_tokens_that_were_drawn() -> None:

@@ -240,7 +240,7 @@ def test_a_step_that_fits_no_graph_is_computed_and_logged_once(
         assert output.rows[0].token_id is not None
     assert (runner.num_replayed, runner.num_eager) == (0, 2)
     assert [record.getMessage() for record in caplog.records if record.name.startswith("rtlang.model.gpu")] == [
-        "a step of 1 rows does not fit its graph; launching kernel by kernel"
+        "a step of 1 tokens does not fit its graph; launching kernel by kernel"
     ]
 
 

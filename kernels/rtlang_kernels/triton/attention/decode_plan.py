@@ -1,9 +1,10 @@
 """A reusable plan of pure decoding at fixed device addresses, so that captured graphs can be replayed.
 
-In pure decoding every row has one token. While the rows stay the same, the next step differs only in one more key per row: the last item of
-each row grows by one key, and nothing else has to be planned again (`grow`). `set` plans from scratch when rows arrive, leave or fork, and
-when tails have grown so much that splits are no longer of about equal cost. Launches are sized for a capacity; kernels read the counts of
-the step from the device.
+In pure decoding every row has one token, or a few if some of them are drafts. While rows of one token stay the same, the next step differs
+only in one more key per row: the last item of each row grows by one key, and nothing else has to be planned again (`grow`). `set` plans
+from scratch when rows arrive, leave or fork, when a row has more tokens, and when tails have grown so much that splits are no longer of
+about equal cost. Launches are sized for a number of tokens, however they are spread over rows; kernels read the counts of the step from the
+device.
 
 Invariant: a plan that `grow` accepts equals the one that `set` would make, except for the positions of splits.
 """
@@ -48,22 +49,22 @@ _NAMES = ("header", "items", "first", "merge_tokens", "merge_start", "merge_rows
 
 
 class DecodePlan:
-    """The plan of a step of up to `num_rows` rows of one token each. Owned by one thread.
+    """The plan of a step of up to `num_tokens` tokens, of as many rows or fewer. Owned by one thread.
 
     Attributes:
         plans: for the layers. All of them refer to the same device arrays, whatever the step, and differ in their launches. Each serves the
             steps of the plans before it and more. In order, they serve steps whose rows neither share keys nor are split, so that nothing
-            is merged; steps with tiles of only the class that holds one row; and any step.
+            is merged; steps with tiles of only the class that holds one token; and any step.
         fitting: index of the first plan that serves the step.
-        input_ids: int64 [num_rows] on the host, to be written before `upload`; surplus rows hold 0.
-        sources: int32 [num_rows] on the host, to be written likewise; for callers that compute input ids on the device. Surplus rows hold
-            -1.
+        input_ids: int64 [num_tokens] on the host, to be written before `upload`; surplus tokens hold 0.
+        sources: int32 [num_tokens] on the host, to be written likewise; for callers that compute input ids on the device. Surplus tokens
+            hold -1.
         num_sets, num_grown: number of steps planned from scratch, and of steps planned by `grow`.
     """
 
     def __init__(
         self,
-        num_rows: int,
+        num_tokens: int,
         table_words: int,
         spare_page: int,
         *,
@@ -79,46 +80,47 @@ class DecodePlan:
 
         Args:
             table_words: capacity of the page table, in entries over all rows.
-            spare_page: a page that no row uses; surplus rows write to it.
+            spare_page: a page that no row uses; surplus tokens write to it.
             windows: of all layers.
         """
         check_device(device)
-        self.num_rows, self.page_size, self._spare_page = num_rows, page_size, spare_page
+        self.num_tokens, self.page_size, self._spare_page = num_tokens, page_size, spare_page
         self._gpu = gpu_properties(device)
         self._windows = tuple(dict.fromkeys(windows))
         wanted = UNEVEN_PROGRAMS_PER_MULTIPROCESSOR * self._gpu.num_multiprocessors // num_kv_heads + 1
         group = num_q_heads // num_kv_heads
-        lines = num_rows * group  # upper bound on the lines that share a key: wider classes stay empty
-        self._own_class = bisect_left(LINES, group)  # class of tiles that hold one row
-        sizes = [2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted]
-        sizes[self._own_class] = 2 * num_rows + wanted
+        lines = num_tokens * group  # upper bound on the lines that share a key: wider classes stay empty
+        self._own_class = bisect_left(LINES, group)  # class of tiles that hold one token
+        sizes = [2 * num_tokens + wanted, num_tokens // 2 + wanted, num_tokens // 4 + wanted]
+        sizes[self._own_class] = 2 * num_tokens + wanted
         self.class_sizes = tuple(
             size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)
         )
         # One partial row per token and enclosing rectangle, up to eight, and per further split one for each token of the widest tile.
-        self.num_partials = 8 * num_rows + wanted * min(num_rows, max(1, LINES[-1] // group))
+        self.num_partials = 8 * num_tokens + wanted * min(num_tokens, max(1, LINES[-1] // group))
         own, alone = [0] * len(LINES), [0] * len(LINES)
-        own[self._own_class], alone[self._own_class] = self.class_sizes[self._own_class], num_rows
-        launches = [(tuple(alone), 0, 0), (tuple(own), self.num_partials, num_rows)]
+        own[self._own_class], alone[self._own_class] = self.class_sizes[self._own_class], num_tokens
+        launches = [(tuple(alone), 0, 0), (tuple(own), self.num_partials, num_tokens)]
         if self.class_sizes != tuple(own):
-            launches.append((self.class_sizes, self.num_partials, num_rows))
+            launches.append((self.class_sizes, self.num_partials, num_tokens))
         fields: dict[str, tuple[Any, tuple[int, ...]]] = {
-            "input_ids": (np.int64, (num_rows,)),
-            "positions": (np.int64, (num_rows,)),
-            "slots": (np.int64, (num_rows,)),
-            "sources": (np.int32, (num_rows,)),
-            "places": (np.int32, (num_rows,)),
+            "input_ids": (np.int64, (num_tokens,)),
+            "positions": (np.int64, (num_tokens,)),
+            "slots": (np.int64, (num_tokens,)),
+            "sources": (np.int32, (num_tokens,)),
+            "places": (np.int32, (num_tokens,)),
         }
         num_items = sum(self.class_sizes)
         for index in range(len(self._windows)):
-            shapes = ((HEADER_WORDS,), (num_items, ITEM_FIELDS), (num_rows,), (num_rows,), (num_rows + 1,))
+            shapes = ((HEADER_WORDS,), (num_items, ITEM_FIELDS), (num_tokens,), (num_tokens,), (num_tokens + 1,))
             for name, shape in zip(_NAMES, (*shapes, (self.num_partials,)), strict=True):
                 fields[f"{name}{index}"] = (np.int32, shape)
         fields["page_table"] = (np.int32, (table_words,))
         self._buffer = FixedBuffer(device, fields)
         self.input_ids: NDArray[np.int64] = self._buffer.host["input_ids"]
         self.sources: Int32s = self._buffer.host["sources"]
-        self._rows = 0
+        self._rows = self._tokens = 0
+        self._row_of: NDArray[np.intp] = np.zeros(0, np.intp)  # of each token
         self._width = 0
         self._table: Int32s = np.zeros((0, 0), np.int32)
         self._growth = 0
@@ -129,14 +131,18 @@ class DecodePlan:
         there = self._buffer.there
         plans = []
         for counts in launches:
-            work = Work(np.zeros(num_rows, np.int32), np.zeros((0, 5), np.int32), is_fixed=True)
+            work = Work(np.zeros(num_tokens, np.int32), np.zeros((0, 5), np.int32), is_fixed=True)
             for index, window in enumerate(self._windows):
                 header, items, first, *merge = (there[f"{name}{index}"] for name in _NAMES)
                 table = there["page_table"].view(1, -1)
                 work.variants[window] = Variant(*counts, header, items, table, there["places"], first, *merge)
-            arrays = np.ones(num_rows, np.int32), np.arange(num_rows + 1, dtype=np.int32), np.zeros(num_rows, np.int32)
+            arrays = (
+                np.ones(num_tokens, np.int32),
+                np.arange(num_tokens + 1, dtype=np.int32),
+                np.zeros(num_tokens, np.int32),
+            )
             heads = num_q_heads, num_kv_heads, head_dim
-            nowhere = np.zeros((num_rows, 0), np.int32)
+            nowhere = np.zeros((num_tokens, 0), np.int32)
             plans.append(AttentionPlan(nowhere, *arrays, page_size, *heads, dtype, device, "triton", work))
         self.plans = tuple(plans)
 
@@ -146,21 +152,26 @@ class DecodePlan:
         return self.plans[-1]
 
     def on_device(self, name: str) -> Tensor:
-        """Array that layers read: "input_ids", "positions", "slots" (int64) or "sources" (int32), [num_rows] on the device."""
+        """Array that layers read: "input_ids", "positions", "slots" (int64) or "sources" (int32), [num_tokens] on the device."""
         return self._buffer.there[name]
 
-    def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
+    def set(
+        self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s, cu_seqlens_q: Int32s | None = None
+    ) -> bool:
         """Plan a step from scratch. Returns False, and leaves the plan unusable, if the step exceeds the capacity.
 
         Args:
             page_table: int32 [rows, pages], copied.
-            seq_lens: int32 [rows], each including its one new token.
+            seq_lens: int32 [rows], each including its new tokens.
             shared_lens: int32 [rows], as in `ops.plan_attention`.
+            cu_seqlens_q: int32 [rows + 1], start of each row's new tokens; None for one token per row.
         """
         rows, pages = page_table.shape
+        starts = np.arange(rows + 1, dtype=np.int32) if cu_seqlens_q is None else cu_seqlens_q
+        tokens = int(starts[-1])
         self._rows, self._can_grow = 0, False
         room = len(self._buffer.host["page_table"])
-        if not 0 < rows <= self.num_rows or rows * pages > room:
+        if not 0 < tokens <= self.num_tokens or rows * pages > room:
             return False
         self._width = min(pages + SLACK_PAGES, room // rows)
         self._table = self._buffer.host["page_table"][: rows * self._width].reshape(rows, self._width)
@@ -170,7 +181,7 @@ class DecodePlan:
         plan = AttentionPlan(
             self._table,
             np.ascontiguousarray(seq_lens, np.int32),
-            np.arange(rows + 1, dtype=np.int32),
+            starts,
             np.ascontiguousarray(shared_lens, np.int32),
             self.page_size,
             whole.num_q_heads,
@@ -184,7 +195,7 @@ class DecodePlan:
         table = tree_rectangles(plan)
         self._tails = []
         self.fitting = 0
-        can_grow = True
+        can_grow = tokens == rows
         for index, window in enumerate(self._windows):
             first = first_visible(places, *window)
             cut = schedule(plan, table, first, self._gpu)
@@ -197,16 +208,17 @@ class DecodePlan:
             can_grow &= len(tails) == rows and not first.any()
             self._tails.append(tails)
         host = self._buffer.host
-        host["places"][:rows], host["places"][rows:] = places, 0
+        host["places"][:tokens], host["places"][tokens:] = places, 0
         host["positions"][:] = host["places"]
-        self.input_ids[rows:], self.sources[rows:] = 0, -1
-        self._rows, self._can_grow, self._growth = rows, can_grow, 0
+        self.input_ids[tokens:], self.sources[tokens:] = 0, -1
+        self._rows, self._tokens, self._can_grow, self._growth = rows, tokens, can_grow, 0
+        self._row_of = np.repeat(np.arange(rows), np.diff(starts))
         self.num_sets += 1
         self._write_slots()
         return True
 
     def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
-        """Plan the next step of the same rows, with one more key each. Returns False if it must be planned from scratch.
+        """Plan the next step of the same rows of one token, with one more key each. Returns False if it must be planned from scratch.
 
         Args:
             rows, columns, page_ids: entries of the page table that are new or have changed.
@@ -238,11 +250,11 @@ class DecodePlan:
         self._buffer.upload(self._rows * self._width)
 
     def _write_slots(self) -> None:
-        host, count = self._buffer.host, self._rows
+        host, count = self._buffer.host, self._tokens
         places, slots = host["places"][:count], host["slots"]
-        pages = self._table[np.arange(count), places // self.page_size]
+        pages = self._table[self._row_of, places // self.page_size]
         slots[:count] = pages.astype(np.int64) * self.page_size + places % self.page_size
-        slots[count:] = self._spare_page * self.page_size + np.arange(self.num_rows - count) % self.page_size
+        slots[count:] = self._spare_page * self.page_size + np.arange(self.num_tokens - count) % self.page_size
 
     def _put(self, index: int, cut: Schedule, first: Int32s) -> bool:
         sizes = cut.class_sizes

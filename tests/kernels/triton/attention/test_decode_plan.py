@@ -18,13 +18,15 @@ from tests.support.gpu import DEVICE
 PAGE_SIZE, HEADS, GROUP, DIM = 16, 2, 2, 16
 
 
-def made(num_rows: int, windows: tuple[Window, ...] = ((None, None),), table_words: int = 4096) -> DecodePlan:
+def made(
+    num_tokens: int, windows: tuple[Window, ...] = ((None, None),), table_words: int = 4096, group: int = GROUP
+) -> DecodePlan:
     return DecodePlan(
-        num_rows,
+        num_tokens,
         table_words,
         spare_page=99,
         page_size=PAGE_SIZE,
-        num_q_heads=HEADS * GROUP,
+        num_q_heads=HEADS * group,
         num_kv_heads=HEADS,
         head_dim=DIM,
         dtype=torch.float32,
@@ -223,6 +225,54 @@ def test_rows_over_a_prefix_fit_a_large_gpu(
     for row, counts in enumerate(seen_by(plan)):
         assert (counts[: lengths[row]] == 1).all()
         assert not counts[lengths[row] :].any()
+
+
+@pytest.mark.parametrize("group", [1, 7])
+@pytest.mark.parametrize("q_lens", [[4], [1, 3, 1], [8, 1, 5]], ids=str)
+@pytest.mark.parametrize("window", [None, 40])
+def test_rows_with_several_tokens_attend_as_in_a_fresh_plan(q_lens: list[int], group: int, window: int | None) -> None:
+    """Each token sees the ones before it in its row, over a prefix that rows share, wherever the row's tokens begin."""
+    batch = Batch(len(q_lens), [length + 14 * row for row, length in enumerate(q_lens)])
+    starts = np.cumsum([0, *q_lens], dtype=np.int32)
+    num_tokens, heads = int(starts[-1]), HEADS * group
+    plan = made(16, ((window, None),), group=group)
+    assert plan.set(batch.table, batch.seq_lens, batch.shared_lens, starts)
+    places = np.concatenate([np.arange(n - q, n) for n, q in zip(batch.seq_lens, q_lens, strict=True)])
+    host = plan._buffer.host
+    assert host["positions"][:num_tokens].tolist() == places.tolist()
+    rows = np.repeat(np.arange(len(q_lens)), q_lens)
+    pages = batch.table[rows, places // PAGE_SIZE]
+    assert host["slots"][:num_tokens].tolist() == (pages * PAGE_SIZE + places % PAGE_SIZE).tolist()
+    assert (host["slots"][num_tokens:] // PAGE_SIZE == 99).all()
+    nothing = np.zeros(0, np.intp)
+    assert not plan.grow(nothing, nothing, np.zeros(0, np.int32)), "only rows of one token grow by one key"
+    plan.upload()
+    generator = torch.Generator().manual_seed(0)
+    pools = torch.randn(2, 100 * PAGE_SIZE, HEADS, DIM, generator=generator)
+    q = torch.randn(16, heads, DIM, generator=generator)
+    there = q.to(DEVICE), *(pool.to(DEVICE) for pool in pools)
+    level = plan.plans[plan.fitting]
+    out = ops.paged_attention(*there, level, scale=0.25, sliding_window=window)
+    with use_backend("reference"):
+        fresh = ops.plan_attention(
+            page_table=batch.table,
+            seq_lens=batch.seq_lens,
+            cu_seqlens_q=starts,
+            shared_lens=batch.shared_lens,
+            page_size=PAGE_SIZE,
+            num_q_heads=heads,
+            num_kv_heads=HEADS,
+            head_dim=DIM,
+            dtype=torch.float32,
+        )
+        want = ops.paged_attention(q[:num_tokens], *pools, fresh, scale=0.25, sliding_window=window)
+    assert float((out[:num_tokens].cpu() - want).norm() / want.norm()) < 1e-5
+
+
+def test_a_step_of_too_many_tokens_is_rejected() -> None:
+    batch, plan = Batch(2, [4, 3]), made(6)
+    assert plan.set(batch.table, batch.seq_lens, batch.shared_lens, np.array([0, 4, 6], np.int32))
+    assert not plan.set(batch.table, batch.seq_lens, batch.shared_lens, np.array([0, 4, 7], np.int32))
 
 
 def test_a_window_is_replanned_once_it_hides_a_key() -> None:
