@@ -15,7 +15,9 @@ import torch
 
 from rtlang_kernels import ops
 from rtlang_kernels.cpu.attention import variant_of
-from rtlang_kernels.cpu.linear import ROW_COUNTS, PackedLinear
+from rtlang_kernels.cpu.codegen.tile_vectors import NO_TILES
+from rtlang_kernels.cpu.linear import ROW_COUNTS, TILED_ROW_COUNTS, PackedLinear, tile_code
+from rtlang_kernels.cpu.linear_tuning import usable_tiles
 from rtlang_kernels.host.processor import processor
 
 
@@ -39,8 +41,12 @@ def compile_ahead() -> None:
     variant_of(plan, None, None)
     dtype = torch.bfloat16 if processor().has_bf16_dot else torch.float32
     linear = PackedLinear.pack(torch.zeros((1, 4), dtype=dtype))
-    for num_rows in ROW_COUNTS:
-        linear(torch.zeros((num_rows, 4), dtype=dtype))
+    tiled = tile_code(linear.code, usable_tiles())
+    for code, counts in ((linear.code, ROW_COUNTS), (tiled, TILED_ROW_COUNTS)):
+        if code is not None and (code is linear.code or code.tiles != NO_TILES):
+            linear.code = code
+            for num_rows in counts:
+                linear(torch.zeros((num_rows, 4), dtype=dtype))
     ops.sample(
         torch.zeros((1, 32)),
         temperature=[1.0],

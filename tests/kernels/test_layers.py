@@ -34,6 +34,7 @@ TORCH_FREE = (  # besides what they import of the libraries below
     "contract.sampler_settings",
     "host.numba_jit",
     "host.processor",
+    "host.tile_permission",
     "host.tuning",
     "reference.noise",
     "cpu.codegen.llvm_bridge",

@@ -4,6 +4,9 @@ With few rows the time goes to reading the weights, with many to the multipliers
 outputs, whose sums stay in registers; several tiles pass over a block of weights while it is in the cache and ask for the next block
 meanwhile. Every sum is one chain over the inputs, so the bits of a row do not depend on other rows, on their number, or on threads.
 
+Where the processor has matrix tiles (AMX), a tile has up to 32 rows and its sums are in tiles (`tile_vectors`). The bits of bfloat16 layers
+then differ from those of vectors, so a layer uses either for all numbers of rows; `linear_tuning` decides.
+
 A kernel is compiled on first use for a height of its tiles; numba's disk cache keeps it.
 """
 
@@ -38,6 +41,7 @@ from rtlang_kernels.cpu.codegen.linear_vectors import (
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
 from rtlang_kernels.cpu.codegen.quantize_vectors import LARGEST, ZERO_POINT, largest_magnitude, quantized
+from rtlang_kernels.cpu.codegen.tile_vectors import AMX, HEIGHT, NO_TILES, close_tiles, open_tiles
 from rtlang_kernels.cpu.layer_ops import line_block
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.huge_pages import in_huge_pages
@@ -65,6 +69,7 @@ class Code(NamedTuple):
         rounds_natively: whether it has the conversion to bfloat16.
         parts: vectors of a block at once.
         max_rows: highest tile.
+        tiles: kind of matrix tiles, see `tile_vectors`.
     """
 
     element: int
@@ -73,6 +78,7 @@ class Code(NamedTuple):
     rounds_natively: int
     parts: int
     max_rows: int
+    tiles: int = NO_TILES
 
 
 def code_for(weights: torch.dtype, inputs: torch.dtype, machine: Processor | None = None) -> Code:
@@ -83,6 +89,11 @@ def code_for(weights: torch.dtype, inputs: torch.dtype, machine: Processor | Non
     # 32 vectors of 16 lanes hold 8 x 2 sums; with 16 vectors of 8 lanes, or 32 of 4, it is 4 x 1.
     parts, max_rows = (2, 8) if machine.has_avx512 else (1, 4)
     return Code(element, int(inputs == torch.bfloat16), int(is_native), int(machine.has_bf16_dot), parts, max_rows)
+
+
+def tile_code(code: Code, tiles: int = AMX) -> Code | None:
+    """The code with matrix tiles for the same weights; None if tiles have no products of their type."""
+    return None if code.element == FLOAT32 else code._replace(max_rows=2 * HEIGHT, tiles=tiles)
 
 
 class Ahead(NamedTuple):
@@ -117,6 +128,7 @@ FEW_ROWS = 2
 UNMEASURED = Prefetch()
 # Numbers of rows whose tilings, with tiles of 8 rows, are all that there are: one tile, two or three, four and more.
 ROW_COUNTS = (*range(1, 9), 9, 11, 13, 15, 25, 29)
+TILED_ROW_COUNTS = (1, 17, 33, 97)  # likewise of matrix tiles
 
 
 @cache
@@ -186,12 +198,13 @@ def finish_kernel(code: Code) -> Any:
 
 @cache
 def linear_kernel(code: Code, rows: int, lines: int, level: int) -> Callable[..., None]:
-    """Compile a linear layer for tiles of `rows` rows, with `lines` prefetches per iteration into the cache of `level`.
+    """Compile a linear layer for tiles of `rows` rows (of matrix tiles: at most), with `lines` prefetches per iteration into the cache of
+    `level`.
 
     Args of the kernel: `Call` in order, then the range of blocks.
     """
     digest = source_digest()
-    element, is_native, parts = code.element, code.is_native, code.parts
+    element, is_native, parts, tiles, halves = code.element, code.is_native, code.parts, code.tiles, rows // HEIGHT
     item = 2 if code.is_bf16 else 4
     is_single = lines == _STEP_LINES
     covering = _STEP_LINES // lines  # tiles that ask for the whole next block
@@ -221,42 +234,63 @@ def linear_kernel(code: Code, rows: int, lines: int, level: int) -> Callable[...
             return
         sums = stack_sums(rows)
         width = GATE if is_gated else BLOCK
-        for start in range(0, num_tokens, rows * passes):
+        height = rows
+        if tiles:  # as in `tiling`: rows are the most
+            height = (num_tokens + rows - 1) // rows
+            height = (height + passes - 1) // passes * passes
+            height = (num_tokens + height - 1) // height
+        work = open_tiles(height, tiles, halves)
+        for start in range(0, num_tokens, height * passes):
             for block in range(first, last):
                 here = weights + block * num_steps * STEP
                 skip, valid = block * width * item, min(width, num_outputs - block * width)
                 for i in range(passes):
-                    token = start + i * rows
+                    token = start + i * height
                     if token >= num_tokens:
                         break
-                    count = min(rows, num_tokens - token)
+                    count = min(height, num_tokens - token)
+                    # A matrix tile is never short: the last one repeats rows before it.
+                    back = height - count if tiles else 0
                     coming = here + ahead
                     if not is_single:
                         share = num_steps // UNROLL * lines * LINE
                         coming = here + num_steps * STEP + min(i, covering - 1) * share
-                    source = x + token * x_stride
+                    source = x + (token - back) * x_stride
                     multiply_tile(
                         source,
                         x_stride,
-                        count,
+                        count + back,
                         here,
                         coming,
                         num_steps,
                         sums,
+                        work,
                         element,
                         is_native,
                         parts,
                         rows,
                         lines,
                         level,
+                        tiles,
                     )
                     place = token * target_stride + skip
                     added = residual + place if residual != 0 else residual
                     line = constants + block * constants_stride
                     invoke(
                         finish,
-                        (sums, count, line, factors + 4 * token, added, target + place, target_stride, valid, is_gated),
+                        (
+                            sums + back * STEP,
+                            count,
+                            line,
+                            factors + 4 * token,
+                            added,
+                            target + place,
+                            target_stride,
+                            valid,
+                            is_gated,
+                        ),
                     )
+        close_tiles(work, tiles)
 
     return linear
 
@@ -269,7 +303,9 @@ def linear_address(code: Code, cut: Tiling, ahead: Ahead) -> int:
 
 def _kernel_for(code: Code, cut: Tiling, ahead: Ahead) -> Callable[..., None]:
     """The kernel for a tiling."""
-    return linear_kernel(code, cut.rows, lines_of(cut.passes), ahead.level)
+    # Tiles need not be full: their height is known at run time.
+    rows = -(-cut.rows // HEIGHT) * HEIGHT if code.tiles else cut.rows
+    return linear_kernel(code, rows, lines_of(cut.passes), ahead.level)
 
 
 @kernel(inline=True)

@@ -2,7 +2,7 @@
 
 `Tuning.choose` times the candidates of a choice in turns and returns the fastest. All measurements of a process take at most `BUDGET_S`
 together, one warming call of each candidate aside; a choice that finds the time spent gets its first candidate and is measured by a later
-process. Choices change speed only, never results.
+process. Choices change speed only, never results; the exception is the one between vectors and matrix tiles (`linear_tuning`).
 
 A file holds the choices of one kind of machine: its name is a digest of the processor, its features and the sources of the kernels. A
 file that is damaged is ignored and replaced. Without a writable cache directory, choices live as long as the process.

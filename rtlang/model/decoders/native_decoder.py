@@ -86,6 +86,11 @@ class _Layer:
     down: Linear
     sliding_window: int | None
 
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """The linear layers in the order of their use."""
+        return self.qkv, self.output, self.gate_up, self.down
+
 
 class NativeDecoder:
     """A Llama-family model. Construct with `NativeDecoder.load`."""
@@ -115,8 +120,7 @@ class NativeDecoder:
         backend = ops.backend_for(embedding.device, dtype)
         has_int8 = backend.packed_int8_linear is not None
         decoder._layers = [_load_layer(config, source, layer, dtype, has_int8) for layer in range(config.num_layers)]
-        layers = (each for layer in decoder._layers for each in (layer.qkv, layer.output, layer.gate_up, layer.down))
-        tune_linears((*layers, decoder._head))
+        tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), decoder._head))
         make_fused, shape = backend.fused_step, _shape(config, dtype)
         if make_fused is not None and shape.is_supported and decoder._layers and not _has_int8(decoder._layers):
             decoder._fused = make_fused(shape, [_packed(layer) for layer in decoder._layers], norm)
@@ -281,12 +285,12 @@ def _load_layer(config: ModelConfig, source: WeightSource, layer: int, dtype: to
 
 def _has_int8(layers: Sequence[_Layer]) -> bool:
     """Whether a linear layer has int8 weights."""
-    return any(each.is_int8 for layer in layers for each in (layer.qkv, layer.output, layer.gate_up, layer.down))
+    return any(each.is_int8 for layer in layers for each in layer.linears)
 
 
 def _packed(layer: _Layer) -> FusedLayer:
     """The weights of a layer whose linear layers are packed."""
-    qkv, output, gate_up, down = (each.packed for each in (layer.qkv, layer.output, layer.gate_up, layer.down))
+    qkv, output, gate_up, down = (each.packed for each in layer.linears)
     assert qkv is not None
     assert output is not None
     assert gate_up is not None

@@ -13,8 +13,9 @@ from torch.nn import functional
 
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape
 from rtlang_kernels.cpu import attention, layer_ops, linear
+from rtlang_kernels.cpu.codegen.tile_vectors import EMULATED
 from rtlang_kernels.cpu.fused_step import CpuFusedStep
-from rtlang_kernels.cpu.linear import PackedLinear
+from rtlang_kernels.cpu.linear import PackedLinear, code_for, tile_code
 from rtlang_kernels.dispatch import BACKENDS, backend_named
 from tests.support.attention_cases import Step, Tree, exact, make_step, relative_error
 
@@ -194,6 +195,13 @@ def test_working_memory_grows_with_the_step() -> None:
     model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     lengths = [4] * 10  # 40 tokens: more than the memory has room for at first
     check(model, Tree(lengths, lengths, [0] * len(lengths), 8), [None] * NUM_LAYERS)
+
+
+def test_a_step_in_matrix_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "code_for", lambda *types: tile_code(code_for(*types), EMULATED))
+    model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=True, has_qk_norm=False)
+    for tree in (TREES["one token"], TREES["ragged"], Tree([60, 60], [35, 35], [0, 24], 8)):
+        check(model, tree, [None] * NUM_LAYERS)
 
 
 @pytest.mark.parametrize(

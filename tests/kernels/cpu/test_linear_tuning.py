@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 from rtlang_kernels.cpu import linear_tuning
-from rtlang_kernels.cpu.linear import PackedLinear, Prefetch, code_for
-from rtlang_kernels.cpu.linear_tuning import described
+from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
+from rtlang_kernels.cpu.linear import PackedLinear, Prefetch, code_for, tile_code
+from rtlang_kernels.cpu.linear_tuning import described, tile_fault
 from rtlang_kernels.host import tuning as tuning_module
 from rtlang_kernels.host.processor import Processor
 from rtlang_kernels.host.tuning import Tuning
@@ -60,3 +63,122 @@ def test_kernels_are_named_by_their_instructions() -> None:
         "float32 weights, float32 rows",
         "multiply-add, tiles of 8 rows",
     )
+
+
+@pytest.fixture
+def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The processor and the system pretend to have matrix tiles."""
+    monkeypatch.setattr(linear_tuning, "usable_tiles", lambda: EMULATED)
+    tile_fault.cache_clear()
+    yield
+    tile_fault.cache_clear()
+
+
+def times(monkeypatch: pytest.MonkeyPatch, seconds_of: dict[int, float]) -> None:
+    """Let every layer take these seconds by its kind of tiles."""
+
+    def timer(sample: list[PackedLinear], num_rows: int) -> object:
+        return lambda layers, prefetch: sum(seconds_of[layer.code.tiles] for layer in layers)
+
+    monkeypatch.setattr(linear_tuning, "_timer", timer)
+    monkeypatch.setattr(tuning_module, "BUDGET_S", 60.0)
+
+
+@pytest.mark.parametrize(("vectors", "tiles", "expected"), [(2.0, 1.0, EMULATED), (1.0, 2.0, NO_TILES)])
+@pytest.mark.usefixtures("emulated")
+def test_the_faster_of_tiles_and_vectors_serves_all_layers(
+    vectors: float, tiles: float, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times(monkeypatch, {NO_TILES: vectors, EMULATED: tiles})
+    machine, plain = Processor("one", "x", 2), PackedLinear.pack(torch.randn(64, 32))
+    for _ in range(2):  # measured, then read
+        made, choices = layers(3), Tuning(tmp_path, machine)
+        linear_tuning.tune([*made, plain], choices)
+        assert [layer.code.tiles for layer in made] == [expected] * 3
+        assert plain.code.tiles == NO_TILES
+        bf16, float32 = choices.choices()
+        assert (bf16.name, bf16.shape) == ("linear layers", "bfloat16 weights, bfloat16 rows")
+        assert list(bf16.seconds) == [described(layers(1)[0].code)[1], "tdpbf16ps, tiles of 32 rows"]
+        assert bf16.chosen == described(made[0].code)[1]
+        assert float32.seconds == {}
+        times(monkeypatch, {NO_TILES: 1.0, EMULATED: 1.0})
+
+
+@pytest.mark.usefixtures("emulated")
+def test_the_choice_holds_for_any_number_of_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times(monkeypatch, {NO_TILES: 2.0, EMULATED: 1.0})
+    linear_tuning.tune(layers(1), Tuning(tmp_path, Processor("one", "x", 2)))
+    times(monkeypatch, {NO_TILES: 1.0, EMULATED: 2.0})
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    made = layers(1)
+    linear_tuning.tune(made, Tuning(tmp_path, Processor("one", "x", 2)))
+    assert made[0].code.tiles == EMULATED
+
+
+@pytest.mark.parametrize("weights", [torch.bfloat16, torch.int8], ids=str)
+def test_emulated_tiles_pass_the_check(weights: torch.dtype) -> None:
+    code = code_for(weights, torch.bfloat16)
+    tiled = tile_code(code, EMULATED)
+    assert tiled is not None
+    assert tile_fault.__wrapped__(code, tiled) is None
+
+
+def wrong_value(y: torch.Tensor) -> torch.Tensor:
+    y[0, 0] = 0
+    return y
+
+
+def wrong_last_row(y: torch.Tensor) -> torch.Tensor:
+    y[-1] *= 1 + 2**-7  # differs from the same row of a call with more rows
+    return y
+
+
+def no_code(y: torch.Tensor) -> torch.Tensor:
+    raise RuntimeError("no such instruction")
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (wrong_value, "their results differ from those of vectors by"),
+        (wrong_last_row, "a result depends on the number of rows"),
+        (no_code, "RuntimeError: no such instruction"),
+    ],
+)
+@pytest.mark.usefixtures("emulated")
+def test_tiles_with_a_fault_are_not_used(
+    fault: object, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    multiply = PackedLinear.multiply
+
+    def faulty(self: PackedLinear, x: torch.Tensor, *others: object) -> torch.Tensor:
+        y = multiply(self, x, *others)
+        return fault(y) if self.code.tiles and (fault is not wrong_last_row or len(x) == 16) else y
+
+    monkeypatch.setattr(PackedLinear, "multiply", faulty)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            made, choices = layers(2), Tuning(tmp_path, Processor("one", "x", 2))
+            linear_tuning.tune(made, choices)
+            assert [layer.code.tiles for layer in made] == [NO_TILES] * 2
+            kind, note = choices.choices()
+            assert kind.chosen == described(made[0].code)[1]
+            assert note.name == "matrix tiles (AMX)"
+            assert note.chosen.startswith(f"not used: {reason}")
+    assert len(caplog.records) == 1
+    assert reason in caplog.text
+
+
+def test_a_system_that_refuses_tiles_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_tuning, "processor", lambda: Processor("one", "x", 2, has_amx=True))
+    monkeypatch.setattr(linear_tuning, "tile_refusal", lambda: "Linux refused permission: Operation not permitted")
+    made, choices = [*layers(1), PackedLinear.pack(torch.randn(64, 32))], Tuning(tmp_path, Processor("one", "x", 2))
+    linear_tuning.tune(made, choices)
+    assert [(choice.name, choice.shape) for choice in choices.choices()] == [
+        ("linear layers", "bfloat16 weights, bfloat16 rows"),
+        ("matrix tiles (AMX)", "bfloat16 weights, bfloat16 rows"),
+        ("linear layers", "float32 weights, float32 rows"),
+    ]
+    assert choices.choices()[1].chosen == "not used: Linux refused permission: Operation not permitted"
+    monkeypatch.setattr(linear_tuning, "tile_refusal", lambda: None)
+    assert linear_tuning.usable_tiles() == AMX

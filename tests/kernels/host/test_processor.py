@@ -38,7 +38,8 @@ def test_features_are_listed_by_name() -> None:
     ("features", "expected"),
     [
         ("+avx2,+fma,-avx512f", "avx2 fma"),
-        ("+avx512f,+avx512bw,+avx512vl,+avx512dq,+avx512bf16,+amx-tile,+amx-bf16", "bf16_dot amx avx512"),
+        ("+avx512f,+avx512bw,+avx512vl,+avx512dq,+avx512bf16,+amx-tile,+amx-bf16,+amx-int8", "bf16_dot amx avx512"),
+        ("+avx512f,+avx512bw,+avx512vl,+avx512dq,+amx-tile,+amx-int8", "avx512"),  # tiles without bfloat16
         ("+avx512f,+avx512bf16", ""),  # incomplete
     ],
 )

@@ -19,11 +19,13 @@ from rtlang_kernels.contract.fused_step import BLOCK
 from rtlang_kernels.cpu.codegen.layer_vectors import silu
 from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
 from rtlang_kernels.cpu.codegen.pair_vectors import at, dot, dot_bytes, fused_add, low_floats, narrow, prefetch
+from rtlang_kernels.cpu.codegen.tile_vectors import HEIGHT, NO_TILES, multiply_in_tiles
 from rtlang_kernels.cpu.codegen.vector_builder import (
     INT64,
     literal_values,
     load,
     splat,
+    stack_memory,
     store,
     typed_intrinsic,
 )
@@ -70,26 +72,37 @@ def multiply_tile(
     coming: Any,
     num_steps: Any,
     sums: Any,
+    work: Any,
     element: Any,
     is_native: Any,
     parts: Any,
     rows: Any,
     lines: Any,
     level: Any,
+    tiles: Any,
 ) -> Any:
     """Compute the float32 (int8: int32) sums [rows, BLOCK] of a block for rows of `num_steps` words at x, `x_stride` bytes apart.
 
     Only the first `count` of `rows` rows exist; the sums of the others repeat the last one. In every iteration, `lines` cache lines are
-    requested from `coming` on, into the cache of `level`. element, is_native, parts, rows, lines and level are compile-time constants.
+    requested from `coming` on, into the cache of `level`. element and what follows it are compile-time constants.
+
+    With `tiles`, matrix tiles compute the sums; all `count` rows must exist, and work is the address from `open_tiles`.
     """
-    constants = literal_values(element, is_native, parts, rows, lines, level)
+    constants = literal_values(element, is_native, parts, rows, lines, level, tiles)
     if constants is None:
         return None
-    code, (num_rows, num_lines, cache_level) = _Code(constants[0], bool(constants[1]), constants[2]), constants[3:]
+    code, (num_rows, num_lines, cache_level, kind) = (
+        _Code(constants[0], bool(constants[1]), constants[2]),
+        constants[3:],
+    )
 
     def emit(
-        builder: Any, x: Any, x_stride: Any, count: Any, weights: Any, coming: Any, num_steps: Any, sums: Any
+        builder: Any, x: Any, x_stride: Any, count: Any, weights: Any, coming: Any, num_steps: Any, sums: Any, work: Any
     ) -> None:
+        if kind != NO_TILES:
+            fixed = kind, code.element == INT8, num_rows // HEIGHT, num_lines * HEIGHT // UNROLL, cache_level
+            multiply_in_tiles(builder, *fixed, x, x_stride, count, weights, coming, num_steps, sums, work)
+            return
         last = builder.sub(count, INT64(1))
         rows_at = []
         for row in range(num_rows):
@@ -122,7 +135,8 @@ def multiply_tile(
                     place = (number * PARTS + first + part) * WIDTH * WORD
                     store(builder, builder.load(total), sums, place)
 
-    return typed_intrinsic(types.void, (*(types.int64,) * 7, element, is_native, parts, rows, lines, level), 6, emit)
+    arguments = (*(types.int64,) * 8, element, is_native, parts, rows, lines, level, tiles)
+    return typed_intrinsic(types.void, arguments, 7, emit)
 
 
 def _stored(builder: Any, vectors: list[Any], target: Any, valid: Any, is_bf16: bool, is_native: bool) -> None:
@@ -241,6 +255,6 @@ def stack_sums(typing_context: Any, rows: Any) -> Any:
         return None
 
     def emit(builder: Any) -> Any:
-        return builder.ptrtoint(cgutils.alloca_once(builder, ir.ArrayType(INT32, constants[0] * BLOCK)), INT64)
+        return stack_memory(builder, constants[0] * STEP)
 
     return typed_intrinsic(types.int64, (rows,), 1, emit)

@@ -53,6 +53,17 @@ def store(builder: Any, value: Any, address: Any, offset_bytes: int) -> None:
     builder.store(value, pointer, align=2)
 
 
+def stack_memory(builder: Any, num_bytes: int) -> Any:
+    """Emit the address of memory on the stack, aligned to a cache line and not initialized, that is valid until the function returns.
+
+    numba's `alloca_once` stores a zero per element instead, which takes seconds to compile for some kilobytes.
+    """
+    with builder.goto_entry_block():
+        memory = builder.alloca(ir.ArrayType(ir.IntType(8), num_bytes))
+        memory.align = 64
+        return builder.ptrtoint(memory, INT64)
+
+
 def call(builder: Any, name: str, result: Any, *args: Any) -> Any:
     """Emit a call of an LLVM intrinsic."""
     signature = ir.FunctionType(result, [arg.type for arg in args])
