@@ -21,7 +21,8 @@ from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.planning.attention_passes import IS_SECOND, plan_passes
 from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
 
-SPLIT_NS = 150_000  # less work than this runs on one thread
+SPLIT_NS = 150_000  # less work than this runs on one thread, if the others have to be woken
+NO_SPLIT = 1 << 60
 NS_PER_MULTIPLY = 2 / 64  # 2 ns per score at head size 64
 MIN_SHARED_TOKENS = 2  # reading one shared block once is 1 to 16 % faster for two rows in four geometries
 NO_SINKS = np.empty(0, np.float32)
@@ -53,7 +54,7 @@ class Work:
 
     positions: NDArray[np.int32]
     rectangles: NDArray[np.int32]
-    variants: dict[tuple[int | None, int | None, int], Variant] = field(default_factory=dict)
+    variants: dict[tuple[int | None, int | None, int, int], Variant] = field(default_factory=dict)
     scratch: list[NDArray[np.uint8]] = field(default_factory=list)
     addresses: list[int] = field(default_factory=list)
 
@@ -124,27 +125,37 @@ def paged_attention(
 
 
 def variant_of(
-    plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None, v_head_dim: int | None = None
+    plan: AttentionPlan,
+    sliding_window: int | None,
+    chunk_size: int | None,
+    v_head_dim: int | None = None,
+    *,
+    split_ns: int | None = None,
 ) -> Variant:
-    """The passes for one kind of layer, built at its first call in a step."""
+    """The passes for one kind of layer, built at its first call in a step.
+
+    Args:
+        split_ns: nanoseconds of work from which threads share it; default: SPLIT_NS.
+    """
+    split_ns = SPLIT_NS if split_ns is None else split_ns
     work: Work = plan.work
     v_head_dim = plan.head_dim if v_head_dim is None else v_head_dim
-    key = (sliding_window, chunk_size, v_head_dim)
+    key = (sliding_window, chunk_size, v_head_dim, split_ns)
     if key not in work.variants:
         first = first_visible(work.positions, sliding_window, chunk_size)
         if key[:2] != (None, None) and not first.any():
-            work.variants[key] = variant_of(plan, None, None, v_head_dim)
+            work.variants[key] = variant_of(plan, None, None, v_head_dim, split_ns=split_ns)
         else:
             group = plan.num_q_heads // plan.num_kv_heads
             is_bf16 = int(plan.dtype == torch.bfloat16)
             layout = layout_of(is_bf16, plan.num_kv_heads, group, plan.head_dim, v_head_dim)
-            chunks = _chunks(plan, first, layout)
+            chunks = _chunks(plan, first, layout, split_ns)
             work.reserve(chunks)
             work.variants[key] = Variant(layout, chunks)
     return work.variants[key]
 
 
-def _chunks(plan: AttentionPlan, first: NDArray[np.int32], layout: NDArray[np.int64]) -> list[Chunk]:
+def _chunks(plan: AttentionPlan, first: NDArray[np.int32], layout: NDArray[np.int64], split_ns: int) -> list[Chunk]:
     """The work of each thread: one KV head or more each, or ranges of tokens of about equal work; one thread if there is little."""
     work, num_tokens = plan.work, plan.num_tokens
     group = plan.num_q_heads // plan.num_kv_heads
@@ -153,7 +164,7 @@ def _chunks(plan: AttentionPlan, first: NDArray[np.int32], layout: NDArray[np.in
     if num_threads > 1:
         keys_before = np.cumsum(work.positions - first + 1, dtype=np.int64)
         cost_ns = int(keys_before[-1]) * plan.num_q_heads * plan.head_dim * NS_PER_MULTIPLY
-        if cost_ns >= SPLIT_NS:
+        if cost_ns >= split_ns:
             kv_parts = gcd(num_threads, plan.num_kv_heads)
             goals = np.arange(1, num_threads // kv_parts) * (keys_before[-1] * kv_parts / num_threads)
             bounds = sorted({0, num_tokens, *np.searchsorted(keys_before, goals).tolist()})

@@ -1,4 +1,4 @@
-"""A forward pass of a Llama-family model over a few tokens, all layers in one compiled call.
+"""A forward pass of a Llama-family model, all layers in one compiled call, which several threads may run together.
 
 Between two calls from Python, the interpreter and torch's dispatcher read memory that the weights have just evicted from the caches; with
 small models and few tokens that takes several times as long as the arithmetic. Here no other code runs between the layers, and each
@@ -6,6 +6,10 @@ weight is read once, in memory order, for all tokens together.
 
 The operations are the kernels of `linear`, `layer_ops` and `attention_kernel`, called by address: the same code as for separate operations,
 so a step has the same bits either way.
+
+Threads take blocks of outputs of a linear layer share by share, so that one that other programs slow down takes fewer; norms and rotations
+are cut by token, attention by KV head and token. Between two operations all threads meet (`codegen.team_sync`): some seven times per layer,
+at less than a microsecond each, where waking threads for every operation would cost tens.
 """
 
 from __future__ import annotations
@@ -23,12 +27,14 @@ from torch import Tensor
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.fused_step import BLOCK, FusedLayer, FusedShape
 from rtlang_kernels.cpu import attention_kernel, layer_ops
-from rtlang_kernels.cpu.attention import NO_SINKS, paged_attention, variant_of
+from rtlang_kernels.cpu.attention import NO_SINKS, NO_SPLIT, paged_attention, variant_of
 from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, attend_kernel, layout_of
-from rtlang_kernels.cpu.codegen.linear_vectors import STEP, WORD
+from rtlang_kernels.cpu.codegen.linear_vectors import LINE, STEP, WORD
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
+from rtlang_kernels.cpu.codegen.team_sync import fetch_add, meet, yield_address
 from rtlang_kernels.cpu.layer_ops import head_weights, line_block, norm_kernel, rope_kernel
 from rtlang_kernels.cpu.linear import GATE, PackedLinear, Tiling, blocks_of, finish_address, linear_address, tiling
+from rtlang_kernels.cpu.threads import run_team
 from rtlang_kernels.host.numba_jit import kernel
 
 NO_CAP = np.float32(0.0)
@@ -45,7 +51,13 @@ NUM_BUFFERS = 8
 # Entries of the int64 vector of sizes: elements per token, bytes per element, passes of linear layers, and bytes of their prefetch.
 HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM, PASSES, AHEAD = range(7)
 # Entries of the int64 vector of machine code addresses, see `_addresses`; LINEAR depends on the number of tokens.
-LINEAR_ROWS, FINISH, NORM, ROPE, ATTEND = range(5)
+LINEAR_ROWS, FINISH, NORM, ROPE, ATTEND, YIELD = range(6)
+# Counters that threads share, a cache line each: arrivals at meeting points, then shares of each linear layer that are taken.
+LINEARS = 4  # of a layer
+SHARES = 4  # of a linear layer, for each thread
+_ENDED = 1 << 40  # arrivals that end all waiting
+_MIN_TEAM_WORK = 200_000  # steps times blocks times tiles, some millisecond: a thread wakes in 30 us, and meeting costs more under load
+_SPLIT_NS = 10_000  # attention of a layer that is worth splitting among threads that run anyway
 
 
 # numba types of kernel arguments.
@@ -65,7 +77,17 @@ def _addresses(shape: FusedShape) -> NDArray[np.int64]:
         (rope_kernel(*heads), rope),
         (attend_kernel(), ATTEND_TYPES),
     )
-    return np.array([0, 0, *(address_of(*pair) for pair in found)], np.int64)
+    return np.array([0, 0, *(address_of(*pair) for pair in found), yield_address()], np.int64)
+
+
+@kernel(inline=True)
+def _multiply(linear: Any, call: Any, num_blocks: Any, num_threads: Any, counter: Any) -> None:
+    """Compute shares of the blocks of a linear layer until all are taken."""
+    share = num_blocks if num_threads == 1 else max(1, num_blocks // (num_threads * SHARES))
+    block = fetch_add(counter, share)
+    while block < num_blocks:
+        invoke(linear, (*call, block, min(block + share, num_blocks)))
+        block = fetch_add(counter, share)
 
 
 @cache
@@ -73,9 +95,11 @@ def _kernel() -> Callable[..., None]:
     """Compile the kernel, which serves all shapes.
 
     Args of the kernel:
-        table, buffers, sizes, code: int64, see above.  begin, end: range of stages, see `FusedStep.forward`.
-        computes_attention: whether each stage includes attention.
-        rotation: a layout of `rope_kernel`; fields that differ between stages are written here.  layout: likewise of `attend_kernel`.
+        table, buffers, sizes, code: int64, see above.  begin, end: range of stages, see `CpuFusedStep.forward`.
+        thread, num_threads: which of how many.  shared: address of their counters, zeros at first.
+        computes_attention: whether each stage includes attention, for this thread.
+        rotation: a layout of `rope_kernel`; fields that differ between stages are written here.  layout: likewise of `attend_kernel`. Each
+            thread has its own.
         The other arguments are as in `attend_kernel`.
     """
     digest = source_digest()
@@ -87,6 +111,9 @@ def _kernel() -> Callable[..., None]:
         code: Any,
         begin: Any,
         end: Any,
+        thread: Any,
+        num_threads: Any,
+        shared: Any,
         computes_attention: Any,
         eps: Any,
         positions: Any,
@@ -113,35 +140,58 @@ def _kernel() -> Callable[..., None]:
         hidden, inner, q_size, kv_size, item = sizes[HIDDEN], sizes[INNER], sizes[Q_SIZE], sizes[KV_SIZE], sizes[ITEM]
         passes, ahead = sizes[PASSES], sizes[AHEAD]
         wide, deep, inside = hidden * item, q_size * item, inner * item
-        linear, finish = code[LINEAR_ROWS], code[FINISH]
+        linear, finish, give_way = code[LINEAR_ROWS], code[FINISH], code[YIELD]
+        first, last = num * thread // num_threads, num * (thread + 1) // num_threads  # tokens of this thread
+        own, skip = last - first, first * wide
+        own_positions, own_slots = positions[first:last], slot_mapping[first:last]
         cos, sin = buffers[COS], buffers[SIN]
+        counter, expected = shared, np.int64(0)
         for layer in range(begin, end):
             if layer > 0:  # the part of the previous layer after its attention
                 row = table[layer - 1]
                 weight, line = row[OUTPUT], row[OUTPUT_CONSTANTS]
                 output = (attended, deep, weight, line, STEP, 0, residual, residual, wide, deep // WORD, hidden, num)
-                invoke(linear, (*output, passes, ahead, 0, finish, 0, blocks_of(hidden, BLOCK)))
-                invoke(code[NORM], (residual, 0, row[POST_NORM], normed, num, hidden, eps))
+                counter += LINE
+                _multiply(linear, (*output, passes, ahead, 0, finish), blocks_of(hidden, BLOCK), num_threads, counter)
+                expected += num_threads
+                meet(shared, expected, give_way)
+                invoke(code[NORM], (residual + skip, 0, row[POST_NORM], normed + skip, own, hidden, eps))
+                expected += num_threads
+                meet(shared, expected, give_way)
                 weight, line = row[GATE_UP], row[GATE_UP_CONSTANTS]
                 gate_up = (normed, wide, weight, line, STEP, 0, 0, gated, inside, wide // WORD, inner, num)
-                invoke(linear, (*gate_up, passes, ahead, 1, finish, 0, blocks_of(inner, GATE)))
+                counter += LINE
+                _multiply(linear, (*gate_up, passes, ahead, 1, finish), blocks_of(inner, GATE), num_threads, counter)
+                expected += num_threads
+                meet(shared, expected, give_way)
                 weight, line = row[DOWN], row[DOWN_CONSTANTS]
                 down = (gated, inside, weight, line, STEP, 0, residual, residual, wide, inside // WORD, hidden, num)
-                invoke(linear, (*down, passes, ahead, 0, finish, 0, blocks_of(hidden, BLOCK)))
+                counter += LINE
+                _multiply(linear, (*down, passes, ahead, 0, finish), blocks_of(hidden, BLOCK), num_threads, counter)
+                expected += num_threads
+                meet(shared, expected, give_way)
             row = table[layer]
             target = normed if layer < num_layers else buffers[RESULT]
-            invoke(code[NORM], (residual, 0, row[INPUT_NORM], target, num, hidden, eps))
+            invoke(code[NORM], (residual + skip, 0, row[INPUT_NORM], target + skip, own, hidden, eps))
             if layer < num_layers:
+                expected += num_threads
+                meet(shared, expected, give_way)
                 weight, line, outputs = row[QKV], row[QKV_CONSTANTS], q_size + 2 * kv_size
                 qkv = (normed, wide, weight, line, STEP, 0, 0, projected, outputs * item, wide // WORD, outputs, num)
-                invoke(linear, (*qkv, passes, ahead, 0, finish, 0, blocks_of(outputs, BLOCK)))
-                rotation[layer_ops.Q] = projected
-                rotation[layer_ops.K] = projected + q_size * item
-                rotation[layer_ops.V] = projected + (q_size + kv_size) * item
+                counter += LINE
+                _multiply(linear, (*qkv, passes, ahead, 0, finish), blocks_of(outputs, BLOCK), num_threads, counter)
+                expected += num_threads
+                meet(shared, expected, give_way)
+                start = projected + first * outputs * item
+                rotation[layer_ops.Q] = start
+                rotation[layer_ops.K] = start + q_size * item
+                rotation[layer_ops.V] = start + (q_size + kv_size) * item
                 rotation[layer_ops.K_POOL], rotation[layer_ops.V_POOL] = row[K_POOL], row[V_POOL]
                 rotation[layer_ops.HAS_Q_NORM] = row[HAS_Q_NORM]
                 rotation[layer_ops.HAS_K_NORM] = row[HAS_K_NORM]
-                invoke(code[ROPE], (rotation, positions, slot_mapping, cos, sin, row[HEADS], eps))
+                invoke(code[ROPE], (rotation, own_positions, own_slots, cos, sin, row[HEADS], eps))
+                expected += num_threads
+                meet(shared, expected, give_way)
                 if computes_attention:
                     layout[attention_kernel.K], layout[attention_kernel.V] = row[K_POOL], row[V_POOL]
                     invoke(
@@ -162,10 +212,12 @@ def _kernel() -> Callable[..., None]:
                             scratch,
                         ),
                     )
+                expected += num_threads
+                meet(shared, expected, give_way)
 
     compiled: Any = kernel()(fused)
     # Only for these types: calls by address are not type-checked.
-    stages = (_TABLE, _INTS, _INTS, _INTS, _INT, _INT, types.boolean, _FLOAT, _INTS, _INTS, _INTS, _INTS)
+    stages = (_TABLE, *(_INTS,) * 3, *(_INT,) * 5, types.boolean, _FLOAT, *(_INTS,) * 4)
     compiled.compile((*stages, _FLOAT, *ATTEND_TYPES[3:]))
     compiled.disable_compile()
     return cast(Callable[..., None], compiled)
@@ -203,6 +255,7 @@ class CpuFusedStep:
         self._table[-1, INPUT_NORM] = norm.data_ptr()
         self._linears = _linears_of(layers[0])
         self._linear = self._linears[0].code
+        self._num_steps = len(rows) * sum(linear.weight.shape[0] * linear.weight.shape[1] for linear in self._linears)
         self._code[FINISH] = finish_address(self._linear)
         self._tiling: Tiling | None = None
         self._pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
@@ -216,18 +269,22 @@ class CpuFusedStep:
         for place in (layer_ops.Q_STRIDE, layer_ops.K_STRIDE, layer_ops.V_STRIDE):
             self._rotation[place] = shape.qkv_size * item
         group = shape.num_q_heads // shape.num_kv_heads
-        self._layout = layout_of(
-            int(shape.dtype == torch.bfloat16), shape.num_kv_heads, group, shape.head_dim, shape.head_dim
-        )
+        is_bf16 = int(shape.dtype == torch.bfloat16)
+        self._layout = layout_of(is_bf16, shape.num_kv_heads, group, shape.head_dim, shape.head_dim)
+        self._shared = np.zeros((1 + LINEARS * len(rows)) * LINE // 8, np.int64)
         self._layout[attention_kernel.Q_STRIDE] = shape.qkv_size * item
         self._layout[attention_kernel.RESULT_STRIDE] = shape.q_size * item
         self._reserve(MIN_ROWS)
 
     def is_worthwhile(self, num_tokens: int) -> bool:
-        """See `FusedStep`: the step runs in one thread, so none of its layers may be worth several."""
-        if num_tokens > self.max_tokens:
-            return False
-        return torch.get_num_threads() == 1 or not any(linear.is_worth_threads(num_tokens) for linear in self._linears)
+        """See `FusedStep`."""
+        return num_tokens <= self.max_tokens
+
+    def _num_threads(self, num_tokens: int) -> int:
+        """Threads that run a step."""
+        tiles = -(-num_tokens // self._linear.max_rows)
+        is_worth_team = self._num_steps * tiles >= _MIN_TEAM_WORK
+        return torch.get_num_threads() if is_worth_team else 1
 
     def forward(
         self,
@@ -251,38 +308,48 @@ class CpuFusedStep:
         buffers = self._buffers
         buffers[RESIDUAL], buffers[RESULT] = residual.data_ptr(), result.data_ptr()
         buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
-        variant = variant_of(plan, windows[0], None)
-        is_same = all(variant_of(plan, window, None) is variant for window in set(windows))
-        computes_attention = is_same and len(variant.chunks) == 1
-        chunk, scratch = variant.chunks[0], plan.work.addresses[0]
+        num_threads = self._num_threads(num_tokens)
+        split_ns = _SPLIT_NS if num_threads > 1 else NO_SPLIT
+        variant = variant_of(plan, windows[0], None, split_ns=split_ns)
+        is_same = all(variant_of(plan, window, None, split_ns=split_ns) is variant for window in set(windows))
+        num_layers = len(windows)
 
         def run(begin: int, end: int) -> None:
-            self._run(
-                self._table,
-                buffers,
-                self._sizes,
-                self._code,
-                begin,
-                end,
-                computes_attention,
-                np.float32(self._shape.eps),
-                positions.numpy(),
-                slot_mapping.numpy(),
-                self._rotation,
-                self._layout,
-                np.float32(scale),
-                NO_SINKS,
-                plan.page_table,
-                plan.page_size,
-                *chunk.arguments,
-                scratch,
-            )
+            self._shared[:] = 0
+            calls = []
+            for thread in range(num_threads):
+                index = min(thread, len(variant.chunks) - 1)
+                calls.append(
+                    (
+                        self._table,
+                        buffers,
+                        self._sizes,
+                        self._code,
+                        begin,
+                        end,
+                        thread,
+                        num_threads,
+                        self._shared.ctypes.data,
+                        is_same and thread == index,
+                        np.float32(self._shape.eps),
+                        positions.numpy(),
+                        slot_mapping.numpy(),
+                        self._rotation.copy(),
+                        self._layout.copy(),
+                        np.float32(scale),
+                        NO_SINKS,
+                        plan.page_table,
+                        plan.page_size,
+                        *variant.chunks[index].arguments,
+                        plan.work.addresses[index],
+                    )
+                )
+            run_team(self._run, calls, self._end_waiting)
 
-        num_layers = len(windows)
-        if computes_attention:
+        if is_same:
             run(0, num_layers + 1)
             return result
-        # Windows that differ, or enough work for several threads: run attention separately.
+        # Windows that differ: run attention separately.
         q = self._projected[:num_tokens, : self._shape.q_size].view(num_tokens, -1, self._shape.head_dim)
         out, lse = self._attended[:num_tokens], self._lse[:num_tokens]
         for layer, (k_pool, v_pool, window) in enumerate(zip(k_pools, v_pools, windows, strict=True)):
@@ -290,6 +357,10 @@ class CpuFusedStep:
             paged_attention(q, k_pool, v_pool, plan, scale, window, None, None, None, out, lse)
         run(num_layers, num_layers + 1)
         return result
+
+    def _end_waiting(self) -> None:
+        """Let no thread wait for another one."""
+        self._shared[0] = _ENDED
 
     def _reserve(self, num_tokens: int) -> None:
         """Make the working memory large enough for a step of this many tokens."""

@@ -10,6 +10,9 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Lock
+
+_STARTING = Lock()  # held while the threads of one team are requested, so that no two teams get a part each
 
 
 @cache
@@ -33,5 +36,33 @@ def run_chunks(function: Callable[..., None], chunks: Sequence[tuple[object, ...
     finally:
         for future in futures:
             future.exception()  # waits: no thread may write to the caller's memory after this
+    for future in futures:
+        future.result()
+
+
+def run_team(
+    function: Callable[..., None], calls: Sequence[tuple[object, ...]], end_waiting: Callable[[], None]
+) -> None:
+    """Call function(*call) for every call, all at the same time, since they wait for each other; the first in this thread.
+
+    Args:
+        end_waiting: makes the calls return without waiting; called if not all of them could be started.
+    """
+    if len(calls) == 1:
+        function(*calls[0])
+        return
+    pool, futures = _pool(len(calls) - 1), []
+    try:
+        with _STARTING:
+            for call in calls[1:]:
+                futures.append(pool.submit(function, *call))
+    except BaseException:
+        end_waiting()
+        raise
+    try:
+        function(*calls[0])
+    finally:
+        for future in futures:
+            future.exception()
     for future in futures:
         future.result()

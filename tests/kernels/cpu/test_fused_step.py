@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape
-from rtlang_kernels.cpu import attention, layer_ops, linear
+from rtlang_kernels.cpu import fused_step, layer_ops, linear
 from rtlang_kernels.cpu.codegen.tile_vectors import EMULATED
 from rtlang_kernels.cpu.fused_step import CpuFusedStep
 from rtlang_kernels.cpu.linear import PackedLinear, code_for, tile_code
@@ -181,14 +183,11 @@ def test_windows_of_layers(windows: list[int | None]) -> None:
 
 
 def test_attention_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "SPLIT_NS", 0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
+    monkeypatch.setattr(fused_step, "_MIN_TEAM_WORK", 0)
+    monkeypatch.setattr(fused_step, "_SPLIT_NS", 0)
+    with torch_threads(3):
         model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
         check(model, TREES["four rows"], [None] * NUM_LAYERS)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def test_working_memory_grows_with_the_step() -> None:
@@ -246,18 +245,57 @@ def test_the_default_dtype_of_torch_has_no_effect(default: torch.dtype) -> None:
         torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize(("threads", "most"), [(1, CpuFusedStep.max_tokens), (2, 8)])
-def test_with_several_threads_it_is_worthwhile_for_layers_that_one_computes(
-    threads: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("threads", [2, 3, 5])
+@pytest.mark.parametrize("windows", [[None] * NUM_LAYERS, [None, 10, None]], ids=str)
+def test_threads_change_no_bit(threads: int, windows: list[int | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_step, "_MIN_TEAM_WORK", 0)
+    monkeypatch.setattr(fused_step, "_SPLIT_NS", 0)
+    model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=True, has_qk_norm=True)
+    fused = model.fused()
+    for tree in TREES.values():
+        step = make_step(tree, num_kv_heads=2, group=2, head_dim=16, dtype=torch.bfloat16)
+        positions, slots = places(step)
+        residual = model.random(len(positions), HIDDEN)
+        found = []
+        for count in (1, threads):
+            with torch_threads(count):
+                pools = [tuple(pool.clone() for _ in range(NUM_LAYERS)) for pool in (step.k_pool, step.v_pool)]
+                state = fused.forward(
+                    residual.clone(),
+                    positions,
+                    slots,
+                    model.cos,
+                    model.sin,
+                    *pools,
+                    step.plan("cpu"),
+                    0.25,
+                    windows,
+                )
+            found.append([state, *(pool[slots] for kind in pools for pool in kind)])
+        for one, several in zip(*found, strict=True):
+            assert torch.equal(one, several)
+
+
+def test_a_team_works_on_steps_that_are_large_enough() -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     fused = model.fused()
-    # of the layer with most work: blocks of outputs (gates and factors share one) times inputs times tiles of 8 rows
-    monkeypatch.setattr(linear, "_WORTH_THREADS", INNER // 16 * HIDDEN + 1)
+    assert [fused.is_worthwhile(tokens) for tokens in (1, fused.max_tokens, fused.max_tokens + 1)] == [
+        True,
+        True,
+        False,
+    ]
+    with torch_threads(3):
+        assert fused._num_threads(1) == 1
+        enough = fused_step._MIN_TEAM_WORK // fused._num_steps * fused._linear.max_rows
+        assert fused._num_threads(enough + 2 * fused._linear.max_rows) == 3
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(count)
     try:
-        assert [fused.is_worthwhile(tokens) for tokens in (1, most, most + 1)] == [True, True, False]
+        yield
     finally:
         torch.set_num_threads(before)
 
