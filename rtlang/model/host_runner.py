@@ -8,7 +8,7 @@ logits, and only a bounded number of scored tokens have logits at a time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
@@ -73,8 +73,14 @@ class HostRunner:
     decoder: Decoder
     kv: PagedKV
 
-    def __init__(self, config: RuntimeConfig) -> None:
-        self.config = config
+    def __init__(self, config: RuntimeConfig, on_compute: Callable[[], None] | None = None) -> None:
+        """Create the runner of a model that `load` loads.
+
+        Args:
+            on_compute: called in `launch` once only the computation of the model is left. Until `collect` returns, other threads may do
+                what does not use the runner.
+        """
+        self.config, self._on_compute = config, on_compute
         self.num_replayed = self.num_eager = 0
 
     @property
@@ -130,7 +136,11 @@ class HostRunner:
         batch = Batch.from_step(step, self.config.page_size)
         with torch.inference_mode():
             self.kv.copy_pages(step.copies)
-            states = self.decoder.forward(StepAttention(batch, self.kv))
+            attention = StepAttention(batch, self.kv)
+            if self._on_compute is not None:
+                attention.prepare()
+                self._on_compute()
+            states = self.decoder.forward(attention)
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
             scores = self._score(step, batch, states[num_sampling:])

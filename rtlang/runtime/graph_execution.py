@@ -132,15 +132,11 @@ class GraphExecution:
         reports_progress: bool = False,
         continue_from: ContinueFrom = MappingProxyType({}),
     ) -> None:
-        self.graph_id = graph_id
-        self.is_open = is_open
-        self.is_ended = False
+        self.graph_id, self.is_open, self.is_ended = graph_id, is_open, False
         self._inputs, self._listener = inputs, listener
         self._tokenizer, self._max_model_len = tokenizer, max_model_len
         self._clock, self._on_end, self._on_expand = clock, on_end, on_expand
-        self._outputs = frozenset(outputs or ())
-        self._answer = answer
-        self._reports_progress = reports_progress
+        self._outputs, self._answer, self._reports_progress = frozenset(outputs or ()), answer, reports_progress
         self.known: dict[int, KnownOutcome] = {} if known is None else known
         self._answering: set[int] = set()
         self._purse = None if budget is None else Purse(budget)
@@ -164,11 +160,10 @@ class GraphExecution:
         )
         self._retention = GraphRetention(pages, is_open)
         self._nodes: dict[int, Node] = {}
-        self._ended: set[int] = set()
+        self._ended, self._cancelled = set[int](), set[int]()
         self._sequences: dict[int, TokenSequence] = {}
         self._values: dict[tuple[int, int], Any] = {}
         self._errors: dict[int, RtlangError] = {}
-        self._cancelled: set[int] = set()
         self._lost_choices: set[tuple[int, int]] = set()
         self._controls: dict[int, RunningControl] = {}
         self._ballots: dict[int, Ballot] = {}
@@ -255,6 +250,11 @@ class GraphExecution:
     def _open(self, slots: Iterable[Slot]) -> list[Slot]:
         known, lost = self._values, self._lost_choices
         return [slot for slot in slots if not (slot[0] in self._ended or slot in known or slot in lost)]
+
+    @property
+    def hears_at_once(self) -> bool:
+        """Whether a part of a text, and not only its end, may start or end model calls."""
+        return self._early.has_readers or self._calls.has_contest
 
     def _drain(self) -> None:
         self._turns.drain()

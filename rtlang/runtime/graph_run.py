@@ -185,6 +185,7 @@ class GraphRun:
             return
         try:
             act()
+            self._program.hears_at_once = self._credit is not None or self._execution.hears_at_once
         except Exception as error:
             self.fail(internal_error(logger, f"graph {self.graph_id} failed", error))
 

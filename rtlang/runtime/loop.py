@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.thread_watch import ThreadWatch
 from rtlang.runtime import process_settings
+from rtlang.runtime.host_overlap import HostOverlap
 
 if TYPE_CHECKING:  # they load torch, which a runtime without a model does not need
     from rtlang.engine.engine import Engine
@@ -63,6 +64,7 @@ class EngineLoop:
         on_step: called with the outputs, start and end time of each step.
         watch: times every command and step; for debugging.
         idle_actions: pairs of seconds, in ascending order, and what to do once when nothing was computed for so long.
+        overlap: lets outputs and commands be processed while a step is computed; not together with `watch`.
     """
 
     def __init__(
@@ -74,7 +76,13 @@ class EngineLoop:
         on_step: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
         watch: ThreadWatch | None = None,
         idle_actions: Sequence[tuple[float, Callable[[Engine], None]]] = (),
+        overlap: HostOverlap | None = None,
     ) -> None:
+        self._overlap = overlap
+        self._outputs: deque[RequestOutput] = (
+            deque()
+        )  # of the last step, for listeners that need not hear them before the next one
+        self._listening_s = 0.0  # time of listeners since the last step
         self._idle_actions, self._num_idle_actions = tuple(idle_actions), len(idle_actions)  # the number of those done
         self._last_step_end = 0.0
         self.clock = clock
@@ -102,8 +110,9 @@ class EngineLoop:
 
     @property
     def is_current_thread(self) -> bool:
-        """Whether the caller runs on the engine thread."""
-        return threading.current_thread() is self._thread
+        """Whether the caller may act on the engine: on the engine thread, or on the one beside it."""
+        overlap = self._overlap
+        return threading.current_thread() is self._thread or (overlap is not None and overlap.is_current_thread)
 
     def start(self) -> None:
         """Start the thread and wait until the engine is ready.
@@ -127,6 +136,8 @@ class EngineLoop:
                 raise EngineDeadError(f"the engine has stopped: {self._cause or 'it was closed'}")
             self._commands.setdefault(client, deque()).append(command)
             self._condition.notify()
+        if self._overlap is not None:
+            self._overlap.call()
 
     def _next_command(self) -> Command | None:
         """Take the next command, in turn from each client; None if there is none."""
@@ -202,6 +213,8 @@ class EngineLoop:
             self._cause = error
             self._started.set()
             return
+        if self._overlap is not None:
+            self._overlap.start(self._act_beside, lambda: bool(self._outputs or self._commands))
         self._started.set()
         cause: BaseException | None = None
         try:
@@ -213,6 +226,10 @@ class EngineLoop:
             with self._condition:
                 self._cause = error
             self._on_break()
+        try:
+            self._deliver_all()
+        except Exception:
+            logger.exception("a listener failed after the engine stopped")
         while (command := self._next_command()) is not None:  # no more can be added
             try:
                 command()
@@ -221,6 +238,8 @@ class EngineLoop:
         self._on_end(cause)
         if self._watch is not None:
             self._watch.close()
+        if self._overlap is not None:
+            self._overlap.close()
 
     def _timer_cancelled(self) -> None:
         self._num_cancelled += 1
@@ -231,6 +250,8 @@ class EngineLoop:
 
     def _run_once(self) -> bool:
         engine = self.engine
+        if self._outputs and (self._commands or self._later or self._is_stopping or not engine.has_work):
+            self._deliver_all()
         with self._condition:
             while not (self._commands or self._later or self._is_stopping or self._is_woken or engine.has_work):
                 timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
@@ -251,6 +272,8 @@ class EngineLoop:
         for _ in range(num_later):
             self._call(self._later.popleft())
         now = self.clock()
+        if self._timers and self._timers[0][0] <= now:
+            self._deliver_all()
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[-1]
             command, timer.command = timer.command, None
@@ -278,10 +301,53 @@ class EngineLoop:
         outputs = engine.step(now)
         engine.note_time(time.thread_time() - started)
         self._last_step_end, self._num_idle_actions = self.clock(), 0
+        overlap = self._overlap
+        if overlap is not None:
+            if overlap.error is not None:
+                raise overlap.error
+            self._deliver_all()
+            overlap.note(self._listening_s)
+            self._listening_s = 0.0
         if self._on_step is not None:
-            self._on_step(engine, outputs, now, self.clock())
-        for output in outputs:
+            self._on_step(engine, outputs, now, self._last_step_end)
+        if overlap is None:
+            for output in outputs:
+                output.request.listener(output)
+        elif overlap.pays:
+            # Listeners of ended requests start others, which must not miss the next step. The outputs of a program stay in order.
+            urgent = {
+                id(each.request.program) for each in outputs if each.is_last or each.request.program.hears_at_once
+            }
+            for output in outputs:
+                if id(output.request.program) in urgent:
+                    output.request.listener(output)
+                else:
+                    self._outputs.append(output)
+        else:
+            self._outputs.extend(outputs)
+            self._deliver_all()
+
+    def _deliver_all(self) -> None:
+        """Give the outputs that are left to their listeners."""
+        if self._outputs:
+            started = time.thread_time()
+            while self._outputs:
+                output = self._outputs.popleft()
+                output.request.listener(output)
+            self._listening_s += time.thread_time() - started
+
+    def _act_beside(self) -> bool:
+        """Give an output to its listener, or else run a command, while a step is computed; False if there is nothing to do."""
+        if self._outputs:
+            started = time.thread_time()
+            output = self._outputs.popleft()
             output.request.listener(output)
+            self._listening_s += time.thread_time() - started
+            return True
+        command = self._next_command()
+        if command is not None:
+            command()
+        return command is not None
 
 
 def _call(command: Command) -> None:

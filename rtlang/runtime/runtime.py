@@ -60,6 +60,7 @@ from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.cache_view import CacheView
 from rtlang.runtime.fork_guard import ForkGuard
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
+from rtlang.runtime.host_overlap import overlap_of
 from rtlang.runtime.idle import idle_actions
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.nodes.long_texts import Encoded
@@ -119,16 +120,16 @@ class Runtime:
         self._rebuild = RunnerRebuild(self._replaced_runner)
         self._compiler: ConstraintCompiler | None = None
         self._watch = watch_of("engine thread")
+        self._overlap = overlap_of(self.config) if self._watch is None else None
         self._checker: ValueChecker | None = None
         self._encoders: DaemonPool | None = None
         self._loop: EngineLoop | None = None
         self._engine: Engine | None = None  # for the engine thread
         self._lock = threading.Lock()
-        self._is_closed = False
+        self._is_closed = self._is_broken = False
         self._fork_guard = ForkGuard()
         self._graph_ids = itertools.count(1)
         self._graphs: dict[int, GraphRun] = {}  # engine thread only
-        self._is_broken = False
         self._identity: str | None = None
         self._text_service: TokenizerTextService | None = None
         self._admission = Admission(self.config.max_waiting)
@@ -168,6 +169,7 @@ class Runtime:
                     on_step=self._after_step,
                     watch=self._watch,
                     idle_actions=idle_actions(self.config),
+                    overlap=self._overlap,
                 )
                 try:
                     with loading():
@@ -425,11 +427,11 @@ class Runtime:
         if compiler is not None:
             compiler.close()
         runner, self._runner = self._runner, None
-        if runner is not None:
-            try:
+        try:
+            if runner is not None:
                 runner.close()
-            except RuntimeError:  # a failed device raises on every call
-                logger.exception("freeing the device memory failed")
+        except RuntimeError:  # a failed device raises on every call
+            logger.exception("freeing the device memory failed")
 
     # -- engine thread
 
@@ -499,6 +501,7 @@ class Runtime:
                 draft_model=load_draft_model(self.config, runner, self._watch),
                 cost=None if runner.is_pipelined else calibrated(runner, self.config.page_size),
                 public_prompts=read_public_prompts(self.config.public_prompts, runner.tokenizer, runner.max_model_len),
+                overlap=self._overlap,
             )
             return self._engine
         except BaseException:
@@ -508,7 +511,8 @@ class Runtime:
     def _new_runner(self) -> Runner:
         if self.config.device != "cpu":
             return DeviceRunner(self.config)
-        return FaultyRunner(self.config) if self.config.fault_injection else HostRunner(self.config)
+        make = FaultyRunner if self.config.fault_injection else HostRunner
+        return make(self.config, None if self._overlap is None else self._overlap.begin)
 
     def _replaced_runner(self) -> Runner:
         """A new runner in the place of one that fails at every step."""
