@@ -62,9 +62,10 @@ class EngineLoop:
         on_end: called once when the loop ends, with the exception if the engine failed.
         clock: seconds, monotonic.
         on_step: called with the outputs, start and end time of each step.
+        on_outputs: likewise, but perhaps while the next step is computed.
         watch: times every command and step; for debugging.
         idle_actions: pairs of seconds, in ascending order, and what to do once when nothing was computed for so long.
-        overlap: lets outputs and commands be processed while a step is computed; not together with `watch`.
+        overlap: lets outputs and commands be processed while a step is computed.
     """
 
     def __init__(
@@ -74,22 +75,25 @@ class EngineLoop:
         on_end: Callable[[BaseException | None], None],
         clock: Callable[[], float] = time.monotonic,
         on_step: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
+        on_outputs: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
         watch: ThreadWatch | None = None,
         idle_actions: Sequence[tuple[float, Callable[[Engine], None]]] = (),
         overlap: HostOverlap | None = None,
     ) -> None:
         self._overlap = overlap
+        self._watch_beside = None if watch is None or overlap is None else ThreadWatch(watch.thread, watch.limit_s)
         self._outputs: deque[RequestOutput] = (
             deque()
         )  # of the last step, for listeners that need not hear them before the next one
-        self._listening_s = 0.0  # time of listeners since the last step
+        self._unrecorded: tuple[list[RequestOutput], float, float] | None = None  # the last step, for `on_outputs`
+        self._listening_s = 0.0  # processor time of both since the last step
         self._idle_actions, self._num_idle_actions = tuple(idle_actions), len(idle_actions)  # the number of those done
         self._last_step_end = 0.0
         self.clock = clock
         self._watch = watch
         self._call: Callable[[Command], object] = _call if watch is None else watch.call
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
-        self._on_step = on_step
+        self._on_step, self._on_outputs = on_step, on_outputs
         self._commands: dict[Hashable, deque[Command]] = {}  # by client, the next one first; no empty queues
         self._later: deque[Command] = deque()  # for the next turn; used on the engine thread only
         self._timers: list[tuple[float, int, Timer]] = []
@@ -214,7 +218,7 @@ class EngineLoop:
             self._started.set()
             return
         if self._overlap is not None:
-            self._overlap.start(self._act_beside, lambda: bool(self._outputs or self._commands))
+            self._overlap.start(self._act_beside, lambda: bool(self._outputs or self._unrecorded or self._commands))
         self._started.set()
         cause: BaseException | None = None
         try:
@@ -236,10 +240,11 @@ class EngineLoop:
             except Exception:
                 logger.exception("a command failed after the engine stopped")
         self._on_end(cause)
-        if self._watch is not None:
-            self._watch.close()
         if self._overlap is not None:
             self._overlap.close()
+        for watch in (self._watch, self._watch_beside):
+            if watch is not None:
+                watch.close()
 
     def _timer_cancelled(self) -> None:
         self._num_cancelled += 1
@@ -250,7 +255,7 @@ class EngineLoop:
 
     def _run_once(self) -> bool:
         engine = self.engine
-        if self._outputs and (self._commands or self._later or self._is_stopping or not engine.has_work):
+        if self._commands or self._later or self._is_stopping or not engine.has_work:
             self._deliver_all()
         with self._condition:
             while not (self._commands or self._later or self._is_stopping or self._is_woken or engine.has_work):
@@ -306,14 +311,12 @@ class EngineLoop:
             if overlap.error is not None:
                 raise overlap.error
             self._deliver_all()
-            overlap.note(self._listening_s)
+            overlap.choice.note(self._listening_s, overlap.idle_s)
             self._listening_s = 0.0
         if self._on_step is not None:
             self._on_step(engine, outputs, now, self._last_step_end)
-        if overlap is None:
-            for output in outputs:
-                output.request.listener(output)
-        elif overlap.pays:
+        self._unrecorded = outputs, now, self._last_step_end
+        if overlap is not None and overlap.choice.choose():
             # Listeners of ended requests start others, which must not miss the next step. The outputs of a program stay in order.
             urgent = {
                 id(each.request.program) for each in outputs if each.is_last or each.request.program.hears_at_once
@@ -328,26 +331,40 @@ class EngineLoop:
             self._deliver_all()
 
     def _deliver_all(self) -> None:
-        """Give the outputs that are left to their listeners."""
-        if self._outputs:
+        """Record the last step, and give the outputs that are left to their listeners."""
+        if self._outputs or self._unrecorded is not None:
             started = time.thread_time()
+            self._record()
             while self._outputs:
                 output = self._outputs.popleft()
                 output.request.listener(output)
             self._listening_s += time.thread_time() - started
 
+    def _record(self) -> None:
+        step, self._unrecorded = self._unrecorded, None
+        if step is not None and self._on_outputs is not None:
+            self._on_outputs(self.engine, *step)
+
     def _act_beside(self) -> bool:
         """Give an output to its listener, or else run a command, while a step is computed; False if there is nothing to do."""
+        act: Command | None = self._deliver_one
+        if not self._outputs and self._unrecorded is None:
+            act = self._next_command()
+        if act is None:
+            return False
+        if self._watch_beside is None:
+            act()
+        else:
+            self._watch_beside.call(act)
+        return True
+
+    def _deliver_one(self) -> None:
+        started = time.thread_time()
+        self._record()
         if self._outputs:
-            started = time.thread_time()
             output = self._outputs.popleft()
             output.request.listener(output)
-            self._listening_s += time.thread_time() - started
-            return True
-        command = self._next_command()
-        if command is not None:
-            command()
-        return command is not None
+        self._listening_s += time.thread_time() - started
 
 
 def _call(command: Command) -> None:

@@ -120,7 +120,7 @@ class Runtime:
         self._rebuild = RunnerRebuild(self._replaced_runner)
         self._compiler: ConstraintCompiler | None = None
         self._watch = watch_of("engine thread")
-        self._overlap = overlap_of(self.config) if self._watch is None else None
+        self._overlap = overlap_of(self.config)
         self._checker: ValueChecker | None = None
         self._encoders: DaemonPool | None = None
         self._loop: EngineLoop | None = None
@@ -167,6 +167,7 @@ class Runtime:
                     self._break,
                     self._end,
                     on_step=self._after_step,
+                    on_outputs=self._telemetry.after_step,
                     watch=self._watch,
                     idle_actions=idle_actions(self.config),
                     overlap=self._overlap,
@@ -524,7 +525,6 @@ class Runtime:
         return runner
 
     def _after_step(self, engine: Engine, outputs: list[RequestOutput], started: float, ended: float) -> None:
-        self._telemetry.after_step(engine, outputs, started, ended)
         self._snapshots.after_step(engine, started, ended)
         for trace in self._traces:
             trace.after_step(engine, outputs, started, ended)

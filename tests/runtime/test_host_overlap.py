@@ -95,25 +95,11 @@ def test_an_error_of_the_work_is_kept_for_the_engine_thread() -> None:
     overlap.close()
 
 
-def test_it_pays_if_the_work_takes_longer_than_handing_it_over() -> None:
-    times = iter(range(1000))
-    overlap = HostOverlap(clock=lambda: float(next(times)))
-    overlap.start(lambda: False, lambda: False)  # handing over takes one second
-    assert not overlap.pays
-    for _ in range(100):
-        overlap.note(10.0)
-    assert overlap.pays
-    for _ in range(100):
-        overlap.note(0.1)
-    assert not overlap.pays
-    overlap.close()
-
-
 def test_the_variable_switches_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "on")
     overlap = overlap_of(RuntimeConfig())
     assert overlap is not None
-    assert overlap.pays
+    assert overlap.choice.choose()
     assert overlap_of(RuntimeConfig(device="cuda")) is None
     monkeypatch.setenv(VARIABLE, "off")
     assert overlap_of(RuntimeConfig()) is None
