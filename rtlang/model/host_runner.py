@@ -60,6 +60,10 @@ class HostFlight:
 class HostRunner:
     """The `Runner` of the host. Computes each step at once.
 
+    Attributes:
+        on_compute: called in `launch` once only the computation of the model is left. Until `collect` returns, other threads may do what
+            does not use the runner.
+
     Attributes (after `load`):
         model_config, tokenizer: the loaded model's.
         decoder: the model.
@@ -73,14 +77,9 @@ class HostRunner:
     decoder: Decoder
     kv: PagedKV
 
-    def __init__(self, config: RuntimeConfig, on_compute: Callable[[], None] | None = None) -> None:
-        """Create the runner of a model that `load` loads.
-
-        Args:
-            on_compute: called in `launch` once only the computation of the model is left. Until `collect` returns, other threads may do
-                what does not use the runner.
-        """
-        self.config, self._on_compute = config, on_compute
+    def __init__(self, config: RuntimeConfig) -> None:
+        self.config = config
+        self.on_compute: Callable[[], None] | None = None
         self.num_replayed = self.num_eager = 0
 
     @property
@@ -137,9 +136,9 @@ class HostRunner:
         with torch.inference_mode():
             self.kv.copy_pages(step.copies)
             attention = StepAttention(batch, self.kv)
-            if self._on_compute is not None:
+            if self.on_compute is not None:
                 attention.prepare()
-                self._on_compute()
+                self.on_compute()
             states = self.decoder.forward(attention)
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None

@@ -1,7 +1,7 @@
 """Decides by measurement whether the outputs of a step are delivered beside the next step or before it.
 
-Delivering beside a step takes the time of the listeners from the engine thread. It may also cost time: the second thread has to be woken, both
-share the interpreter lock and, without a spare core, the processor. All of that shows as time in which the engine thread does not run
+Delivering beside a step takes the time of the listeners from the engine thread. It may also cost time: the second thread has to be woken,
+both share the interpreter lock and, without a spare core, the processor. All of that shows as time in which the engine thread does not run
 during the step. So steps of both kinds are measured all the time, and the kind that the last ones were faster with is used.
 """
 

@@ -350,8 +350,7 @@ class Runtime:
         loop = self._loop
         if loop is None:
             return None
-        raw = loop.run(lambda: self._snapshots.take(loop.engine, loop.clock(), after_step))
-        return self._snapshots.finish(raw)
+        return self._snapshots.finish(loop.run(lambda: self._snapshots.take(loop.engine, loop.clock(), after_step)))
 
     def _decode(self, token_ids: Iterable[int]) -> str:
         runner = self._runner
@@ -512,8 +511,9 @@ class Runtime:
     def _new_runner(self) -> Runner:
         if self.config.device != "cpu":
             return DeviceRunner(self.config)
-        make = FaultyRunner if self.config.fault_injection else HostRunner
-        return make(self.config, None if self._overlap is None else self._overlap.begin)
+        runner = FaultyRunner(self.config) if self.config.fault_injection else HostRunner(self.config)
+        runner.on_compute = None if self._overlap is None else self._overlap.begin
+        return runner
 
     def _replaced_runner(self) -> Runner:
         """A new runner in the place of one that fails at every step."""
@@ -551,8 +551,8 @@ class Runtime:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
-        if self._is_closed and self._loop is None:  # interrupted while starting: nothing else frees it
-            self._free()
+        if self._is_closed and self._loop is None:
+            self._free()  # interrupted while starting: nothing else frees it
 
     # -- any thread
 
