@@ -130,8 +130,7 @@ class Engine:
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
         self._num_pages = runner.num_pages
-        self._page_size, self._injects_faults = config.page_size, config.fault_injection
-        self._check = check_every_step
+        self._page_size, self._injects_faults, self._check = config.page_size, config.fault_injection, check_every_step
         self._requests: dict[int, Request] = {}
         self._compiling: dict[Request, Future[ConstraintSession] | Future[tuple[StopPattern, ...]]] = {}
         self._compiled: deque[Request] = deque()  # those of `_compiling` that are done; filled by other threads
