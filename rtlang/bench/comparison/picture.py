@@ -69,7 +69,7 @@ def report_svg(report: Report) -> str:
     """The picture as an SVG image."""
     rows_end = _TOP + len(report.rows) * _ROW
     parts = [_ratios(report.rows, report.baseline), _shares(report.rows)]
-    height = rows_end + 34
+    height = rows_end + 44
     if report.profiles:
         parts.append(_profiles(report.profiles, height))
         height += 40 + len(report.profiles) * _ROW + 22 * math.ceil(len(_shown(report.profiles)) / _LEGEND_COLUMNS) + 14
@@ -111,7 +111,7 @@ def _ratios(rows: Sequence[Row], baseline: str) -> str:
         y = _TOP + number * _ROW + (_ROW - _BAR) / 2
         lines.append(_words(_NAMES - 10, y + 13, fitted(row.workload, 13, _NAMES - 14), anchor="end"))
         if row.ratio is None or row.ratio_min is None or row.ratio_max is None:
-            lines.append(_words(_NAMES + 6, y + 13, f"not run: {row.reason}", opacity=0.65))
+            lines.append(_words(_NAMES + 6, y + 13, f"baseline not run: {row.reason}", opacity=0.65))
             continue
         color = BETTER if row.ratio >= 1 else WORSE
         about = f"{row.workload}: {row.ratio:.2f} times ({row.ratio_min:.2f}-{row.ratio_max:.2f}), {row.ratio_of}"

@@ -154,6 +154,11 @@ class _Job:
         seed = self._seed + number + (number > 0)
         return timed(self._make(seed), self._warm_runs, seed=seed)
 
+    def more_runs(self, first: int) -> Callable[[], Callable[[], Measurement]]:
+        """Makes runs of our side that are not kept, with texts of their own, as of pairs from number `first` on."""
+        numbers = count(first)
+        return lambda: partial(self._sides.run_ours, self.next_workload(next(numbers)))
+
     def run_pair(self, number: int, clock: Callable[[], float]) -> None:
         """Run pair number 0, 1, ..."""
         if number:
@@ -186,8 +191,7 @@ def _measure_all(
         profiles: list[Profile] = []
         for job in jobs if options.profiles else ():
             tell(f"{job.workload.name}: where time goes")
-            runs = map(sides.run_ours, map(job.next_workload, count(options.num_repeats)))
-            profiles.append(profile(sides.runtime, job.workload.name, partial(next, runs)))
+            profiles.append(profile(sides.runtime, job.workload.name, job.more_runs(options.num_repeats)))
         rows = (compare(job.workload, job.ours, job.baseline, reason=job.reason, least_s=sides.least_s) for job in jobs)
         return _Measured(tuple(rows), tuple(profiles), sides.vllm_version)
 

@@ -1,6 +1,6 @@
 """Where the time of our side goes: each part of a step in milliseconds and as a share of the time that passed.
 
-    found = profile(runtime, workload, run)
+    found = profile(runtime, "mixed", lambda: run)
 
 While `run` runs, the functions of the engine are wrapped with timers: the engine itself has none, so they cost nothing otherwise. A timer
 counts the time of its function without that of the timers within it, so the times add up to the time of the engine thread. Work on
@@ -24,7 +24,7 @@ from rtlang.runtime.runtime import Runtime
 from rtlang_kernels import ops
 
 FUSED = "layers in one call"
-REST, IDLE = "rest of the engine thread", "waiting for work"
+REST, IDLE = "rest of the engine", "waiting for work"
 PARTS = (
     FUSED,
     "linears",
@@ -112,12 +112,16 @@ class PartTimer:
         return run
 
 
-def profile(runtime: Runtime, workload: str, run: Callable[[], object]) -> Profile:
-    """Time a run; where the layers of a step are one call, a second run without that tells its parts apart."""
-    timer, num_steps, total_s = _timed_run(runtime, run)
+def profile(runtime: Runtime, workload: str, make_run: Callable[[], Callable[[], object]]) -> Profile:
+    """Time a run; where the layers of a step are one call, a second run without that tells its parts apart.
+
+    Args:
+        make_run: prepares a run, which is not timed.
+    """
+    timer, num_steps, total_s = _timed_run(runtime, make_run())
     within: dict[str, float] = {}
     if timer.seconds.get(FUSED):
-        apart, _, _ = _timed_run(runtime, run, is_fused=False)
+        apart, _, _ = _timed_run(runtime, make_run(), is_fused=False)
         layers = {name: apart.seconds.get(name, 0.0) for name in PARTS[1:5]}
         within = {name: seconds / sum(layers.values()) for name, seconds in layers.items()}
     parts_s = {name: timer.seconds.get(name, 0.0) for name in PARTS}
@@ -157,8 +161,6 @@ def _timers(timer: PartTimer, loop: Any, engine: Any, runner: Any, *, is_fused: 
         (engine, "step", REST),
         (engine, "_schedule", "schedule"),
         (engine.scheduler, "launched", "schedule"),
-        (engine.drafter, "choose", "drafts"),
-        (engine.drafter, "note", "drafts"),
         (pipeline, "_apply", "outputs and events"),
         (pipeline, "_start_masks", "masks"),
         (pipeline, "_sample", "masks"),
@@ -171,7 +173,13 @@ def _timers(timer: PartTimer, loop: Any, engine: Any, runner: Any, *, is_fused: 
         (decoder, "forward", "rest of the layers"),
         (StepAttention, "plan", "attention"),
     ]
-    whole = [(decoder, "project", "head"), (Linear, "__call__", "linears"), (Linear, "add_to", "linears")]
+    whole = [
+        (engine.drafter, "choose", "drafts"),  # a draft model has layers of its own
+        (engine.drafter, "note", "drafts"),
+        (decoder, "project", "head"),
+        (Linear, "__call__", "linears"),
+        (Linear, "add_to", "linears"),
+    ]
     if fused is not None and is_fused:
         whole.append((fused, "forward", FUSED))
     with ExitStack() as changed:

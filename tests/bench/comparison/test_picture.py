@@ -47,7 +47,9 @@ def test_bars_are_as_long_as_their_ratios_and_shares() -> None:
     assert better / worse == pytest.approx(2.0 / 0.5, rel=1e-2)
     assert bars["#14b8a6"] == pytest.approx(0.25 * 190, abs=0.1)
     texts = [each.text for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
-    assert {"rtlang against vLLM", "2.00", "0.50", "60%", "25%", "<tree>", "not run: it cannot wait"} <= set(texts)
+    assert {"rtlang against vLLM", "2.00", "0.50", "60%", "25%", "<tree>", "baseline not run: it cannot wait"} <= set(
+        texts
+    )
     assert "2.00 times (1.50-2.50), output tokens a second" in svg
 
 

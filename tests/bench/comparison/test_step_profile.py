@@ -92,7 +92,7 @@ def test_a_run_of_an_engine_is_divided_into_its_parts(monkeypatch: pytest.Monkey
             runtime.clear_cache()
             runs.append(run_on_target(runtime, graphs))
 
-        found = profile(runtime, "w", run)
+        found = profile(runtime, "w", lambda: run)
         assert [sorted(vars(owner)) for owner in owners] == [sorted(each) for each in before]
         assert functions == (Linear.__call__, IncrementalDetokenizer.push, ops.backend_named)
     assert len(runs) == 2  # a second one without the call of all layers
