@@ -55,6 +55,8 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
         own = [PackedLinear.pack(weight) for weight in weights]
         tune(own)
         small = [replace(layer, weight=layer.weight.clone()) for layer in own]
+        int8 = [_int8(weight) for weight in weights]
+        tune(int8)
         library = _library_layers(weights)
         for num_rows in QUICK_ROWS if is_quick else ROWS:
             x = torch.randn(num_rows, num_inputs).bfloat16()
@@ -66,6 +68,7 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
                 "multiply": (multiply, multiply_operations()),
                 "ours": (_each(own[:taken], x), taken),
                 "small pages": (_each(small[:taken], x), taken),
+                "int8": (_each(int8[:taken], x), taken),
                 "torch": (_each([_plain(weight) for weight in weights[:taken]], x), taken),
             }
             if library:
@@ -135,6 +138,13 @@ def _each(layers: list[Any], x: Tensor) -> Callable[[], None]:
             layer(x)
 
     return run
+
+
+def _int8(weight: Tensor) -> PackedLinear:
+    """The layer with weights of int8, which quantizes its inputs as well."""
+    scale = weight.float().abs().amax(1) / 127
+    values = (weight.float() / scale[:, None]).round().to(torch.int8)
+    return PackedLinear.pack_int8(values, scale, dtype=weight.dtype)
 
 
 def _plain(weight: Tensor) -> Callable[[Tensor], Tensor]:
