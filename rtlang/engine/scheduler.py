@@ -313,7 +313,10 @@ class Scheduler:
         limit = self.planner.limit(turns)
         limit = min(limit, max_step_tokens or limit)
         may_start = len(self.running) < self._max_running
-        self._max_decode_rows = order_turns(turns, self._key, min(self._max_rows, limit), may_start=may_start)
+        is_plentiful = not self._allowances and self.cache.num_free > len(running)
+        self._max_decode_rows = order_turns(
+            turns, self._key, min(self._max_rows, limit), may_start=may_start, is_plentiful=is_plentiful
+        )
         budget = min(limit, self.planner.num_tokens(turns, next_prompts(turns, self._key)))
         self._skipped.clear()
         self._max_looked_up = MAX_LOOKED_UP // max(1, sum(1 for turn in turns if turn.flow.waiting))
@@ -485,11 +488,8 @@ class Scheduler:
 
     def _make_way(self) -> None:
         """While all rows are taken, preempt a request of each flow whose next waiting request has a higher priority."""
-        if len(self.running) < self._max_running:
-            return
-        for flow in self._shares.active:
-            if not flow.waiting:
-                continue
+        is_full = len(self.running) >= self._max_running
+        for flow in [flow for flow in self._shares.active if flow.waiting] if is_full else ():
             priority = flow.waiting[0][-1].priority
             candidates = [each for each in self.running if each.flow is flow and each.priority > priority]
             if candidates:

@@ -9,8 +9,10 @@ from statistics import mean, median
 
 import numpy as np
 
+from rtlang.bench.arrivals.step_times import StepTimes
 from rtlang.bench.arrivals.timed_engine import Gap, StepRecord, TimedEngine
 from rtlang.bench.serving.figure import percentile
+from rtlang.engine.planning.step_cost import StepSize
 
 THROUGHPUT_GOAL = 0.97
 """Least share of the best fixed setting's throughput."""
@@ -21,9 +23,15 @@ GAP_IN_PLAIN_STEPS = 4.0
 
 
 class PlainSteps:
-    """The measured time of steps that only decode, by their number of rows: medians of all runs, so it is the same for every setting."""
+    """The measured time of steps that only decode, by their number of rows: medians of all runs, so it is the same for every setting.
+
+    Attributes:
+        times: fitted to all steps.
+    """
 
     def __init__(self, steps: Iterable[StepRecord], target_gap_s: float | None = None) -> None:
+        steps = list(steps)
+        self.times = StepTimes(steps)
         by_size: dict[int, list[StepRecord]] = defaultdict(list)
         for step in steps:
             if step.is_plain:
@@ -47,6 +55,10 @@ class PlainSteps:
         """The target of the gap between two tokens of so many rows."""
         return self._target_gap_s or GAP_IN_PLAIN_STEPS * self.seconds(num_rows)
 
+    def steady_target_s(self, plain: StepSize) -> float:
+        """The target in fitted time, for a step whose decoding rows alone are `plain`."""
+        return self._target_gap_s or GAP_IN_PLAIN_STEPS * self.times.seconds(plain)
+
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
@@ -56,6 +68,7 @@ class RunFigures:
         first_token_s: p50 and p99.
         gap: p50, p99 and maximum between two tokens, in targets.
         wall_gap: p99 in time that passed, in targets.
+        steady_gap: p99 without the noise of the machine, in targets; see `StepTimes`.
         output_tokens_per_s: from the first arrival to the last end.
         busy_share: share of that time in which the engine worked.
         latency_s: mean and p99 of programs.
@@ -67,14 +80,15 @@ class RunFigures:
     first_token_s: tuple[float, float]
     gap: tuple[float, float, float]
     wall_gap: float
+    steady_gap: float
     output_tokens_per_s: float
     busy_share: float
     latency_s: tuple[float, float]
     cost_error: tuple[float, float]
 
     HEAD = (
-        "| workload | setting | first token p50 / p99 | gap p50 / p99 / max | wall p99 | output tok/s | busy | latency mean / p99 "
-        "| cost error |\n|---|---|---|---|---|---|---|---|---|"
+        "| workload | setting | first token p50 / p99 | gap p50 / p99 / max | wall p99 | steady p99 | output tok/s | busy "
+        "| latency mean / p99 | cost error |\n|---|---|---|---|---|---|---|---|---|---|"
     )
 
     def __str__(self) -> str:
@@ -82,8 +96,8 @@ class RunFigures:
         gap = " / ".join(f"{each:.2f}" for each in self.gap)
         errors = " / ".join(f"{each:.0%}" for each in self.cost_error)
         return (
-            f"| {self.workload} | {self.setting} | {first} | {gap} | {self.wall_gap:.2f} | {self.output_tokens_per_s:.0f} "
-            f"| {self.busy_share:.0%} | {latency} | {errors} |"
+            f"| {self.workload} | {self.setting} | {first} | {gap} | {self.wall_gap:.2f} | {self.steady_gap:.2f} "
+            f"| {self.output_tokens_per_s:.0f} | {self.busy_share:.0%} | {latency} | {errors} |"
         )
 
 
@@ -102,6 +116,7 @@ def figures_of(workload: str, setting: str, runs: Sequence[TimedEngine], plain: 
         (percentile(first, 0.5), percentile(first, 0.99)),
         (percentile(gaps, 0.5), percentile(gaps, 0.99), max(gaps, default=float("nan"))),
         percentile(wall_gaps, 0.99),
+        percentile([gap for run in runs for gap in steady_gaps_of(run, plain)], 0.99),
         sum(record.num_generated for record in records) / total_s,
         sum(run.busy_s for run in runs) / total_s,
         (mean(latencies), percentile(latencies, 0.99)),
@@ -121,6 +136,15 @@ def gaps_of(
         gaps = [gap for record in run.records for gap in record.gaps]
     targets = [plain.target_s(max(1, step.num_decodes)) for step in run.steps]
     return [(gap.wall_s if wall else gap.seconds) / targets[gap.step] for gap in gaps]
+
+
+def steady_gaps_of(run: TimedEngine, plain: PlainSteps, gaps: Iterable[Gap] | None = None) -> list[float]:
+    """Gaps as in `gaps_of`, in fitted times: those of the steps of the gap, relative to the target of the last."""
+    if gaps is None:
+        gaps = [gap for record in run.records for gap in record.gaps]
+    seconds = [plain.times.seconds(step.size) for step in run.steps]
+    targets = [plain.steady_target_s(step.plain) for step in run.steps]
+    return [sum(seconds[gap.step - gap.num_steps + 1 : gap.step + 1]) / targets[gap.step] for gap in gaps]
 
 
 def _error(steps: Sequence[StepRecord]) -> float:

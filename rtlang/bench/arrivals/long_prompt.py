@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from rtlang.bench.arrivals.figures import PlainSteps, gaps_of
+from rtlang.bench.arrivals.figures import PlainSteps, gaps_of, steady_gaps_of
 from rtlang.bench.arrivals.load import Call, ProgramLoad
 from rtlang.bench.arrivals.timed_engine import Gap, TimedEngine
 from rtlang.bench.serving.figure import percentile
@@ -32,9 +32,9 @@ class LongPrompt:
     urgent_steps: int
 
     @property
-    def tokens_per_s(self) -> float:
-        """Prompt and output tokens per second; the work is the same whatever the setting."""
-        return sum(record.load.num_tokens for record in self.run.records) / self.run.busy_s
+    def num_tokens(self) -> int:
+        """Prompt and output tokens; the same whatever the setting."""
+        return sum(record.load.num_tokens for record in self.run.records)
 
 
 def run_long_prompt(run: TimedEngine, num_tokens: int, num_streamed: int) -> LongPrompt:
@@ -66,27 +66,33 @@ class LongPromptFigures:
 
     Attributes:
         gap: p50, p99 and maximum of the streams' gaps, in targets.
-        wall_gap: p99 in time that passed, in targets.
+        wall_gap, steady_gap: p99 in time that passed, and without the noise of the machine, in targets.
         gap_in_steps: p50, p99 and maximum in plain steps of as many rows.
         urgent_steps: the most of all runs.
-        tokens_per_s: prompt and output tokens, median of the runs.
+        tokens_per_s, steady_tokens_per_s: prompt and output tokens, median of the runs; and without the noise of the machine.
     """
 
     setting: str
     gap: tuple[float, float, float]
     wall_gap: float
+    steady_gap: float
     gap_in_steps: tuple[float, float, float]
     urgent_steps: int
     tokens_per_s: float
+    steady_tokens_per_s: float
 
     HEAD = (
-        "| setting | gap p50 / p99 / max in targets | wall p99 | in plain steps | tok/s | steps until urgent |\n"
-        "|---|---|---|---|---|---|"
+        "| setting | gap p50 / p99 / max in targets | wall p99 | steady p99 | in plain steps "
+        "| tok/s | steady tok/s | steps until urgent |\n"
+        "|---|---|---|---|---|---|---|---|"
     )
 
     def __str__(self) -> str:
         in_targets, in_steps = (" / ".join(f"{each:.2f}" for each in row) for row in (self.gap, self.gap_in_steps))
-        return f"| {self.setting} | {in_targets} | {self.wall_gap:.2f} | {in_steps} | {self.tokens_per_s:.0f} | {self.urgent_steps} |"
+        return (
+            f"| {self.setting} | {in_targets} | {self.wall_gap:.2f} | {self.steady_gap:.2f} | {in_steps} "
+            f"| {self.tokens_per_s:.0f} | {self.steady_tokens_per_s:.0f} | {self.urgent_steps} |"
+        )
 
 
 def long_prompt_figures(setting: str, found: list[LongPrompt], plain: PlainSteps) -> LongPromptFigures:
@@ -98,7 +104,9 @@ def long_prompt_figures(setting: str, found: list[LongPrompt], plain: PlainSteps
         setting,
         (percentile(targets, 0.5), percentile(targets, 0.99), max(targets)),
         percentile([each for one in found for each in gaps_of(one.run, plain, one.gaps, wall=True)], 0.99),
+        percentile([each for one in found for each in steady_gaps_of(one.run, plain, one.gaps)], 0.99),
         (percentile(steps, 0.5), percentile(steps, 0.99), max(steps)),
         max(one.urgent_steps for one in found),
-        median(one.tokens_per_s for one in found),
+        median(one.num_tokens / one.run.busy_s for one in found),
+        median(one.num_tokens / sum(plain.times.seconds(step.size) for step in one.run.steps) for one in found),
     )

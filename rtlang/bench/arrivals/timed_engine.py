@@ -15,8 +15,10 @@ from rtlang.contract.principal import Principal
 from rtlang.contract.step import Step
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.program import Program
-from rtlang.engine.planning.step_cost import size_of
+from rtlang.engine.planning.step_cost import StepSize, size_of
 from rtlang.engine.request import Request, RequestOutput
+
+NOTHING = StepSize(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class StepRecord:
         num_tokens: computed tokens.
         num_decodes: rows of one token whose request has generated tokens before.
         num_rows: all rows.
+        size, plain: the amount of its work, and that of a step that has its decoding rows only.
     """
 
     end_s: float
@@ -37,6 +40,8 @@ class StepRecord:
     num_tokens: int
     num_decodes: int
     num_rows: int
+    size: StepSize = NOTHING
+    plain: StepSize = NOTHING
 
     @property
     def is_plain(self) -> bool:
@@ -50,11 +55,13 @@ class Gap:
 
     Attributes:
         wall_s: time that passed, in which other processes ran as well.
+        num_steps: of the run, from the one behind the first output to `step`.
     """
 
     seconds: float
     step: int
     wall_s: float = 0.0
+    num_steps: int = 1
 
 
 @dataclass(slots=True)
@@ -145,10 +152,14 @@ class TimedEngine:
 
     def _record(self, step: Step, seconds: float, predicted_s: float) -> None:
         num_tokens = sum(len(row.token_ids) - row.num_draft_tokens for row in step.rows)
-        num_decodes = sum(
-            len(row.token_ids) - row.num_draft_tokens == 1 and row.num_output_tokens > 0 for row in step.rows
+        plain = NOTHING
+        for row in step.rows:
+            if len(row.token_ids) - row.num_draft_tokens == 1 and row.num_output_tokens > 0:
+                plain = plain.with_row(1, row.num_computed_tokens, 1)
+        num_decodes, num_rows = plain.num_tokens, len(step.rows)
+        self.steps.append(
+            StepRecord(self.now, seconds, predicted_s, num_tokens, num_decodes, num_rows, size_of(step), plain)
         )
-        self.steps.append(StepRecord(self.now, seconds, predicted_s, num_tokens, num_decodes, len(step.rows)))
         for record, request in self._unstarted:
             if request.first_step_time is not None:
                 record.first_step = len(self.steps) - 1
@@ -159,18 +170,19 @@ class TimedEngine:
         text += [self._token_id(self._num_tokens + each) for each in range(call.num_prompt)]
         self._num_tokens += call.num_prompt
         last_s: float | None = None
-        last_wall_s = 0.0
+        last_wall_s, last_step = 0.0, 0
 
         def listen(output: RequestOutput) -> None:
-            nonlocal last_s, last_wall_s
+            nonlocal last_s, last_wall_s, last_step
             if output.error is not None:
                 raise output.error
             if output.token_ids:
                 if last_s is None:
                     record.first_token_s.append(self.now - made_s)
                 else:
-                    record.gaps.append(Gap(self.now - last_s, len(self.steps) - 1, self.wall_s - last_wall_s))
-                last_s, last_wall_s = self.now, self.wall_s
+                    step = len(self.steps) - 1
+                    record.gaps.append(Gap(self.now - last_s, step, self.wall_s - last_wall_s, step - last_step))
+                last_s, last_wall_s, last_step = self.now, self.wall_s, len(self.steps) - 1
                 record.num_generated += len(output.token_ids)
                 text.extend(output.token_ids)
             if not output.is_last:

@@ -26,10 +26,8 @@ _FORGETTING = 0.02  # share of the initial uncertainty that returns with each ob
 _SURPRISE = 3.0  # standard deviations from which an observation counts less: the machine did something else
 _SETTLED = 4  # observations before `is_settled`
 _UNIT = 1 << 16  # scores, and keys, per unit of the state
-_SCORE_SPREAD, _KEY_SPREAD = (
-    1.0,
-    4.0,
-)  # uncertainty of the time of a unit at first, relative to the time of the smallest step
+# Uncertainty of the times of units at first, relative to the time of the smallest step.
+_SCORE_SPREAD, _KEY_SPREAD = 1.0, 4.0
 _ERROR_WEIGHT = 0.05
 _HOST_WEIGHT, _LONGEST_HOST = 0.1, 4.0  # weight of a new time of the host, and its limit relative to the mean
 
@@ -117,18 +115,18 @@ class StepCost:
         else:
             self.error += _ERROR_WEIGHT * (abs(self.predict(size) - seconds) / seconds - self.error)
         self.num_observed += 1
-        features = _features(size)
+        row = features(size)
         state = np.array(self._state)
-        residual = seconds - float(features @ state)
-        gains = self._covariance @ features
-        spread = float(features @ gains)
+        residual = seconds - float(row @ state)
+        gains = self._covariance @ row
+        spread = float(row @ gains)
         noise = (_NOISE * seconds) ** 2
         surprise = abs(residual) / ((spread + noise) ** 0.5 * _SURPRISE)
         if surprise > 1 and self.is_settled:
             noise = (spread + noise) * surprise**2 - spread
         gains /= spread + noise
         self._state = np.maximum(state + gains * residual, 0.0).tolist()
-        self._covariance -= np.outer(gains, features @ self._covariance)
+        self._covariance -= np.outer(gains, row @ self._covariance)
         self._covariance += _FORGETTING * (self._initial - self._covariance)
 
     def observe_host(self, seconds: float) -> None:
@@ -158,10 +156,11 @@ def _place(num_tokens: int) -> tuple[int, float]:
     return low, (max(1, num_tokens) - KNOTS[low]) / KNOTS[low]
 
 
-def _features(size: StepSize) -> NDArray[np.float64]:
-    features = np.zeros(_SIZE)
+def features(size: StepSize) -> NDArray[np.float64]:
+    """The factors of the model's parameters: of the time at each knot, and of that of a unit of scores and keys, and of a sample."""
+    row = np.zeros(_SIZE)
     low, share = _place(size.num_tokens)
-    features[low], features[low + 1] = 1 - share, share
-    features[_SCORE], features[_KEY] = size.num_scores / _UNIT, size.num_keys / _UNIT
-    features[_SAMPLE] = size.num_samples
-    return features
+    row[low], row[low + 1] = 1 - share, share
+    row[_SCORE], row[_KEY] = size.num_scores / _UNIT, size.num_keys / _UNIT
+    row[_SAMPLE] = size.num_samples
+    return row

@@ -64,10 +64,18 @@ def turns_of(running: Iterable[Request], active: Iterable[Flow]) -> list[Turn]:
     return list(turns.values())
 
 
-def order_turns(turns: Iterable[Turn], key: Callable[[Request], Key], max_rows: int, *, may_start: bool) -> int:
+def order_turns(
+    turns: Iterable[Turn],
+    key: Callable[[Request], Key],
+    max_rows: int,
+    *,
+    may_start: bool,
+    is_plentiful: bool = False,
+) -> int:
     """Sort the running requests of each flow by policy; if not all decodes can have a row, by the time since they had one.
 
     Args:
+        is_plentiful: all decodes get what they need: their order does not matter unless rows are few, and 512 keys take 0.8 ms.
         key: of the policy; the smallest goes first.
         max_rows: maximum number of rows of the step.
         may_start: whether waiting requests may start.
@@ -77,7 +85,8 @@ def order_turns(turns: Iterable[Turn], key: Callable[[Request], Key], max_rows: 
     """
     num_decodes = sum(len(turn.decodes) for turn in turns)
     for turn in turns:
-        turn.decodes.sort(key=key, reverse=True)
+        if num_decodes >= max_rows or not is_plentiful:
+            turn.decodes.sort(key=key, reverse=True)
         if num_decodes > max_rows:
             turn.decodes.sort(key=_last_step_id, reverse=True)
         turn.prefills.sort(key=key, reverse=True)

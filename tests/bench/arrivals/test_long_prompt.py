@@ -26,5 +26,6 @@ def test_gaps_of_the_streams_are_those_beside_the_prompt() -> None:
     assert 1 <= planned.urgent_steps <= 2
     total = sum(each.load.num_tokens for each in runs["fixed"].run.records)
     assert total == NUM_STREAMS * (32 + 60) + 2016 + 48
+    assert large.steady_tokens_per_s == pytest.approx(large.tokens_per_s, rel=0.02)
     assert large.tokens_per_s == pytest.approx(total / runs["fixed"].run.busy_s)
     assert len(runs["fixed"].gaps) == pytest.approx(NUM_STREAMS * 2000 / (512 - NUM_STREAMS), abs=2 * NUM_STREAMS)

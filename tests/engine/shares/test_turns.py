@@ -32,6 +32,16 @@ def test_decodes_go_by_policy_and_by_time_if_there_are_more_than_rows() -> None:
     assert [each.request_id for each in reversed(turn.decodes)] == [3, 2, 1]
 
 
+def test_decodes_that_all_get_what_they_need_are_not_sorted() -> None:
+    flow = Flow(Principal(), 1)
+    running = [request(flow, number) for number in (2, 1, 3)]
+    (turn,) = turns_of(running, [flow])
+    order_turns([turn], policy.fcfs, 4, may_start=True, is_plentiful=True)
+    assert [each.request_id for each in turn.decodes] == [2, 1, 3]
+    order_turns([turn], policy.fcfs, 3, may_start=True, is_plentiful=True)
+    assert [each.request_id for each in reversed(turn.decodes)] == [1, 2, 3]
+
+
 def test_rows_are_kept_for_requests_that_wait_if_decodes_could_take_all() -> None:
     flow, idle = Flow(Principal(), 1), Flow(Principal("b"), 2)
     waiting = request(flow, 99)
