@@ -119,6 +119,11 @@ class RuntimeConfig:
         "a smaller model with the same tokens, which drafts tokens where that is expected to save time: a directory or owner/name, as for "
         "model; default: none",
     )
+    deterministic: bool = _setting(
+        False,
+        "one text per request, to the last bit, also with decoders of transformers on the CPU, which take longer then; native decoders on "
+        "the CPU have that in any case, and a GPU does not",
+    )
     fault_injection: bool = _setting(False, "allow requests to ask for faults with x_fault; for tests, on the CPU only")
 
     def __post_init__(self) -> None:
@@ -133,6 +138,10 @@ class RuntimeConfig:
         _one_of(self, "decoder", "auto", "native", "transformers")
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "speculation", "auto", "on", "off")
+        if self.deterministic and self.device != "cpu":
+            raise ConfigError(
+                "deterministic", True, "expected False with this device: its kernels cut sums by load; or device cpu"
+            )
         draft_model = self.draft_model
         if draft_model is not None:
             if not isinstance(draft_model, str | os.PathLike) or not os.fspath(draft_model):

@@ -4,6 +4,9 @@ The model's own code computes everything except attention: one function is regis
 another, in its mask interface, describes a mask instead of building it. The model receives one flattened ragged batch (batch size 1) with
 a position per token and no cache. A self-check at load time detects models that bypass the interface or depend on the batch shape; they
 are rejected with an error that names the model type.
+
+Operations of torch between the linear layers and attention may give a token other bits if a step has other tokens. `is_deterministic`
+computes steps in tiles of fixed size instead (fixed_tiles.py), and refuses models for which that is not enough.
 """
 
 from __future__ import annotations
@@ -19,13 +22,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from rtlang.contract.errors import ModelLoadError
+from rtlang.contract.errors import ConfigError, ModelLoadError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.model.batch import Batch, moved
 from rtlang.model.decoders import falcon
 from rtlang.model.decoders.attention import HeadGeometry, PagedKV, StepAttention, Window
+from rtlang.model.decoders.fixed_tiles import tiles_of
 from rtlang.model.decoders.linear import own_memory, pack_linears
 from rtlang.model.loading.transformers_loading import load_model, progress_reported, quiet, read_config, refuse_known
 
@@ -34,6 +39,10 @@ logger = logging.getLogger(__name__)
 _CHECK_LENGTHS = (21, 13)  # lengths in tokens of the self-check's two sequences
 _CHECK_CUTS = (9, 12)  # how many of these tokens the first step computes
 _CHECK_PAGE_SIZE = 4
+# Tokens of the sequence that is compared bit by bit, which have a large tile, and of the one beside it. In each way, so many tokens of the
+# other one come first in the step, and the sequence is computed up to these tokens in turn: every place of both tiles is compared.
+_BIT_LENGTHS = 34, 30
+_BIT_CUTS = ((0, (0, 1, 2, 3, 4, 34)), (3, (0, 5, 34)), (30, (0, 34)))
 _DEVICE_PAGE_SIZE = 16  # the default page size: GPU kernels would be recompiled for another one
 _FLOAT32_TOLERANCE, _BFLOAT16_TOLERANCE = 1e-3, 4e-2
 _numbers = itertools.count()
@@ -50,10 +59,20 @@ class LocalMask:
 class TransformersDecoder:
     """A `transformers` model as a `Decoder`. Constructed by `TransformersDecoder.load`."""
 
-    def __init__(self, model: Any, path: str, dtype: torch.dtype, device: torch.device | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        path: str,
+        dtype: torch.dtype,
+        device: torch.device | None = None,
+        *,
+        is_deterministic: bool = False,
+    ) -> None:
         self.model, self.path, self.dtype, self.device = model, path, dtype, device or torch.device("cpu")
         self.geometries: tuple[HeadGeometry, ...] = ()
-        self.is_row_invariant = False  # operations of torch, whose order of sums may depend on the number of tokens
+        self.is_row_invariant = (
+            is_deterministic  # otherwise the order of sums in torch may depend on the number of tokens
+        )
         self._window_of: dict[int, Window] = {}  # by layer, learned from the masks of the self-check
         self._has_masks = True  # whether the library still builds masks
         self._step: StepAttention | None = None  # set during forward
@@ -71,6 +90,7 @@ class TransformersDecoder:
         max_len: int,
         on_progress: Callable[[float], None] = lambda fraction: None,
         device: torch.device | None = None,
+        is_deterministic: bool = False,
     ) -> TransformersDecoder:
         """Load a checkpoint (or seeded noise of its shape, with `dummy_seed`), replace its attention, and check the result.
 
@@ -79,26 +99,53 @@ class TransformersDecoder:
             max_len: longest sequence in tokens that will be computed.
             on_progress: called with the fraction of tensors read so far.
             device: device to move the model to; default: the CPU.
+            is_deterministic: give each token the same bits whatever else a step computes; on the CPU.
         Raises:
+            ConfigError: with `is_deterministic`, the bits of a token depend on other tokens nevertheless; names the model type.
             ModelLoadError: transformers cannot load the model, or it fails the self-check; names the model type.
         """
         config = read_config(directory)
         refuse_known(config, str(directory), max_len)
         with quiet(), progress_reported(on_progress):
             model = load_model(directory, files, config, dtype, dummy_seed)
-        decoder = cls(model.eval().requires_grad_(False).to(device or "cpu"), str(directory), dtype, device)
+        model = model.eval().requires_grad_(False).to(device or "cpu")
+        decoder = cls(model, str(directory), dtype, device, is_deterministic=is_deterministic)
         with torch.inference_mode():
             decoder._take_over()
         return decoder
 
     def forward(self, attention: StepAttention) -> Tensor:
         """See `Decoder`. Returns logits directly, because the output heads of these models differ too much to call separately."""
+        if self.is_row_invariant:
+            return self._forward_tiles(attention)
         batch = attention.batch
         self._step, self._called = attention, []
         try:
             return self._call_model(attention.input_ids, batch.positions, batch.logit_indices)
         finally:
             self._step = None
+
+    def _forward_tiles(self, attention: StepAttention) -> Tensor:
+        """As `forward`, in tiles of fixed size."""
+        found: list[Tensor] = []
+        is_wanted: list[Tensor] = []
+        wanted = attention.batch.logit_indices
+        for tile in tiles_of(attention.batch):
+            batch = tile.batch
+            filling = tile.size - batch.num_tokens
+            ids, positions = (functional.pad(each, (0, filling)) for each in (batch.input_ids, batch.positions))
+            # all logits or those of one token: the output layer sees fixed shapes too
+            keep = torch.arange(tile.size if len(batch.logit_indices) else 1)
+            self._step, self._called = StepAttention(batch, attention.kv), []
+            try:
+                logits = self._call_model(ids, positions, keep)
+            finally:
+                self._step = None
+            found.append(logits[batch.logit_indices])
+            is_wanted.append((wanted >= tile.start) & (wanted < tile.start + batch.num_tokens))
+        logits = torch.cat(found)
+        order = torch.cat([mine.nonzero()[:, 0] for mine in is_wanted])
+        return torch.empty_like(logits).index_copy_(0, order, logits)
 
     def project(self, states: Tensor) -> Tensor:
         """See `Decoder`."""
@@ -132,6 +179,10 @@ class TransformersDecoder:
             raise self._refusal("its attention layers have no layer_idx")
         self._called.append(layer)
         q, k, v = query[0].transpose(0, 1), key[0].transpose(0, 1), value[0].transpose(0, 1)  # [T, H, D]
+        num_computed = len(q)
+        if self._step is not None and self.is_row_invariant:  # tokens that fill a tile have no pages
+            num_tokens = self._step.batch.num_tokens
+            q, k, v = q[:num_tokens], k[:num_tokens], v[:num_tokens]
         if self._step is None:
             self._probed[layer] = HeadGeometry(q.shape[1], k.shape[1], k.shape[2], v.shape[2])
             return q.new_zeros((1, q.shape[0], q.shape[1], v.shape[2]))
@@ -149,6 +200,8 @@ class TransformersDecoder:
             soft_cap=options.get("softcap") or None,
             sinks=options.get("s_aux"),
         )
+        if len(out) < num_computed:
+            out = torch.cat([out, out.new_zeros((num_computed - len(out), *out.shape[1:]))])
         return out.to(query.dtype)[None]
 
     def _window(self, layer: int, mask: LocalMask | None, given: int | None) -> Window:
@@ -187,6 +240,8 @@ class TransformersDecoder:
                 setattr(module, name, own_memory(buffer))  # assigning `data` alone would leave it a view of the file
         logger.debug("packed %d linear layers", num_packed)
         self._check_logits(sequences, stock)
+        if self.is_row_invariant:
+            self._check_bits(vocab)
 
     def _replace_attention(self) -> None:
         self._name = name = _register(self)
@@ -282,6 +337,37 @@ class TransformersDecoder:
             raise self._refusal(
                 f"with paged attention its logits differ from the stock model's (relative error {worst:.2g})"
             )
+
+    def _check_bits(self, vocab: int) -> None:
+        """Check that the logits of a sequence are equal to the last bit in each tile, at each place, alone and beside another one."""
+        kind = f"expected False for model type {self.model.config.model_type!r}"
+        if any(parameter.ndim > 2 for parameter in self.model.parameters()):
+            raise ConfigError(
+                "deterministic", True, f"{kind}: its experts compute the tokens of a step that they get together"
+            )
+        generator = torch.Generator().manual_seed(1)
+        own, other = (torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _BIT_LENGTHS)
+        page_size, params = _CHECK_PAGE_SIZE, SamplingParams()
+        num_pages = -(-max(_BIT_LENGTHS) // page_size)
+        kv = PagedKV(self.geometries, 2 * num_pages, page_size, self.dtype, self.device)
+        pages = tuple(range(num_pages)), tuple(range(num_pages, 2 * num_pages))
+
+        def logits(*parts: tuple[int, int, int]) -> Tensor:
+            """Of the last part; a part is (0: own or 1: other, start, stop)."""
+            rows = []
+            for which, start, stop in parts:
+                tokens = (own, other)[which][start:stop]
+                rows.append(Row(which, tokens, start, pages[which], 0, False, params, score_token_ids=tokens))
+            batch = Batch.from_step(Step(0, tuple(rows)), page_size)
+            return self.forward(StepAttention(batch, kv))[-len(rows[-1].token_ids) :]
+
+        expected = logits((0, 0, len(own)))
+        for shift, cuts in _BIT_CUTS:
+            beside = [(1, 0, shift)] if shift else []
+            parts = [logits(*beside, (0, start, stop)) for start, stop in itertools.pairwise(cuts)]
+            if torch.equal(torch.cat(parts), expected):
+                continue
+            raise ConfigError("deterministic", True, f"{kind}: its bits depend on the other tokens of a step")
 
     def _refusal(self, reason: str) -> ModelLoadError:
         return ModelLoadError(self.path, f"model type {self.model.config.model_type!r} is not supported: {reason}")

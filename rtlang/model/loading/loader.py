@@ -47,7 +47,8 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
 
     Raises:
         ModelLoadError: the directory, its config, weights or tokenizer are missing, damaged, unsupported or too large.
-        ConfigError: decoder="native" for a model that the native decoder does not compute exactly.
+        ConfigError: decoder="native" for a model that the native decoder does not compute exactly, or deterministic=True for one whose
+            bits depend on the other tokens of a step.
     """
     directory = model_directory(config.model)
     model_config = ModelConfig.from_pretrained(directory)
@@ -94,6 +95,11 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
             max_len=config.max_model_len or model_config.max_position_embeddings,
             on_progress=progress.report,
             device=device,
+            is_deterministic=config.deterministic,
+        )
+    if config.deterministic and not decoder.is_row_invariant:
+        raise ConfigError(
+            "deterministic", True, f"expected False: the bits of kernels for {dtype} on this machine depend on the step"
         )
     logger.info("loaded %s as %s with the %s decoder", directory, dtype, "native" if is_native else "transformers")
     return decoder, model_config, tokenizer

@@ -1,0 +1,131 @@
+"""Steps in tiles of fixed size: nothing is lost or doubled, and a model of transformers gives a token the same bits in every step."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
+from rtlang.model.batch import Batch
+from rtlang.model.decoders.fixed_tiles import LARGE_TILE, SMALL_TILE, tiles_of
+from rtlang.model.host_runner import HostRunner
+from tests.support.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
+from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint
+
+PAGE_SIZE = 4
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers")
+
+
+def random_batch(rng: random.Random) -> Batch:
+    rows, page, before = [], 0, 0
+    for index in range(rng.randint(1, 9)):
+        shared = rng.randint(0, before // PAGE_SIZE) * PAGE_SIZE if index else 0
+        computed = shared + rng.randint(0, 9)
+        token_ids = [rng.randrange(250) for _ in range(rng.choice([1, 1, 2, 7, 40, 90]))]
+        before = computed + len(token_ids)
+        num_own = -(-before // PAGE_SIZE) - shared // PAGE_SIZE
+        pages = [*(rows[-1].page_ids[: shared // PAGE_SIZE] if rows else ()), *range(page, page + num_own)]
+        page += num_own
+        kind = rng.randrange(3)
+        scores = token_ids[1:] if kind == 2 else []
+        rows.append(Row(index, token_ids, computed, pages, shared, kind == 1, SamplingParams(), score_token_ids=scores))
+    return Batch.from_step(Step(0, tuple(rows)), PAGE_SIZE)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tiles_hold_each_token_with_its_row_once(seed: int) -> None:
+    batch = random_batch(random.Random(seed))
+    row_of = np.repeat(np.arange(len(batch.seq_lens)), np.diff(batch.cu_seqlens_q))
+    found: list[tuple[int, int]] = []
+    wanted: list[int] = []
+    for tile in tiles_of(batch):
+        part = tile.batch
+        assert tile.size in (SMALL_TILE, LARGE_TILE)
+        assert 0 < part.num_tokens <= tile.size
+        assert part.cu_seqlens_q[0] == 0
+        assert (np.diff(part.cu_seqlens_q) > 0).all()
+        assert part.cu_seqlens_q[-1] == part.num_tokens
+        wanted += [tile.start + index for index in part.logit_indices.tolist()]
+        for row in range(len(part.seq_lens)):
+            first, stop = int(part.cu_seqlens_q[row]), int(part.cu_seqlens_q[row + 1])
+            of_step = row_of[tile.start + first]
+            assert (part.page_table[row] == batch.page_table[of_step]).all()
+            assert part.shared_lens[row] in (0, batch.shared_lens[of_step])
+            for token in range(first, stop):
+                place = tile.start + token
+                found.append((place, int(part.seq_lens[row]) - stop + token))
+                for name in ("input_ids", "positions", "slot_mapping"):
+                    assert getattr(part, name)[token] == getattr(batch, name)[place]
+    assert found == list(enumerate(batch.positions.tolist()))
+    assert sorted(wanted) == sorted(batch.logit_indices.tolist())
+
+
+def load(path: Path, dtype: str, **settings: Any) -> HostRunner:
+    given = {"decoder": "transformers", "num_pages": 64, "page_size": PAGE_SIZE, "num_threads": 1}
+    runner = HostRunner(RuntimeConfig(model=str(path), dtype=dtype, **given | settings))
+    runner.load()
+    return runner
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("family", ["gemma2", "gpt2"])
+def test_a_token_has_the_same_bits_in_every_step(family: str, dtype: str, tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path, family)
+    runner = load(path, dtype, deterministic=True)
+    assert runner.is_row_invariant
+    stock = load(path, dtype)
+    assert not stock.is_row_invariant
+    for (token_ids, logits), (_, plain) in zip(
+        ragged_logits(runner, VOCAB_SIZE), ragged_logits(stock, VOCAB_SIZE), strict=True
+    ):
+        alone = next_row(TrackedSequence(token_ids), len(token_ids), Pages(64, seed=9), PAGE_SIZE)
+        (whole,) = all_logits(runner, [alone])
+        assert torch.equal(whole[-len(logits) :], logits)
+        tolerance = {"rtol": 1e-3, "atol": 1e-3} if dtype == "float32" else {"rtol": 0.1, "atol": 0.3}
+        torch.testing.assert_close(logits, plain, **tolerance)
+
+
+def test_a_step_without_logits_is_computed(tmp_path: Path) -> None:
+    runner = load(make_checkpoint(tmp_path, "gemma2"), "float32", deterministic=True)
+    row = Row(0, list(range(40)), 0, tuple(range(10)), 0, False, SamplingParams())
+    flight = runner.launch(Step(0, (row,)))
+    assert flight.logits is None
+    assert flight.scores == {}
+
+
+def test_a_model_whose_bits_depend_on_the_step_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.gemma2 import modeling_gemma2
+
+    forward = modeling_gemma2.Gemma2MLP.forward
+
+    def uneven(self: Any, x: torch.Tensor) -> torch.Tensor:
+        """Tokens at odd places get other bits, as the rest of a vector loop may give them."""
+        factors = 1 + 2**-18 * (torch.arange(x.shape[1]) % 2)
+        return forward(self, x) * factors[:, None]
+
+    path = make_checkpoint(tmp_path, "gemma2")
+    monkeypatch.setattr(modeling_gemma2.Gemma2MLP, "forward", uneven)
+    assert not load(path, "float32").is_row_invariant
+    with pytest.raises(ConfigError, match=r"deterministic = True: expected False for model type 'gemma2'") as refused:
+        load(path, "float32", deterministic=True)
+    assert refused.value.field == "deterministic"
+
+
+def test_stacked_experts_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'mixtral': its experts"):
+        load(make_checkpoint(tmp_path, "mixtral"), "float32", deterministic=True)
+
+
+def test_devices_are_refused_by_name_and_native_decoders_need_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"deterministic = True: .*device cpu"):
+        RuntimeConfig(device="cuda", deterministic=True)
+    runner = load(make_checkpoint(tmp_path, "llama"), "float32", decoder="native", deterministic=True)
+    assert runner.is_row_invariant
