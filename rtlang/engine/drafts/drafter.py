@@ -13,6 +13,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rtlang.engine.drafts.acceptance import Acceptance, OwnAcceptance
 from rtlang.engine.drafts.draft_model import DraftModel
@@ -28,11 +29,16 @@ MAX_PAUSE = 16
 """Tokens after which a request asks its sources again, if they had nothing that was worth its cost."""
 
 _LOOK_AHEAD = 16  # draft tokens tried beyond the best step so far: cost may be flat behind a jump
+MAX_SKIPS = 15
+"""Steps without drafts after one whose rows could not gain by any draft, as long as they are not fewer by a quarter."""
+GAPS = ((8, 0, 0), (64, 3, 1), (1 << 30, 7, 3))
+"""By a limit of rows: tokens for which a request that got no proposals for a while leaves its sources alone, and steps without drafts after
+one that had none. In a step of many rows only drafts that are nearly certain count, and to look for them took 5 us a row."""
+_MISSES = 4  # proposals that a request has to miss for each token of such a gap
 _COMPARED = 4  # draft tokens by which sources are compared with the draft model
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A row that may draft up to `limit` tokens behind the `num_tokens` that it has computed after the step."""
 
     request: Request
@@ -56,6 +62,7 @@ class _State:
     Attributes:
         proposals: what its sources said last, when it had `num_tokens` tokens; `num_drafted` tokens of the first were computed.
         pause: tokens to wait after a proposal that was not worth its cost.
+        num_misses: times that its sources were asked in vain, since they last had a proposal.
         next_at: number of tokens from which its sources are asked again.
     """
 
@@ -64,6 +71,7 @@ class _State:
     num_tokens: int = 0
     num_drafted: int = 0
     pause: int = 0
+    num_misses: int = 0
     next_at: int = 0
 
     def wait_longer(self) -> None:
@@ -100,8 +108,17 @@ class Drafter:
         self._acceptance = Acceptance()
         self._states: dict[Request, _State] = {}
         self._taken_s = 0.0
+        self._max_gap = 0
+        self._num_skips = self._skip_length = self._hopeless_rows = 0
         self.num_drafted: Counter[str] = Counter()
         self.num_accepted: Counter[str] = Counter()
+
+    def may_gain(self, num_rows: int) -> bool:
+        """Whether drafts may gain in a step of so many rows, from what the last steps showed. Called once for each step."""
+        if self.overlap is not None or self._num_skips <= 0 or num_rows < self._hopeless_rows:
+            return True
+        self._num_skips -= 1
+        return False
 
     def choose(
         self, candidates: Sequence[Candidate], size: StepSize, num_rows: int, room: int
@@ -115,10 +132,20 @@ class Drafter:
             room: most draft tokens of the step.
         """
         cost = self._cost.predict(size)
-        if not cost or room <= 0 or not self._may_gain(candidates, size, cost, num_rows):
+        if not cost or room <= 0:
             return {}
+        if not self._may_gain(candidates, size, cost, num_rows):
+            self._skip(num_rows, MAX_SKIPS)
+            return {}
+        max_skips = 0
+        if self.overlap is None:  # else rows have waited to draft in this step
+            self._max_gap, max_skips = next(gaps for limit, *gaps in GAPS if num_rows < limit)
         proposed: list[_Draft] = []
+        states = self._states
         for candidate in candidates:
+            state = states.get(candidate.request)
+            if state is not None and not state.proposals and len(candidate.request.token_ids) < state.next_at:
+                continue
             found = self._propose(candidate, min(candidate.limit, self._max_draft_tokens, room))
             if found is not None:
                 proposed.append(found)
@@ -126,6 +153,7 @@ class Drafter:
         if self._model_policy is not None and self._model_policy.is_due(cost):
             proposed, spent = self._add_model_drafts(self._model_policy, candidates, proposed, size, num_rows, room)
         if not proposed:
+            self._skip(num_rows, max_skips)
             return {}
         counts, best = self._best_counts(proposed, size, num_rows, room, spent)
         if self.overlap is not None and any(counts):
@@ -133,11 +161,12 @@ class Drafter:
         chosen: dict[Request, Sequence[int]] = {}
         for draft, count in zip(proposed, counts, strict=True):
             request = draft.candidate.request
-            state = self._states[request]
+            state = states[request]
             if count:
                 chosen[request] = draft.token_ids[:count]
             elif state.proposals[0].source != DRAFT_MODEL:
                 state.wait_longer()
+        self._skip(num_rows, 0 if chosen else max_skips)
         return chosen
 
     def held_back(self, candidates: Sequence[Candidate], size: StepSize, num_rows: int) -> set[Request] | None:
@@ -201,6 +230,11 @@ class Drafter:
         if self.model is not None:
             self.model.rest(is_long=is_long)
 
+    def _skip(self, num_rows: int, max_skips: int) -> None:
+        """Leave out the next steps with about as many rows, more of them if the last step had no drafts either; see `may_gain`."""
+        self._num_skips = self._skip_length = min(max_skips, 2 * self._skip_length + 1)
+        self._hopeless_rows = num_rows - num_rows // 4
+
     def _propose(self, candidate: Candidate, limit: int) -> _Draft | None:
         """The draft of the surest source."""
         request = candidate.request
@@ -228,7 +262,10 @@ class Drafter:
                 state.proposals.append(proposal)
         state.num_tokens = num_tokens
         if best is None:
+            state.num_misses += 1
+            state.next_at = num_tokens + 1 + min(self._max_gap, state.num_misses // _MISSES)
             return None
+        state.num_misses = 0
         token_ids = self._allowed(request, best.token_ids)
         if not token_ids:
             return None

@@ -33,12 +33,14 @@ def add_drafts(
         num_running: number of running requests.
         room: tokens that the step may still have.
     """
+    if not drafter.may_gain(len(scheduled)):
+        return {}
     candidates: list[Candidate] = []
     num_samples = num_scores = num_keys = 0
     num_free = max(0, cache.num_free - num_running)
     for request, num_tokens in scheduled.items():
         end = request.num_computed_tokens + num_tokens
-        num_scores += num_row_scores(num_tokens, end - num_tokens)
+        num_scores += end if num_tokens == 1 else num_row_scores(num_tokens, end - num_tokens)
         num_keys += end
         if not request.score_only and end == request.num_target_tokens:
             num_samples += 1
