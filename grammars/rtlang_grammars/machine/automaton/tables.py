@@ -29,6 +29,7 @@ from rtlang_grammars.machine.automaton.layout import (
     UNKNOWN_ROW,
     WIDTH,
 )
+from rtlang_grammars.machine.automaton.room import empty_room
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import Ranges
@@ -243,9 +244,9 @@ class Tables:
         """Create the arrays for compiled code, with room to grow. Afterwards only `complete` adds rows."""
         size, num_words, num_rows = self.num_states, len(self.words), self.num_rows
         grows = bool(self.makers)  # unwritten room takes no memory, and copying everything takes long
-        S = np.empty((size + grows * max(8192, size) + 1, STATE_WORDS), dtype=np.int32)
+        S = empty_room(size + grows * max(8192, size) + 1, STATE_WORDS)
         S[:size] = np.frombuffer(self.states, dtype=np.int32).reshape(size, STATE_WORDS)
-        rows = np.empty((num_rows + grows * max(2048, num_rows), 256), dtype=np.int32)
+        rows = empty_room(num_rows + grows * max(2048, num_rows), 256)
         rows[:num_rows] = self.rows
         self._rows = rows
         X = np.empty(num_words + grows * max(8192, num_words) + 1, dtype=np.int32)
