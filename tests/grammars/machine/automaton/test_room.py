@@ -32,7 +32,7 @@ def test_unwritten_room_is_not_resident_after_others_have_written_the_heap() -> 
 def test_small_room_and_room_without_maps_come_from_the_heap(monkeypatch: pytest.MonkeyPatch) -> None:
     assert empty_room(3, 8).shape == (3, 8)
 
-    def refuse(*args: Any) -> Any:
+    def refuse(*args: Any, **options: Any) -> Any:
         raise OSError("no more maps")
 
     monkeypatch.setattr(room.mmap, "mmap", refuse)
