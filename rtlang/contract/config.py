@@ -116,13 +116,13 @@ class RuntimeConfig:
     )
     draft_model: str | None = _setting(
         None,
-        "a smaller model with the same tokens, which drafts tokens where that is expected to save time: a directory or owner/name, as for "
-        "model; default: none",
+        "a smaller model with the same tokens, which drafts tokens where that is expected to save time, on the CPU only: a directory or "
+        "owner/name, as for model; default: none",
     )
     deterministic: bool = _setting(
         False,
-        "one text per request, to the last bit, also with decoders of transformers on the CPU, which take longer then; native decoders on "
-        "the CPU have that in any case, and a GPU does not",
+        "the same bits for a request whatever else is computed beside it (batch invariance), also with decoders of transformers on the "
+        "CPU, which are slower then; native decoders on the CPU always have this, and a GPU does not support it",
     )
     fault_injection: bool = _setting(False, "allow requests to ask for faults with x_fault; for tests, on the CPU only")
 
@@ -139,9 +139,7 @@ class RuntimeConfig:
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "speculation", "auto", "on", "off")
         if self.deterministic and self.device != "cpu":
-            raise ConfigError(
-                "deterministic", True, "expected False with this device: its kernels cut sums by load; or device cpu"
-            )
+            raise ConfigError("deterministic", True, "requires device cpu: the kernels of a GPU split sums by load")
         draft_model = self.draft_model
         if draft_model is not None:
             if not isinstance(draft_model, str | os.PathLike) or not os.fspath(draft_model):
