@@ -310,7 +310,7 @@ def test_what_a_server_needs_is_not_needed_to_measure() -> None:
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = dict.fromkeys(machine.DEVICE_PACKAGES, "1") | {"triton": None, "regex": None}
-    monkeypatch.setattr("rtlang.__main__.package_versions", lambda names: found)
+    monkeypatch.setattr("rtlang.console.bench.throughput.package_versions", lambda names: found)
     result = CliRunner().invoke(app, ["bench", "--device", "cuda"])
     assert result.exit_code == 1
     assert "--device cuda requires packages that are not installed: triton, regex" in result.output
