@@ -8,16 +8,62 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import cache
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 
-_STARTING = Lock()  # held while the threads of one team are requested, so that no two teams get a part each
+_Task = tuple[Future[None], Callable[..., None], tuple[object, ...]]
+
+
+class _Pool:
+    """Daemon threads that run tasks in order.
+
+    The standard library's executor refuses tasks as soon as the interpreter begins to exit, when steps may still be running. Its threads
+    also start on demand: a task whose thread cannot be started stays queued, and would run in the middle of a later team.
+
+    Raises:
+        RuntimeError: a thread cannot be started.
+    """
+
+    def __init__(self, num_threads: int) -> None:
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._putting = Lock()  # so that no two teams get a part of the threads each
+        for index in range(num_threads):
+            try:
+                Thread(target=self._work, name=f"rtlang-kernels-{index}", daemon=True).start()
+            except BaseException:
+                for _ in range(index):
+                    self._tasks.put(None)
+                raise
+
+    def put(self, tasks: Sequence[_Task]) -> None:
+        """Run the tasks. As many as there are threads run at the same time, once those before them are done."""
+        try:
+            with self._putting:
+                for task in tasks:
+                    self._tasks.put(task)
+        except BaseException:  # an interrupt
+            for future, *_ in tasks:
+                future.cancel()
+            raise
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            future, function, arguments = task
+            if future.set_running_or_notify_cancel():
+                try:
+                    function(*arguments)
+                except BaseException as error:
+                    future.set_exception(error)
+                else:
+                    future.set_result(None)
+            del task, future, function, arguments  # an idle thread must not keep memory alive
 
 
 @cache
-def _pool(num_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(num_threads, thread_name_prefix="rtlang-kernels")
+def _pool(num_threads: int) -> _Pool:
+    return _Pool(num_threads)
 
 
 if hasattr(os, "register_at_fork"):
@@ -26,18 +72,7 @@ if hasattr(os, "register_at_fork"):
 
 def run_chunks(function: Callable[..., None], chunks: Sequence[tuple[object, ...]]) -> None:
     """Call function(*chunk) for every chunk, the first in this thread. Returns when all are done; re-raises the first exception."""
-    if len(chunks) == 1:
-        function(*chunks[0])
-        return
-    pool = _pool(len(chunks) - 1)
-    futures = [pool.submit(function, *chunk) for chunk in chunks[1:]]
-    try:
-        function(*chunks[0])
-    finally:
-        for future in futures:
-            future.exception()  # waits: no thread may write to the caller's memory after this
-    for future in futures:
-        future.result()
+    run_team(function, chunks, lambda: None)
 
 
 def run_team(
@@ -45,24 +80,33 @@ def run_team(
 ) -> None:
     """Call function(*call) for every call, all at the same time, since they wait for each other; the first in this thread.
 
+    Returns when all are done; re-raises the first exception.
+
     Args:
-        end_waiting: makes the calls return without waiting; called if not all of them could be started.
+        end_waiting: makes the calls return without waiting; called if one of them raises.
     """
     if len(calls) == 1:
         function(*calls[0])
         return
-    pool, futures = _pool(len(calls) - 1), []
+
+    def run(*call: object) -> None:
+        try:
+            function(*call)
+        except BaseException:
+            end_waiting()
+            raise
+
+    pool = _pool(len(calls) - 1)
+    futures = [Future[None]() for _ in calls[1:]]
     try:
-        with _STARTING:
-            for call in calls[1:]:
-                futures.append(pool.submit(function, *call))
-    except BaseException:
+        pool.put([(future, run, call) for future, call in zip(futures, calls[1:], strict=True)])
+        run(*calls[0])
+    except BaseException:  # perhaps an interrupt between two calls
         end_waiting()
         raise
-    try:
-        function(*calls[0])
     finally:
         for future in futures:
-            future.exception()
+            if not future.cancelled():
+                future.exception()  # waits: no thread may write to the caller's memory after this
     for future in futures:
         future.result()

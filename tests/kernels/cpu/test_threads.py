@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from threading import Barrier, Thread
 
@@ -62,32 +61,38 @@ def test_teams_that_start_at_once_do_not_wait_for_threads_of_each_other() -> Non
     assert sorted(ended) == [0, 1, 2]
 
 
-def test_nobody_waits_for_a_thread_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Pool:
-        def __init__(self) -> None:
-            self.threads: list[Thread] = []
-
-        def submit(self, function: object, *arguments: object) -> None:
-            if self.threads:
-                raise RuntimeError("cannot schedule new futures after shutdown")
-            self.threads.append(Thread(target=function, args=arguments, daemon=True))  # type: ignore[arg-type]
-            self.threads[0].start()
-
-    pool, barrier, ended = Pool(), Barrier(3), []
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_nobody_waits_for_a_call_that_raises(bad: int) -> None:
+    ends, ended = threading.Event(), list[int]()
 
     def work(index: int) -> None:
-        try:
-            barrier.wait(timeout=30)
-        finally:
+        if index == bad:
+            raise ArithmeticError(str(index))
+        if ends.wait(timeout=30):
             ended.append(index)
 
-    monkeypatch.setattr(threads, "_pool", lambda _: pool)
-    with pytest.raises(RuntimeError, match="cannot schedule"):
-        run_team(lambda index: None if index == 0 else _quietly(work, index), [(0,), (1,), (2,)], barrier.abort)
-    pool.threads[0].join(timeout=60)
-    assert ended == [1]
+    with pytest.raises(ArithmeticError, match=str(bad)):
+        run_team(work, [(0,), (1,), (2,)], ends.set)
+    assert sorted(ended) == [index for index in range(3) if index != bad]
 
 
-def _quietly(work: object, index: int) -> None:
-    with contextlib.suppress(threading.BrokenBarrierError):
-        work(index)  # type: ignore[operator]
+def test_calls_run_while_the_interpreter_exits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("concurrent.futures.thread._shutdown", True)  # set before runtimes are closed
+    are_daemons: list[bool] = []
+    run_chunks(lambda _: are_daemons.append(threading.current_thread().daemon), [(0,), (1,), (2,), (3,)])
+    assert sorted(are_daemons) == [False, True, True, True]
+
+
+def test_a_thread_that_cannot_be_started_leaves_no_call_to_a_later_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    threads._pool.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", _refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            run_chunks(seen.append, [(0,), (1,), (2,)])
+    run_chunks(seen.append, [(3,), (4,), (5,)])
+    assert sorted(seen) == [3, 4, 5]
+
+
+def _refuse(_: Thread) -> None:
+    raise RuntimeError("can't start new thread")
