@@ -193,7 +193,7 @@ class Scheduler:
                 self._allowances[request.credit] = left - request.num_pending_tokens - request.num_pending_drafts
         drafts: Mapping[Request, Sequence[int]] = {}
         if only is None:
-            self._make_way()
+            self._preempt_for_priority()
             running = self._running_now() if num_pending else self.running
             if running is None:
                 self._step = None
@@ -486,7 +486,7 @@ class Scheduler:
             return num_tokens
         return 0
 
-    def _make_way(self) -> None:
+    def _preempt_for_priority(self) -> None:
         """While all rows are taken, preempt a request of each flow whose next waiting request has a higher priority."""
         is_full = len(self.running) >= self._max_running
         for flow in [flow for flow in self._shares.active if flow.waiting] if is_full else ():

@@ -252,7 +252,7 @@ class GraphExecution:
         return [slot for slot in slots if not (slot[0] in self._ended or slot in known or slot in lost)]
 
     @property
-    def hears_at_once(self) -> bool:
+    def needs_immediate_delivery(self) -> bool:
         """Whether a part of a text, and not only its end, may start or end model calls."""
         return self._early.has_readers or self._calls.has_contest
 

@@ -1,9 +1,9 @@
 """Host work beside the forward pass: a second thread acts on the engine while the engine thread computes a step on the CPU.
 
-The compiled kernels of a step release the interpreter lock and touch the tensors of the step only. Meanwhile another core can give the
+The compiled kernels of a step release the interpreter lock and access only the tensors of the step. Meanwhile another core can deliver the
 outputs of the previous step to their listeners and run commands. At any time exactly one of the two threads may act on the engine: the one
-that has the *turn*. The engine thread gives it away when only the computation of the model is left, and takes it back when that is done; it
-waits for one piece of work at most, and does the rest itself.
+that holds a lock, the *turn*. The engine thread releases it when only the computation of the model is left, and acquires it again when that
+is done; it waits for one piece of work at most, and does the rest itself.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ VARIABLE = "RTLANG_OVERLAP"
 class HostOverlap:
     """The turn of two threads, and the second thread. A context manager around the computation of each step.
 
-    The methods are for the engine thread, `call` excepted. It has the turn from `start` to `close`, except from `begin` to the end of the
+    The methods are for the engine thread, except `notify`. It has the turn from `start` to `close`, except from `begin` to the end of the
     `with` block.
 
     Args:
-        is_forced: work is left for the next step whatever the measurements say.
+        is_forced: always leave work for the next step, whatever the measurements say.
 
     Attributes:
         error: the exception that a piece of work raised; the engine thread raises it.
@@ -44,7 +44,7 @@ class HostOverlap:
         self._act: Callable[[], bool] = lambda: False
         self._has_work: Callable[[], bool] = lambda: False
         self._turn = threading.Lock()
-        self._bell: SimpleQueue[bool] = SimpleQueue()  # True: look for work, False: end
+        self._signals: SimpleQueue[bool] = SimpleQueue()  # True: look for work, False: end
         self._is_armed = self._is_open = False
         self._began = (0.0, 0.0)
         self._thread = threading.Thread(target=self._run, name="rtlang-engine-2", daemon=True)
@@ -85,21 +85,21 @@ class HostOverlap:
             self._is_open = True
             self._turn.release()
             if self._has_work():
-                self._bell.put(True)
+                self._signals.put(True)
 
-    def call(self) -> None:
+    def notify(self) -> None:
         """Let the second thread look for work, if it may work now. Callable from any thread."""
         if self._is_open:
-            self._bell.put(True)
+            self._signals.put(True)
 
     def close(self) -> None:
         """End the thread and wait for it."""
         self._turn.release()
-        self._bell.put(False)
+        self._signals.put(False)
         self._thread.join()
 
     def _run(self) -> None:
-        while self._bell.get():
+        while self._signals.get():
             while True:
                 with self._turn:
                     if not self._is_open or self.error is not None:

@@ -82,11 +82,9 @@ class EngineLoop:
     ) -> None:
         self._overlap = overlap
         self._watch_beside = None if watch is None or overlap is None else ThreadWatch(watch.thread, watch.limit_s)
-        self._outputs: deque[RequestOutput] = (
-            deque()
-        )  # of the last step, for listeners that need not hear them before the next one
+        self._outputs: deque[RequestOutput] = deque()  # of the last step, to be delivered before or during the next one
         self._unrecorded: tuple[list[RequestOutput], float, float] | None = None  # the last step, for `on_outputs`
-        self._listening_s = 0.0  # processor time of both since the last step
+        self._delivery_s = 0.0  # processor time of deliveries since the last step
         self._idle_actions, self._num_idle_actions = tuple(idle_actions), len(idle_actions)  # the number of those done
         self._last_step_end = 0.0
         self.clock = clock
@@ -114,7 +112,7 @@ class EngineLoop:
 
     @property
     def is_current_thread(self) -> bool:
-        """Whether the caller may act on the engine: on the engine thread, or on the one beside it."""
+        """Whether the caller runs on the engine thread, or on the second thread, which may act on the engine as well."""
         overlap = self._overlap
         return threading.current_thread() is self._thread or (overlap is not None and overlap.is_current_thread)
 
@@ -141,7 +139,7 @@ class EngineLoop:
             self._commands.setdefault(client, deque()).append(command)
             self._condition.notify()
         if self._overlap is not None:
-            self._overlap.call()
+            self._overlap.notify()
 
     def _next_command(self) -> Command | None:
         """Take the next command, in turn from each client; None if there is none."""
@@ -218,7 +216,9 @@ class EngineLoop:
             self._started.set()
             return
         if self._overlap is not None:
-            self._overlap.start(self._act_beside, lambda: bool(self._outputs or self._unrecorded or self._commands))
+            self._overlap.start(
+                self._act_during_step, lambda: bool(self._outputs or self._unrecorded or self._commands)
+            )
         self._started.set()
         cause: BaseException | None = None
         try:
@@ -311,15 +311,17 @@ class EngineLoop:
             if overlap.error is not None:
                 raise overlap.error
             self._deliver_all()
-            overlap.choice.note(self._listening_s, overlap.idle_s)
-            self._listening_s = 0.0
+            overlap.choice.note(self._delivery_s, overlap.idle_s)
+            self._delivery_s = 0.0
         if self._on_step is not None:
             self._on_step(engine, outputs, now, self._last_step_end)
         self._unrecorded = outputs, now, self._last_step_end
         if overlap is not None and overlap.choice.choose():
             # Listeners of ended requests start others, which must not miss the next step. The outputs of a program stay in order.
             urgent = {
-                id(each.request.program) for each in outputs if each.is_last or each.request.program.hears_at_once
+                id(each.request.program)
+                for each in outputs
+                if each.is_last or each.request.program.needs_immediate_delivery
             }
             for output in outputs:
                 if id(output.request.program) in urgent:
@@ -331,22 +333,22 @@ class EngineLoop:
             self._deliver_all()
 
     def _deliver_all(self) -> None:
-        """Record the last step, and give the outputs that are left to their listeners."""
+        """Record the last step and deliver its remaining outputs."""
         if self._outputs or self._unrecorded is not None:
             started = time.thread_time()
             self._record()
             while self._outputs:
                 output = self._outputs.popleft()
                 output.request.listener(output)
-            self._listening_s += time.thread_time() - started
+            self._delivery_s += time.thread_time() - started
 
     def _record(self) -> None:
         step, self._unrecorded = self._unrecorded, None
         if step is not None and self._on_outputs is not None:
             self._on_outputs(self.engine, *step)
 
-    def _act_beside(self) -> bool:
-        """Give an output to its listener, or else run a command, while a step is computed; False if there is nothing to do."""
+    def _act_during_step(self) -> bool:
+        """Deliver an output, or else run a command, while a step is computed; False if there is nothing to do."""
         act: Command | None = self._deliver_one
         if not self._outputs and self._unrecorded is None:
             act = self._next_command()
@@ -364,7 +366,7 @@ class EngineLoop:
         if self._outputs:
             output = self._outputs.popleft()
             output.request.listener(output)
-        self._listening_s += time.thread_time() - started
+        self._delivery_s += time.thread_time() - started
 
 
 def _call(command: Command) -> None:

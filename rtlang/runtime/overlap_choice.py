@@ -2,7 +2,7 @@
 
 Delivering beside a step takes the time of the listeners from the engine thread. It may also cost time: the second thread has to be woken,
 both share the interpreter lock and, without a spare core, the processor. All of that shows as time in which the engine thread does not run
-during the step. So steps of both kinds are measured all the time, and the kind that the last ones were faster with is used.
+during the step. So steps of both kinds are measured all the time, and the kind that was faster recently is used.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 TRY_EVERY = 32
-"""Steps after which one is of the other kind."""
+"""One step in so many is of the other kind."""
 _MARGIN = 1.1
-"""The work must take this many times as long as it costs to do it beside a step."""
+"""The work must take this many times the cost of doing it beside a step."""
 _RATE = 0.06
 """Change of a median by one measurement, as a share of its value."""
 _LEAST_S = 1e-6
@@ -50,7 +50,7 @@ class OverlapChoice:
         self._num_steps = 0
 
     @property
-    def pays(self) -> bool:
+    def is_worthwhile(self) -> bool:
         """Whether work beside steps takes less time from the engine thread than it costs, as far as both were measured."""
         work, beside, before = self._work.seconds, self._idle_beside.seconds, self._idle_before.seconds
         if work is None or beside is None or before is None:
@@ -71,5 +71,5 @@ class OverlapChoice:
     def choose(self) -> bool:
         """Choose for the outputs of the step that was just computed; sets `is_beside`."""
         self._num_steps += 1
-        self.is_beside = self._is_forced or self.pays != (self._num_steps % TRY_EVERY == 0)
+        self.is_beside = self._is_forced or self.is_worthwhile != (self._num_steps % TRY_EVERY == 0)
         return self.is_beside

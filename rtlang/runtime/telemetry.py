@@ -101,7 +101,7 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
     }
     if engine.transfers is not None:
         for tier in engine.tiers:
-            tiers[f"num_pages_recomputed_despite_{tier.name}"] = engine.transfers.num_recomputed[tier.name]
+            tiers[f"num_pages_recomputed_{tier.name}"] = engine.transfers.num_recomputed[tier.name]
     return tiers | {
         "num_drafted_tokens": 0 if drafter is None else drafter.num_drafted.total(),
         "num_accepted_tokens": 0 if drafter is None else drafter.num_accepted.total(),

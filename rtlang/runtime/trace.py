@@ -89,7 +89,10 @@ class Trace:
                     "prompt_tokens": usage.prompt_tokens,
                     "cached_tokens": usage.cached_tokens,
                     "completion_tokens": usage.completion_tokens,
-                    "drafts": {each.source: [each.num_accepted, each.num_drafted] for each in event.drafts},
+                    "drafts": {
+                        each.source: {"computed": each.num_drafted, "accepted": each.num_accepted}
+                        for each in event.drafts
+                    },
                     "finish_reason": [str(completion.finish_reason) for completion in event.completions],
                 }
                 self._span(event.graph_id, event.node_id, event.name or f"node {event.node_id}", began, now, args)

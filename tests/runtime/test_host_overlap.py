@@ -49,7 +49,7 @@ def test_nothing_is_done_outside_of_a_step() -> None:
     overlap.start(work.act, lambda: bool(work.pieces))
     work.pieces.append(1)
     overlap.begin()  # by a runner that computes without the engine
-    overlap.call()
+    overlap.notify()
     with overlap:
         pass
     overlap.close()
@@ -114,7 +114,7 @@ class OverlappedEngine:
     def __init__(self, overlap: HostOverlap, num_steps: int = 0) -> None:
         self.overlap, self.num_steps = overlap, num_steps
         self.heard: list[tuple[str, int, str]] = []
-        self.program = SimpleNamespace(hears_at_once=False)
+        self.program = SimpleNamespace(needs_immediate_delivery=False)
         self.during_step: Any = lambda: None
         self.is_idle = threading.Event()
 

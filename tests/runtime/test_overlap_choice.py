@@ -46,7 +46,7 @@ def test_single_long_steps_change_nothing() -> None:
 def test_steps_without_outputs_teach_nothing() -> None:
     choice = OverlapChoice()
     assert run(choice, 0.0, lambda is_beside: 0.0) < 0.1
-    assert not choice.pays
+    assert not choice.is_worthwhile
 
 
 def test_it_can_be_forced() -> None:

@@ -6,7 +6,6 @@ consecutive runs and is not affected by drift of the machine's speed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import mean, median
@@ -19,6 +18,7 @@ from rich.table import Table
 from rtlang.bench.comparison.step_profile import PROFILE_TITLE, Profile, profile_notes, profile_rows
 from rtlang.bench.machine import Environment
 from rtlang.bench.measure import Measurement, agreement
+from rtlang.bench.serving.figure import percentile
 from rtlang.bench.workloads.workload import PoissonArrivals, Workload
 
 MIB = 1 << 20
@@ -194,17 +194,6 @@ def compare(
         num_equal=equal,
         num_compared=compared,
     )
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest of `values` that at least a `share` (above 0, at most 1) of them do not exceed.
-
-    Raises:
-        ValueError: there are no values, or `share` is out of range.
-    """
-    if not values or not 0 < share <= 1:
-        raise ValueError("expected at least one value and a share above 0 and at most 1")
-    return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
 def _side(runs: Sequence[Measurement], watched: int | None) -> Side:

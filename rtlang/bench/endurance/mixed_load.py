@@ -34,22 +34,7 @@ GOAL = 1.1
 FIRST_S = 60.0
 WAIT_S = 120.0
 """Seconds after which a request counts as hanging."""
-_WORDS = (
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "a",
-    "lazy",
-    "dog",
-    "while",
-    "seven",
-    "wizards",
-    "box",
-    "quietly",
-)
+_WORDS = ("the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "while", "seven", "wizards", "box")
 
 
 @dataclass(frozen=True, slots=True)

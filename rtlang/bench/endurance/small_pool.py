@@ -142,7 +142,7 @@ def _run(name: str, config: RuntimeConfig, num_documents: int, num_tokens: int, 
         stats["num_pages_evicted"],
         sum(end.usage.host_tokens for end in ends),
         sum(end.usage.disk_tokens for end in ends),
-        sum(count for key, count in stats.items() if key.startswith("num_pages_recomputed_despite_")),
+        sum(count for key, count in stats.items() if key.startswith("num_pages_recomputed_")),
     )
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from rich import box
 from rich.table import Table as RichTable
 
-from rtlang.bench.comparison.report import percentile
 from rtlang.bench.machine import Environment
 from rtlang.bench.programs.meter import Run
+from rtlang.bench.serving.figure import percentile
 
 ALL, NONE = "all passes", "no passes"
 LEAST_SHARE = 0.02  # smaller savings are not named

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from rtlang.console.bench.report_output import check_json_path, write_json
 from rtlang.console.errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
-from rtlang.console.show import to_json
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 
@@ -41,8 +41,7 @@ def bench_arrivals(
     arrivals = import_module("rtlang.bench.arrivals.run")
     figure = import_module("rtlang.bench.serving.figure")
     with one_line_errors():
-        if json_file is not None and not json_file.absolute().parent.is_dir():
-            raise CommandError(f"--json {json_file}: the parent folder does not exist")
+        check_json_path(json_file)
         sizes = arrivals.sized(arrivals.QUICK if quick else arrivals.Sizes(), programs, rounds)
         names = [name.strip() for name in workload.split(",")]
         found, missed = [], []
@@ -55,7 +54,6 @@ def bench_arrivals(
                 found.append(asdict(line))
                 if isinstance(line, figure.Figure) and not line.is_met:
                     missed.append(line.name)
-        if json_file is not None:
-            json_file.write_text(to_json(found) + "\n", encoding="utf-8")
+        write_json(json_file, found)
         if missed and not quick:
             raise CommandError(f"goals are missed: {', '.join(missed)}")

@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 
 from rtlang.bench.workloads.catalogue import BEST_OF, PROGRAM_WORKLOADS
+from rtlang.console.bench.report_output import check_json_path, show_report
 from rtlang.console.errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
-from rtlang.console.show import PIPED_WIDTH, to_json
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 
@@ -62,12 +62,9 @@ def bench_programs(
 
     `best_of` measures the time of the best of 16 against that of one generation. Exits with code 1 if a mark is missed; not with --quick.
     """
-    console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = PIPED_WIDTH
+    progress = Console(stderr=True, highlight=False, markup=False)
     with one_line_errors():
-        if json_file is not None and not json_file.absolute().parent.is_dir():
-            raise CommandError(f"--json {json_file}: the parent folder does not exist")
+        check_json_path(json_file)
         names = tuple(name.strip() for name in workload.split(",") if name.strip())
         config, command = RuntimeConfig(**settings), shlex.join(["rtlang", *sys.argv[1:]])
         with told(progress) as tell:
@@ -78,14 +75,6 @@ def bench_programs(
                 ablation = import_module("rtlang.bench.programs.ablation")
                 options = ablation.ProgramOptions(workloads=names, is_quick=quick, repeats=repeats, seed=seed)
                 report = ablation.run_ablation(config, options, command=command, tell=tell)
-        if markdown:
-            typer.echo(report.to_markdown())
-        else:
-            for table in report.to_tables():
-                console.print(table)
-            for line in report.facts():
-                console.print(f"- {line}", soft_wrap=True)
-        if json_file is not None:
-            json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
+        show_report(report, markdown=markdown, json_file=json_file)
         if not quick and not report.is_met:
             raise CommandError("a mark is missed")

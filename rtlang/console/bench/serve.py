@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from rtlang.console.bench.report_output import check_json_path, write_json
 from rtlang.console.errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
-from rtlang.console.show import to_json
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 
@@ -36,8 +36,7 @@ def bench_serve(
     progress = Console(stderr=True, highlight=False, markup=False)
     serving = import_module("rtlang.bench.serving.run")
     with one_line_errors():
-        if json_file is not None and not json_file.absolute().parent.is_dir():
-            raise CommandError(f"--json {json_file}: the parent folder does not exist")
+        check_json_path(json_file)
         chosen = [name for each in only.split(",") if (name := each.strip())]
         if unknown := [name for name in chosen if name not in serving.CLASSES]:
             raise CommandError(f"--only {unknown[0]}: allowed are {', '.join(serving.CLASSES)}")
@@ -48,8 +47,7 @@ def bench_serve(
                 found.append(figure)
                 typer.echo(str(figure))
                 sys.stdout.flush()
-        if json_file is not None:
-            json_file.write_text(to_json([asdict(figure) for figure in found]) + "\n", encoding="utf-8")
+        write_json(json_file, [asdict(figure) for figure in found])
         missed = [figure.name for figure in found if not figure.is_met]
         if missed and not quick:
             raise CommandError(f"bounds are missed: {', '.join(missed)}")

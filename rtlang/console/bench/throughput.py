@@ -15,10 +15,10 @@ from rich.console import Console
 from rtlang.bench.checkpoint import SHAPES
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions
 from rtlang.bench.workloads.catalogue import NAMES, SPECULATE, USUAL
+from rtlang.console.bench.report_output import check_json_path, show_report
 from rtlang.console.errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
-from rtlang.console.show import PIPED_WIDTH, to_json
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 
@@ -78,14 +78,11 @@ def bench_throughput(
     if settings.get("device", "cpu") != "cpu":
         _bench_device(settings, quick, json_file, out, budget_s)
         return
-    console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = PIPED_WIDTH
+    progress = Console(stderr=True, highlight=False, markup=False)
     with one_line_errors():
         if out is not None:
             raise CommandError(f"--out {out}: requires --device cuda")
-        if json_file is not None and not json_file.absolute().parent.is_dir():
-            raise CommandError(f"--json {json_file}: the parent folder does not exist")
+        check_json_path(json_file)
         pictures = import_module("rtlang.bench.comparison.picture")
         if picture is not None:
             pictures.check_picture_path(picture)
@@ -108,15 +105,7 @@ def bench_throughput(
             report = import_module("rtlang.bench.comparison.run").run_benchmark(
                 config, options, command=command, tell=tell
             )
-        if markdown:
-            typer.echo(report.to_markdown())
-        else:
-            for table in report.to_tables():
-                console.print(table)
-            for line in report.facts():
-                console.print(f"- {line}", soft_wrap=True)
-        if json_file is not None:
-            json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
+        show_report(report, markdown=markdown, json_file=json_file)
         if picture is not None:
             pictures.write_picture(report, picture)
         if not report.is_sound:

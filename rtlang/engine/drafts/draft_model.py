@@ -29,7 +29,7 @@ MIN_CHUNK = 32
 FIRST_REST = 256
 """Number of steps without the draft model after its first error; doubled with each further one."""
 _MAX_REST = 1 << 16
-_OBSERVE_EVERY = 4  # steps; to take in the time of one costs 13 us
+_OBSERVE_EVERY = 4  # steps; to observe one costs 13 us
 
 
 class DraftModel:
@@ -85,9 +85,9 @@ class DraftModel:
         return len(request.token_ids) - len(self.pages.open(request).token_ids)
 
     def catch_up(self, requests: Iterable[Request], seconds: float) -> None:
-        """Compute what is missing of requests up to their last token, as far as that is expected to take so many seconds together.
+        """Compute the missing tokens of requests up to their last one, as far as that is expected to take so many seconds in all.
 
-        Of requests with the same next page one computes it, and the others find it then.
+        Of requests with the same next page, one computes it and the others then find it in the cache.
         """
         waiting = dict.fromkeys(requests)
         while waiting:
@@ -103,9 +103,9 @@ class DraftModel:
                 page = tuple(request.token_ids[start : start + self._page_size])
                 if start == sequence.num_tree_tokens and (sequence.node, request.scope, page) in seen:
                     continue
-                num_tokens = self._chunk(
-                    min(end - start, self._max_step_tokens - size.num_tokens), start, size, seconds
-                )
+                most = min(end - start, self._max_step_tokens - size.num_tokens)
+                least = min(most, 0 if size.num_tokens else MIN_CHUNK)
+                num_tokens = self.cost.most_tokens(size, start, seconds, least=least, most=most)
                 if num_tokens <= 0:
                     break
                 token_ids = request.token_ids[start : start + num_tokens]
@@ -187,17 +187,6 @@ class DraftModel:
         if self._runner.page_memory is not None:
             self._runner.page_memory.release(self.pages.cache.free_runs)
 
-    def _chunk(self, num_tokens: int, num_before: int, size: StepSize, seconds: float) -> int:
-        """The largest number of tokens, of `num_tokens`, with which a step is expected to take at most so many seconds."""
-        low, high = min(num_tokens, 0 if size.num_tokens else MIN_CHUNK), num_tokens
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.cost.predict(size.with_row(middle, num_before)) <= seconds:
-                low = middle
-            else:
-                high = middle - 1
-        return low
-
     def _row(
         self,
         request: Request,
@@ -237,7 +226,7 @@ class DraftModel:
         return bitmask
 
     def _has(self, token_ids: list[int]) -> bool:
-        """Whether the draft model has these tokens: it may have fewer numbers without text than the model, which may sample them."""
+        """Whether the draft model has these tokens: the model may have more ids without text, and sample them."""
         return self._vocab_size >= self._target_vocab_size or max(token_ids) < self._vocab_size
 
     def _may_end(self, request: Request, token_id: int) -> bool:
@@ -267,10 +256,8 @@ class DraftModel:
     def _fail(self, error: Exception) -> None:
         self._rest = min(_MAX_REST, FIRST_REST << min(self.num_failures, 16))
         if not self.num_failures:
-            logger.error(
-                "the draft model failed; it rests for %d steps, and twice as long after each further error", self._rest,
-                exc_info=error,
-            )  # fmt: skip
+            text = "the draft model failed; it is not used for %d steps, and for twice as many after each further error"
+            logger.error(text, self._rest, exc_info=error)
         else:
             logger.debug("the draft model failed again", exc_info=error)
         self.num_failures += 1

@@ -30,11 +30,11 @@ MAX_PAUSE = 16
 
 _LOOK_AHEAD = 16  # draft tokens tried beyond the best step so far: cost may be flat behind a jump
 MAX_SKIPS = 15
-"""Steps without drafts after one whose rows could not gain by any draft, as long as they are not fewer by a quarter."""
+"""Most steps that are skipped after one whose rows no draft could speed up, unless the rows become fewer by a quarter."""
 GAPS = ((8, 0, 0), (64, 3, 1), (1 << 30, 7, 3))
-"""By a limit of rows: tokens for which a request that got no proposals for a while leaves its sources alone, and steps without drafts after
-one that had none. In a step of many rows only drafts that are nearly certain count, and to look for them took 5 us a row."""
-_MISSES = 4  # proposals that a request has to miss for each token of such a gap
+"""For steps of fewer rows than the first number: most tokens until a request without proposals asks its sources again, and most steps to
+skip after one without drafts. With many rows only nearly certain drafts pay, and looking for them took 5 us per row."""
+_MISSES = 4  # times that sources are asked in vain for each token of such a gap
 _COMPARED = 4  # draft tokens by which sources are compared with the draft model
 
 
@@ -113,8 +113,8 @@ class Drafter:
         self.num_drafted: Counter[str] = Counter()
         self.num_accepted: Counter[str] = Counter()
 
-    def may_gain(self, num_rows: int) -> bool:
-        """Whether drafts may gain in a step of so many rows, from what the last steps showed. Called once for each step."""
+    def is_due(self, num_rows: int) -> bool:
+        """Whether to look for drafts in a step of so many rows, or to skip it after steps without drafts. Called once for each step."""
         if self.overlap is not None or self._num_skips <= 0 or num_rows < self._hopeless_rows:
             return True
         self._num_skips -= 1
@@ -231,7 +231,7 @@ class Drafter:
             self.model.rest(is_long=is_long)
 
     def _skip(self, num_rows: int, max_skips: int) -> None:
-        """Leave out the next steps with about as many rows, more of them if the last step had no drafts either; see `may_gain`."""
+        """Leave out the next steps with about as many rows, more of them if the last step had no drafts either; see `is_due`."""
         self._num_skips = self._skip_length = min(max_skips, 2 * self._skip_length + 1)
         self._hopeless_rows = num_rows - num_rows // 4
 
@@ -343,12 +343,7 @@ class Drafter:
         num_scores = sum(candidate.num_tokens for candidate in candidates)
         for length in (1, self._max_draft_tokens):
             num_more = length * len(candidates)
-            larger = StepSize(
-                size.num_tokens + num_more,
-                size.num_samples + num_more,
-                size.num_scores + length * num_scores,
-                size.num_keys + num_more,
-            )
+            larger = size.with_drafts(num_more, length * num_scores)
             num_expected, seconds = self._expect(size, num_rows + num_more, larger, len(candidates))
             if num_expected * cost > MIN_GAIN * num_rows * seconds:
                 return True
@@ -385,7 +380,7 @@ class Drafter:
         expected = float(num_rows)
         rate = num_rows / (spent + self._cost.predict(size))
         least, best_length, best = MIN_GAIN * rate, 0, Expectation(size, expected, rate)
-        num_drafting, num_scores = 0, size.num_scores
+        num_drafting = num_scores = 0
         while heap and len(order) < min(room, best_length + _LOOK_AHEAD):
             likely, index = heap[0]
             draft = proposed[index]
@@ -395,7 +390,7 @@ class Drafter:
             expected -= likely
             num_scores += draft.candidate.num_tokens + counts[index]
             length = len(order)
-            larger = StepSize(size.num_tokens + length, size.num_samples + length, num_scores, size.num_keys + length)
+            larger = size.with_drafts(length, num_scores)
             num_tokens, seconds = self._expect(size, expected, larger, num_drafting, num_rests)
             rate = num_tokens / (spent + seconds)
             if rate > max(least, best.rate):

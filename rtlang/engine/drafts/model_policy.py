@@ -120,19 +120,14 @@ class ModelPolicy:
         for length in _LENGTHS:
             if length > longest:
                 break
-            size, expected = others.size, others.num_tokens
+            expected = others.num_tokens
             num_more = num_scores = 0
             for row in rows:
                 count = min(length, len(row.probabilities))
                 expected += sum(row.probabilities[:count])
                 num_more += count
                 num_scores += count * row.num_tokens
-            size = StepSize(
-                size.num_tokens + num_more,
-                size.num_samples + num_more,
-                size.num_scores + num_scores,
-                size.num_keys + num_more,
-            )
+            size = others.size.with_drafts(num_more, num_scores)
             rate = expected / (first_s + (length - 1) * later_s + self._cost.predict(size))
             if rate > best:
                 best_length, best = length, rate
@@ -146,7 +141,7 @@ class ModelPolicy:
         others: Expectation,
         rate: float,
     ) -> list[Request]:
-        """Requests of whose remaining text the drafts are expected to save more time than computing what is missing takes."""
+        """The requests whose remaining drafts are expected to save more time than computing their missing tokens takes."""
         _, best = self._best(rows, dict.fromkeys(missing, 1), others)
         if best <= MIN_GAIN * rate:
             return []

@@ -33,7 +33,7 @@ def add_drafts(
         num_running: number of running requests.
         room: tokens that the step may still have.
     """
-    if not drafter.may_gain(len(scheduled)):
+    if not drafter.is_due(len(scheduled)):
         return {}
     candidates: list[Candidate] = []
     num_samples = num_scores = num_keys = 0

@@ -57,6 +57,15 @@ class StepSize:
             self.num_keys + num_before + num_tokens,
         )
 
+    def with_drafts(self, num_tokens: int, num_scores: int) -> StepSize:
+        """The size of the step with so many draft tokens in its rows, which have `num_scores` scores; each is sampled after."""
+        return StepSize(
+            self.num_tokens + num_tokens,
+            self.num_samples + num_tokens,
+            self.num_scores + num_scores,
+            self.num_keys + num_tokens,
+        )
+
 
 def num_row_scores(num_tokens: int, num_before: int) -> int:
     """Keys seen by `num_tokens` consecutive tokens that have `num_before` before them."""
@@ -105,6 +114,22 @@ class StepCost:
         seconds = state[low] * (1 - share) + (state[low + 1] * share if share else 0.0)
         seconds += (state[_SCORE] * size.num_scores + state[_KEY] * size.num_keys) / _UNIT
         return seconds + state[_SAMPLE] * size.num_samples
+
+    def most_tokens(self, size: StepSize, num_before: int, seconds: float, *, least: int, most: int) -> int:
+        """The largest chunk, of `least` to `most` tokens behind `num_before`, with which a step is expected to take at most `seconds`.
+
+        Args:
+            size: of the step without the chunk.
+        Returns:
+            `least` if even that is expected to take longer.
+        """
+        while least < most:
+            middle = (least + most + 1) // 2
+            if self.predict(size.with_row(middle, num_before)) <= seconds:
+                least = middle
+            else:
+                most = middle - 1
+        return least
 
     def observe(self, size: StepSize, seconds: float) -> None:
         """Take in the measured time of a step."""

@@ -70,24 +70,13 @@ class StepPlanner:
         num_scores = sum(request.num_computed_tokens + 1 for request in decodes)
         size = StepSize(len(decodes), len(decodes), num_scores, num_scores)
         target = self._target_gap_s or GAP_IN_STEPS * self.cost.predict(size)
-        for prompt in chain(prompts, [Prompt(0, limit)]):  # the last is those that wait behind them
-            room = limit - size.num_tokens
-            fitting = self._num_fitting(size, prompt, min(prompt.num_missing, room), target)
+        for prompt in chain(prompts, [Prompt(0, limit)]):  # the last one stands for those that wait behind them
+            most = min(prompt.num_missing, limit - size.num_tokens)
+            fitting = self.cost.most_tokens(size, prompt.num_before, target, least=0, most=most)
             size = size.with_row(fitting, prompt.num_before, fitting == prompt.num_missing)
             if fitting < prompt.num_missing:
                 break
         return min(limit, max(size.num_tokens, len(decodes) + MIN_CHUNK))
-
-    def _num_fitting(self, size: StepSize, prompt: Prompt, most: int, target: float) -> int:
-        """Most tokens of a prompt, up to `most`, with which a step is expected to take no longer than `target`."""
-        low, high = 0, most
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.cost.predict(size.with_row(middle, prompt.num_before)) <= target:
-                low = middle
-            else:
-                high = middle - 1
-        return low
 
 
 def planner_for(config: RuntimeConfig, cost: StepCost) -> StepPlanner:

@@ -1,4 +1,4 @@
-"""Decides whether pages of a tier are loaded or computed again: what takes less time by what was measured.
+"""Decides whether pages of a tier are loaded or computed again, by the expected time of either.
 
 The time of loading a page is measured for each tier, from reading it to its place in the pool. The time of computing comes from the cost
 model of steps. While either is unknown, pages are loaded. Each time that a tier is passed over its price falls a little, so a tier that was
@@ -20,7 +20,7 @@ _DISCOUNT = 0.95
 
 @dataclass(frozen=True, slots=True)
 class PageRun:
-    """Pages of a sequence in a row that lie in the same tier; `tier` is None if others wait for them already."""
+    """Consecutive pages of a sequence in the same tier; `tier` is None if another request is loading them."""
 
     tier: str | None
     num_pages: int
@@ -33,7 +33,7 @@ class FetchPlan:
     Attributes:
         num_pages: at the start of the runs.
         expected_s: seconds that loading them is expected to take; 0 if unknown.
-        limit_s: seconds after which the rest is better computed; None if that is unknown.
+        limit_s: seconds after which the rest is computed instead; None if the time of computing is unknown.
         passed: pages behind them that are computed instead, by tier.
     """
 

@@ -9,7 +9,7 @@ some, and loading them is expected to take less time than computing them (fetch_
 pages; a thread fills them from the uppermost tier that has each; then the engine thread adds them to the tree as if a request had computed
 them. Missing and damaged pages are computed, and so is the rest of a load that takes longer than computing would. One request's pages are
 loaded at a time, so requests for the same pages do not load them twice; the time until a load can begin counts as a part of its price.
-Requests that need no pages from below do not wait. A request waits for PATIENCE_S at most: then it is computed, and until the tier has
+Requests that need no pages from below do not wait. A request waits for FETCH_TIMEOUT_S at most: then it is computed, and until the tier has
 answered no request waits for it.
 
 The engine thread does bookkeeping only. Threads report by `_report`, and `poll` runs the reported functions between two steps.
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 MAX_BATCH_BYTES = 32 << 20
 """Bytes of the pages that are copied at a time."""
 MAX_BATCH_PAGES = 512
-PATIENCE_S = 10.0
+FETCH_TIMEOUT_S = 10.0
 """Seconds that a request waits for its pages."""
 FLUSH_S = 3.0
 """Seconds for storing pages when the engine ends."""
@@ -51,7 +51,7 @@ FLUSH_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """A request whose pages are below: the digests of its pages up to the last one to load, and the plan of the load."""
+    """A request whose pages are in a tier: the digests of its pages up to the last one to load, and the plan of the load."""
 
     request: Request
     digests: list[bytes]
@@ -70,7 +70,7 @@ class _Load:
     started: float
 
 
-def start_alarm(seconds: float, call: Callable[[], None]) -> None:
+def start_timer(seconds: float, call: Callable[[], None]) -> None:
     """Call a function on a thread of its own after so many seconds."""
     timer = threading.Timer(seconds, call)
     timer.daemon = True
@@ -87,7 +87,7 @@ class PageTransfers:
         executor: runs all work of threads; for tests. Default: two threads for fetching, one for offloading.
         compute_s: seconds for computing so many tokens (second argument) behind so many others; None if unknown.
         clock: seconds; measures loads.
-        alarm: calls a function from any thread after so many seconds.
+        timer: calls a function from any thread after so many seconds.
 
     Attributes:
         num_fetched: pages loaded, by the name of the tier.
@@ -105,7 +105,7 @@ class PageTransfers:
         executor: Executor | None = None,
         compute_s: Callable[[int, int], float | None] = lambda num_before, num_tokens: None,
         clock: Callable[[], float] = time.perf_counter,
-        alarm: Callable[[float, Callable[[], None]], None] = start_alarm,
+        timer: Callable[[float, Callable[[], None]], None] = start_timer,
     ) -> None:
         self.tiers = tuple(tiers)
         self.prices = FetchPrices()
@@ -117,10 +117,10 @@ class PageTransfers:
         self._storer: Executor = executor or DaemonPool(1, "cache-store")
         self._reports: deque[Callable[[], None]] = deque()  # filled by threads
         self._ready: list[Request] = []
-        self._compute_s, self._clock, self._alarm = compute_s, clock, alarm
-        self._begun: dict[Request, float] = {}  # requests that wait, and since when
-        self._late: set[Request] = set()  # those that waited too long for a thread which has not reported
-        self._has_alarm = False
+        self._compute_s, self._clock, self._timer = compute_s, clock, timer
+        self._waiting_since: dict[Request, float] = {}  # by request that waits, the time of `fetch`
+        self._overdue: set[Request] = set()  # requests that waited too long, until the thread of each reports
+        self._has_timer = False
         self._waiting: deque[_Fetch] = deque()  # in order
         self._loading: _Load | None = None
         self._is_storing = False
@@ -140,7 +140,7 @@ class PageTransfers:
 
     def fetch(self, request: Request) -> bool:
         """Begin to look for the pages of a request below; False if it need not wait. Otherwise `poll` returns it once."""
-        if self._is_closed or self._late:
+        if self._is_closed or self._overdue:
             return False
         cache = self._cache
         num_pages = request.match_limit // cache.page_size
@@ -166,8 +166,8 @@ class PageTransfers:
                 places.append(place)
             self._report(lambda: self._found(request, digests[: num_found + len(places)], places))
 
-        self._begun[request] = self._clock()
-        self._set_alarm(PATIENCE_S)
+        self._waiting_since[request] = self._clock()
+        self._start_timer(FETCH_TIMEOUT_S)
         self._run(self._fetchers, look, lambda: self._give_up(request))
         return True
 
@@ -177,7 +177,7 @@ class PageTransfers:
             self._reports.popleft()()
         found, self._ready = self._ready, []
         for request in found:
-            self._begun.pop(request, None)
+            self._waiting_since.pop(request, None)
         return found
 
     def offload(self) -> None:
@@ -235,7 +235,7 @@ class PageTransfers:
 
     def _found(self, request: Request, digests: list[bytes], places: Sequence[str]) -> None:
         """The last pages of `digests` are in these tiers."""
-        self._late.discard(request)
+        self._overdue.discard(request)
         size, num_before = self._cache.page_size, len(digests) - len(places)
         awaited = {digest for each in self._unfinished() for digest in each.digests}
         named = [
@@ -268,7 +268,7 @@ class PageTransfers:
             fetch = self._waiting.popleft()
             request, digests = fetch.request, fetch.digests
             if request.status is not RequestStatus.FETCHING:
-                self._begun.pop(request, None)
+                self._waiting_since.pop(request, None)
                 continue
             node, first = cache.lock_prefix(request.token_ids, len(digests) * cache.page_size, request.scope)
             rank = self._rank_of(request)
@@ -318,7 +318,7 @@ class PageTransfers:
         counts = Counter(found)
         for name, count in counts.items():
             self.prices.observe(name, count, seconds[name])
-        self._late.discard(load.fetch.request)
+        self._overdue.discard(load.fetch.request)
         if self._loading is not load:  # the pool was emptied
             self._load_next()
             return
@@ -335,32 +335,32 @@ class PageTransfers:
         self._load_next()
 
     def _give_up(self, request: Request) -> None:
-        self._late.discard(request)
+        self._overdue.discard(request)
         self._ready.append(request)
 
     def _give_up_loading(self) -> None:
         if self._loading is not None:
-            self._late.discard(self._loading.fetch.request)
+            self._overdue.discard(self._loading.fetch.request)
             self.forget_memory()
         self._load_next()
 
-    def _set_alarm(self, seconds: float) -> None:
-        if not self._has_alarm:
-            self._has_alarm = True
-            self._alarm(seconds, lambda: self._report(self._look_at_the_clock))
+    def _start_timer(self, seconds: float) -> None:
+        if not self._has_timer:
+            self._has_timer = True
+            self._timer(seconds, lambda: self._report(self._release_overdue))
 
-    def _look_at_the_clock(self) -> None:
+    def _release_overdue(self) -> None:
         """Release requests that have waited too long; the pages of a load stay reserved until its thread reports."""
-        self._has_alarm = False
-        ends = {request: since + PATIENCE_S - self._clock() for request, since in self._begun.items()}
+        self._has_timer = False
+        ends = {request: since + FETCH_TIMEOUT_S - self._clock() for request, since in self._waiting_since.items()}
         over = [request for request, left in ends.items() if left <= 0]
         self._ready += over
-        late = set(over) - {each.request for each in self._waiting}
-        if late:
+        unanswered = set(over) - {each.request for each in self._waiting}
+        if unanswered:
             logger.warning("a tier of the cache does not answer: prompts are computed until it does")
-            self._late |= late
+            self._overdue |= unanswered
         if left := [left for left in ends.values() if left > 0]:
-            self._set_alarm(min(left))
+            self._start_timer(min(left))
 
     def _store(self, pages: Sequence[NewPage], contents: NDArray[np.uint8]) -> None:
         """Pages were copied: store those that are still what they were."""

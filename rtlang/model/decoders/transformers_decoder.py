@@ -70,9 +70,7 @@ class TransformersDecoder:
     ) -> None:
         self.model, self.path, self.dtype, self.device = model, path, dtype, device or torch.device("cpu")
         self.geometries: tuple[HeadGeometry, ...] = ()
-        self.is_row_invariant = (
-            is_deterministic  # otherwise the order of sums in torch may depend on the number of tokens
-        )
+        self.is_row_invariant = is_deterministic  # otherwise sums of torch may depend on the number of tokens
         self._window_of: dict[int, Window] = {}  # by layer, learned from the masks of the self-check
         self._has_masks = True  # whether the library still builds masks
         self._step: StepAttention | None = None  # set during forward
@@ -342,9 +340,7 @@ class TransformersDecoder:
         """Check that the logits of a sequence are equal to the last bit in each tile, at each place, alone and beside another one."""
         kind = f"expected False for model type {self.model.config.model_type!r}"
         if any(parameter.ndim > 2 for parameter in self.model.parameters()):
-            raise ConfigError(
-                "deterministic", True, f"{kind}: its experts compute the tokens of a step that they get together"
-            )
+            raise ConfigError("deterministic", True, f"{kind}: the number of tokens per expert depends on the step")
         generator = torch.Generator().manual_seed(1)
         own, other = (torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _BIT_LENGTHS)
         page_size, params = _CHECK_PAGE_SIZE, SamplingParams()

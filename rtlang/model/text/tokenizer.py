@@ -189,9 +189,9 @@ class Tokenizer:
         ours, theirs = self._named_bytes, other._named_bytes
         for token_id, (mine, its) in enumerate(zip(ours, theirs, strict=False)):
             if mine != its:
-                return f"token {token_id} is {mine!r} in the model and {its!r} in it"
+                return f"token {token_id} is {its!r} instead of {mine!r}"
         if len(ours) != len(theirs):
-            return f"the model has {len(ours):,} tokens, and it has {len(theirs):,}"
+            return f"{len(theirs):,} tokens instead of {len(ours):,}"
         return None
 
     def token_name(self, token_id: int) -> str:

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from rtlang.bench.comparison.report import Report, compare, percentile
+from rtlang.bench.comparison.report import Report, compare
 from rtlang.bench.comparison.step_profile import FUSED, PARTS, PROFILE_TITLE, Profile
 from rtlang.bench.machine import Environment
 from rtlang.bench.measure import Measurement
@@ -69,19 +69,6 @@ def test_equal_texts_are_counted_among_those_that_both_have() -> None:
 def test_a_run_without_its_partner_is_refused(ours: int, other: int) -> None:
     with pytest.raises(ValueError, match="paired"):
         compare(WORKLOAD, [RUN] * ours, [RUN] * other)
-
-
-@pytest.mark.parametrize(
-    ("share", "expected"), [(0.01, 1.0), (0.5, 2.0), (0.75, 3.0), (0.76, 4.0), (0.99, 4.0), (1.0, 4.0)]
-)
-def test_percentile_is_the_nearest_rank(share: float, expected: float) -> None:
-    assert percentile([3.0, 1.0, 4.0, 2.0], share) == expected
-
-
-@pytest.mark.parametrize(("values", "share"), [([], 0.5), ([1.0], 0.0), ([1.0], 1.1)])
-def test_a_percentile_of_nothing_is_refused(values: list[float], share: float) -> None:
-    with pytest.raises(ValueError, match="share"):
-        percentile(values, share)
 
 
 def report() -> Report:

@@ -30,6 +30,13 @@ def test_fairness_is_one_for_equals_and_small_for_one_that_has_all() -> None:
     assert fairness([0.0, 0.0]) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.01, 1.0), (0.5, 2.0), (0.75, 3.0), (0.76, 4.0), (0.99, 4.0), (1.0, 4.0)]
+)
+def test_a_percentile_is_the_nearest_rank(share: float, expected: float) -> None:
+    assert percentile([3.0, 1.0, 4.0, 2.0], share) == expected
+
+
 def test_a_percentile_is_one_of_the_values() -> None:
     values = [float(n) for n in range(100, 0, -1)]
     assert (percentile(values, 0.99), percentile(values, 0.5), percentile(values, 1.0)) == (99.0, 50.0, 100.0)

@@ -61,7 +61,7 @@ class Driver(EngineDriver):
         jobs: Jobs | None = None,
         compute_s: Callable[[int, int], float | None] = lambda num_before, num_tokens: None,
         clock: Callable[[], float] = time.perf_counter,
-        alarm: Callable[[float, Callable[[], None]], None] = lambda seconds, call: None,
+        timer: Callable[[float, Callable[[], None]], None] = lambda seconds, call: None,
         **settings: Any,
     ) -> None:
         runner = FakeRunner(num_pages, PAGE, eos_every=10**9)
@@ -81,7 +81,7 @@ class Driver(EngineDriver):
             self.jobs,
             compute_s,
             clock,
-            alarm,
+            timer,
         )
 
     def wake(self) -> None:
@@ -377,16 +377,12 @@ def test_a_request_behind_a_long_load_is_computed_and_others_go_on_meanwhile() -
 def test_a_tier_that_does_not_answer_holds_requests_for_a_limited_time(caplog: pytest.LogCaptureFixture) -> None:
     """The thread that looks, or the one that loads, hangs; it reports in the end."""
     for num_done in (0, 1):
-        now, alarms, jobs = (
-            [0.0],
-            list[tuple[float, Callable[[], None]]](),
-            Jobs(),
-        )  # one alarm is set by what fills the pool
+        now, timers, jobs = [0.0], list[tuple[float, Callable[[], None]]](), Jobs()  # filling the pool starts a timer
         driver = Driver(
             [HostTier(1 << 20)],
             jobs=jobs,
             clock=lambda: now[0],  # noqa: B023
-            alarm=lambda seconds, call: alarms.append((now[0] + seconds, call)),  # noqa: B023
+            timer=lambda seconds, call: timers.append((now[0] + seconds, call)),  # noqa: B023
         )
         for number in range(6):
             driver.generate(tokens_of(number))
@@ -398,8 +394,8 @@ def test_a_tier_that_does_not_answer_holds_requests_for_a_limited_time(caplog: p
             driver.step()
         now[0] = 4.0
         second = driver.add(lost[1], 2, seed=1)
-        while alarms:
-            when, call = alarms.pop()
+        while timers:
+            when, call = timers.pop()
             now[0] = max(now[0], when)
             call()
             driver.run()
@@ -416,6 +412,6 @@ def test_a_tier_that_does_not_answer_holds_requests_for_a_limited_time(caplog: p
         for number in range(6, 10):
             driver.generate(tokens_of(number))
         assert driver.generate(lost[0]).num_fetched_tokens == {"host": 40}, "it answers again"
-        assert driver.transfers._begun == {}
+        assert driver.transfers._waiting_since == {}
         driver.assert_idle()
     assert "does not answer" in caplog.text

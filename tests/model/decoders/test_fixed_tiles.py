@@ -120,7 +120,7 @@ def test_a_model_whose_bits_depend_on_the_step_is_refused(tmp_path: Path, monkey
 
 
 def test_stacked_experts_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'mixtral': its experts"):
+    with pytest.raises(ConfigError, match="'mixtral': the number of tokens per expert"):
         load(make_checkpoint(tmp_path, "mixtral"), "float32", deterministic=True)
 
 
