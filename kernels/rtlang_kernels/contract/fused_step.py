@@ -1,7 +1,7 @@
-"""Contract of the fused step: a forward pass over a few tokens as one operation.
+"""Contract of the fused step: a forward pass through all layers as one operation.
 
-Separate operations cost one call each; with a small model and few tokens the calls cost more than the arithmetic. A backend may offer all
-layers as one call. The result has the same bits as that of the separate operations.
+Separate operations cost one call each; with a small model and few tokens the calls cost more than the arithmetic, and threads are woken for
+each. A backend may offer all layers as one call. The result has the same bits as that of the separate operations.
 """
 
 from __future__ import annotations

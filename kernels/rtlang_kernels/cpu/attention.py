@@ -22,7 +22,7 @@ from rtlang_kernels.planning.attention_passes import IS_SECOND, plan_passes
 from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
 
 SPLIT_NS = 150_000  # less work than this runs on one thread, if the others have to be woken
-NO_SPLIT = 1 << 60
+NO_SPLIT = 1 << 60  # `split_ns` that no work reaches
 NS_PER_MULTIPLY = 2 / 64  # 2 ns per score at head size 64
 MIN_SHARED_TOKENS = 2  # reading one shared block once is 1 to 16 % faster for two rows in four geometries
 NO_SINKS = np.empty(0, np.float32)
@@ -135,7 +135,7 @@ def variant_of(
     """The passes for one kind of layer, built at its first call in a step.
 
     Args:
-        split_ns: nanoseconds of work from which threads share it; default: SPLIT_NS.
+        split_ns: least work that is split among threads, in nanoseconds; default: SPLIT_NS.
     """
     split_ns = SPLIT_NS if split_ns is None else split_ns
     work: Work = plan.work

@@ -7,9 +7,9 @@ weight is read once, in memory order, for all tokens together.
 The operations are the kernels of `linear`, `layer_ops` and `attention_kernel`, called by address: the same code as for separate operations,
 so a step has the same bits either way.
 
-Threads take blocks of outputs of a linear layer share by share, so that one that other programs slow down takes fewer; norms and rotations
-are cut by token, attention by KV head and token. Between two operations all threads meet (`codegen.team_sync`): some seven times per layer,
-at less than a microsecond each, where waking threads for every operation would cost tens.
+Threads take blocks of outputs of a linear layer dynamically, so a thread that other programs slow down takes fewer; norms and rotations are
+split by token, attention by KV head and token. A barrier separates operations (`codegen.team_sync`): some seven per layer, at less than a
+microsecond each, where waking threads for every operation would cost tens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rtlang_kernels.cpu.attention import NO_SINKS, NO_SPLIT, paged_attention, va
 from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, attend_kernel, layout_of
 from rtlang_kernels.cpu.codegen.linear_vectors import LINE, STEP, WORD
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
-from rtlang_kernels.cpu.codegen.team_sync import fetch_add, meet, yield_address
+from rtlang_kernels.cpu.codegen.team_sync import barrier, fetch_add, yield_address
 from rtlang_kernels.cpu.layer_ops import head_weights, line_block, norm_kernel, rope_kernel
 from rtlang_kernels.cpu.linear import GATE, PackedLinear, Tiling, blocks_of, finish_address, linear_address, tiling
 from rtlang_kernels.cpu.threads import run_team
@@ -52,11 +52,11 @@ NUM_BUFFERS = 8
 HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM, PASSES, AHEAD = range(7)
 # Entries of the int64 vector of machine code addresses, see `_addresses`; LINEAR depends on the number of tokens.
 LINEAR_ROWS, FINISH, NORM, ROPE, ATTEND, YIELD = range(6)
-# Counters that threads share, a cache line each: arrivals at meeting points, then shares of each linear layer that are taken.
+# Shared counters, a cache line each: arrivals at barriers, then the blocks of each linear layer that were taken.
 LINEARS = 4  # of a layer
 SHARES = 4  # of a linear layer, for each thread
-_ENDED = 1 << 40  # arrivals that end all waiting
-_MIN_TEAM_WORK = 200_000  # steps times blocks times tiles, some millisecond: a thread wakes in 30 us, and meeting costs more under load
+_ENDED = 1 << 40  # arrivals that release all threads from their barriers
+_MIN_TEAM_WORK = 200_000  # steps times blocks times tiles, about a millisecond: a thread wakes in 30 us, and barriers cost more under load
 _SPLIT_NS = 10_000  # attention of a layer that is worth splitting among threads that run anyway
 
 
@@ -140,7 +140,7 @@ def _kernel() -> Callable[..., None]:
         hidden, inner, q_size, kv_size, item = sizes[HIDDEN], sizes[INNER], sizes[Q_SIZE], sizes[KV_SIZE], sizes[ITEM]
         passes, ahead = sizes[PASSES], sizes[AHEAD]
         wide, deep, inside = hidden * item, q_size * item, inner * item
-        linear, finish, give_way = code[LINEAR_ROWS], code[FINISH], code[YIELD]
+        linear, finish, yield_function = code[LINEAR_ROWS], code[FINISH], code[YIELD]
         first, last = num * thread // num_threads, num * (thread + 1) // num_threads  # tokens of this thread
         own, skip = last - first, first * wide
         own_positions, own_slots = positions[first:last], slot_mapping[first:last]
@@ -153,35 +153,29 @@ def _kernel() -> Callable[..., None]:
                 output = (attended, deep, weight, line, STEP, 0, residual, residual, wide, deep // WORD, hidden, num)
                 counter += LINE
                 _multiply(linear, (*output, passes, ahead, 0, finish), blocks_of(hidden, BLOCK), num_threads, counter)
-                expected += num_threads
-                meet(shared, expected, give_way)
+                expected = barrier(shared, expected, num_threads, yield_function)
                 invoke(code[NORM], (residual + skip, 0, row[POST_NORM], normed + skip, own, hidden, eps))
-                expected += num_threads
-                meet(shared, expected, give_way)
+                expected = barrier(shared, expected, num_threads, yield_function)
                 weight, line = row[GATE_UP], row[GATE_UP_CONSTANTS]
                 gate_up = (normed, wide, weight, line, STEP, 0, 0, gated, inside, wide // WORD, inner, num)
                 counter += LINE
                 _multiply(linear, (*gate_up, passes, ahead, 1, finish), blocks_of(inner, GATE), num_threads, counter)
-                expected += num_threads
-                meet(shared, expected, give_way)
+                expected = barrier(shared, expected, num_threads, yield_function)
                 weight, line = row[DOWN], row[DOWN_CONSTANTS]
                 down = (gated, inside, weight, line, STEP, 0, residual, residual, wide, inside // WORD, hidden, num)
                 counter += LINE
                 _multiply(linear, (*down, passes, ahead, 0, finish), blocks_of(hidden, BLOCK), num_threads, counter)
-                expected += num_threads
-                meet(shared, expected, give_way)
+                expected = barrier(shared, expected, num_threads, yield_function)
             row = table[layer]
             target = normed if layer < num_layers else buffers[RESULT]
             invoke(code[NORM], (residual + skip, 0, row[INPUT_NORM], target + skip, own, hidden, eps))
             if layer < num_layers:
-                expected += num_threads
-                meet(shared, expected, give_way)
+                expected = barrier(shared, expected, num_threads, yield_function)
                 weight, line, outputs = row[QKV], row[QKV_CONSTANTS], q_size + 2 * kv_size
                 qkv = (normed, wide, weight, line, STEP, 0, 0, projected, outputs * item, wide // WORD, outputs, num)
                 counter += LINE
                 _multiply(linear, (*qkv, passes, ahead, 0, finish), blocks_of(outputs, BLOCK), num_threads, counter)
-                expected += num_threads
-                meet(shared, expected, give_way)
+                expected = barrier(shared, expected, num_threads, yield_function)
                 start = projected + first * outputs * item
                 rotation[layer_ops.Q] = start
                 rotation[layer_ops.K] = start + q_size * item
@@ -190,8 +184,7 @@ def _kernel() -> Callable[..., None]:
                 rotation[layer_ops.HAS_Q_NORM] = row[HAS_Q_NORM]
                 rotation[layer_ops.HAS_K_NORM] = row[HAS_K_NORM]
                 invoke(code[ROPE], (rotation, own_positions, own_slots, cos, sin, row[HEADS], eps))
-                expected += num_threads
-                meet(shared, expected, give_way)
+                expected = barrier(shared, expected, num_threads, yield_function)
                 if computes_attention:
                     layout[attention_kernel.K], layout[attention_kernel.V] = row[K_POOL], row[V_POOL]
                     invoke(
@@ -212,8 +205,7 @@ def _kernel() -> Callable[..., None]:
                             scratch,
                         ),
                     )
-                expected += num_threads
-                meet(shared, expected, give_way)
+                expected = barrier(shared, expected, num_threads, yield_function)
 
     compiled: Any = kernel()(fused)
     # Only for these types: calls by address are not type-checked.
@@ -359,7 +351,7 @@ class CpuFusedStep:
         return result
 
     def _end_waiting(self) -> None:
-        """Let no thread wait for another one."""
+        """Release all threads from their barriers."""
         self._shared[0] = _ENDED
 
     def _reserve(self, num_tokens: int) -> None:

@@ -1,4 +1,4 @@
-"""Measures at load time what computes linear layers, and how far ahead they request their weights, with the weights of this model.
+"""Chooses the kernel of linear layers and its prefetch distance by measurement, at load time and with the weights of the model.
 
 Where the processor has matrix tiles (AMX), they are first compared with vectors on a small case; if a result is wrong, vectors are used.
 Otherwise the faster ones are, for all numbers of rows and threads, since the bits of bfloat16 layers differ between the two.
@@ -36,9 +36,8 @@ _SINGLE = (Ahead(8192, NEAREST), Ahead(4096, NEAREST), Ahead(2048, NEAREST), Ahe
 _SEVERAL = (Ahead(0, SECOND), Ahead(0, NEAREST))
 _TILE_TRIALS = (1, 16, 64)  # numbers of rows: a decoding row, a batch of them, a chunk of a prompt
 _CHECKED_ROWS = (1, 16, 19, 70)  # one tile, two, several that overlap
-_MAX_DIFFERENCE = (
-    1e-3  # of bfloat16 results that were summed in another order; one wrong result of the check is ten times as much
-)
+# Relative difference of bfloat16 results that were summed in another order; one wrong result of the check causes ten times as much.
+_MAX_DIFFERENCE = 1e-3
 
 
 def tune(linears: Sequence[LinearLayer], choices: Tuning | None = None) -> None:
@@ -101,7 +100,7 @@ def tile_fault(code: Code, tiled: Code) -> str | None:
             fault = f"their results differ from those of vectors by {difference:.2g}"
         elif any(not torch.equal(y, found[len(x)][:num_rows]) for num_rows, y in found.items()):
             fault = "a result depends on the number of rows"
-    except Exception as error:  # of the compiler: whatever it is, vectors do as well
+    except Exception as error:  # any failure of the compiler: vectors are used instead
         fault = f"{type(error).__name__}: {error}"
     if fault is not None:
         logger.warning("matrix tiles (AMX) are not used for %s: %s", described(code)[0], fault)
@@ -110,9 +109,8 @@ def tile_fault(code: Code, tiled: Code) -> str | None:
 
 def _timer(sample: Sequence[PackedLinear], num_rows: int) -> Callable[[Sequence[PackedLinear], Prefetch], float]:
     """A function that returns the seconds of one call of each of some layers, of the sizes of `sample`, with `num_rows` rows."""
-    clock = (
-        time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
-    )  # the former counts no other programs
+    # Processor time does not count other programs, but it counts this thread only.
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     inputs = [torch.ones(num_rows, layer.in_features, dtype=layer.dtype) for layer in sample]
 
     def seconds(layers: Sequence[PackedLinear], prefetch: Prefetch) -> float:

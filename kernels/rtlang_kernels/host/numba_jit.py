@@ -59,6 +59,7 @@ def _suffix(function: FunctionType) -> str:
     if not names:
         return ""
     constants = [(name, cell.cell_contents) for name, cell in zip(names, cells, strict=True)]
+    # `digest` is that of the sources, which is in the key of the cache already.
     text = ", ".join(f"{name}={_described(name, value)}" for name, value in constants if name != "digest")
     return f"_{blake2b(text.encode(), digest_size=8).hexdigest()}"
 

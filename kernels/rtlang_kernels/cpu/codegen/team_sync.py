@@ -1,7 +1,6 @@
-"""Synchronization of threads that run one compiled kernel together: shared counters, and meeting points at which all wait for all.
+"""Synchronization of threads that run one compiled kernel together: atomic counters and barriers.
 
-A thread waits by polling for some tens of microseconds, which is less than waking a thread costs; then it lets other threads of the system
-run between two polls.
+A thread spins at a barrier for some tens of microseconds, less than waking a thread costs; then it yields the processor between polls.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from rtlang_kernels.cpu.codegen.llvm_bridge import INT32
 from rtlang_kernels.cpu.codegen.vector_builder import INT64, call
 from rtlang_kernels.host.numba_jit import kernel
 
-POLLS = 1000  # before other threads of the system may run
+SPINS_BEFORE_YIELD = 1000
 _IS_X86 = platform.machine().lower() in {"x86_64", "amd64"}
 _IS_ARM = platform.machine().lower() in {"aarch64", "arm64"}
 
 
 @cache
 def yield_address() -> int:
-    """Address of the system's function by which a thread gives up the rest of its turn; 0 if there is none."""
+    """Address of the system's function that yields the processor to other threads; 0 if there is none."""
     if sys.platform == "win32":
         function = ctypes.WinDLL("kernel32").SwitchToThread
     else:
@@ -37,7 +36,7 @@ def yield_address() -> int:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fetch_add(typing_context: Any, address: Any, value: Any) -> Any:
-    """fetch_add(address, value): add to a shared int64; returns what it was."""
+    """fetch_add(address, value): add to an int64 atomically; returns its previous value."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", builder.inttoptr(args[0], INT64.as_pointer()), args[1], "seq_cst")
@@ -46,8 +45,8 @@ def fetch_add(typing_context: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def fetch(typing_context: Any, address: Any) -> Any:
-    """fetch(address): a shared int64; what other threads wrote before they changed it is visible afterwards."""
+def load_acquire(typing_context: Any, address: Any) -> Any:
+    """load_acquire(address): load an int64 atomically; what other threads wrote before they changed it is visible afterwards."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(builder.inttoptr(args[0], INT64.as_pointer()), "acquire", 8, typ=INT64)
@@ -57,7 +56,7 @@ def fetch(typing_context: Any, address: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def pause(typing_context: Any) -> Any:
-    """pause(): tell the processor that this thread polls."""
+    """pause(): tell the processor that this thread spins."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if _IS_X86:
@@ -70,8 +69,8 @@ def pause(typing_context: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def call_plain(typing_context: Any, address: Any) -> Any:
-    """call_plain(address): call a C function without arguments; its result is ignored."""
+def call_void(typing_context: Any, address: Any) -> Any:
+    """call_void(address): call a C function without arguments; its result is ignored."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         function = ir.FunctionType(INT32, [])
@@ -82,16 +81,18 @@ def call_plain(typing_context: Any, address: Any) -> Any:
 
 
 @kernel(inline=True)
-def meet(arrivals: Any, expected: Any, give_way: Any) -> None:
-    """Count this thread at a meeting point and wait until `expected` have been counted, those of earlier points included.
+def barrier(arrivals: Any, expected: Any, num_threads: Any, yield_function: Any) -> Any:
+    """Count this thread as arrived and wait for all threads of the team. Returns the arrivals so far.
 
-    arrivals: address of the shared counter.  give_way: from `yield_address`.
+    arrivals: address of the shared counter.  expected: arrivals at earlier barriers, 0 at first.  yield_function: from `yield_address`.
     """
+    expected += num_threads
     fetch_add(arrivals, 1)
-    polls = 0
-    while fetch(arrivals) < expected:
-        polls += 1
-        if polls > POLLS and give_way != 0:
-            call_plain(give_way)
+    spins = 0
+    while load_acquire(arrivals) < expected:
+        spins += 1
+        if spins > SPINS_BEFORE_YIELD and yield_function != 0:
+            call_void(yield_function)
         else:
             pause()
+    return expected

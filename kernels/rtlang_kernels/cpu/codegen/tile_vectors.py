@@ -281,7 +281,7 @@ def multiply_in_tiles(
 
 
 def _padded(builder: Any, source: Any, stride: Any, target: Any, size: int, count: Any, num_bytes: Any) -> None:
-    """Emit copies of the first `num_bytes` (of words) of `count` lines, as lines of `size` bytes that are zero behind them."""
+    """Emit copies of the first `num_bytes` (whole words) of `count` lines, padded with zeros to lines of `size` bytes."""
     with cgutils.for_range(builder, count) as line:
         here, there = at(builder, source, (line.index, stride)), at(builder, target, (line.index, size))
         for offset in range(0, size, LINE):

@@ -1,4 +1,4 @@
-"""Meeting points of threads in compiled code."""
+"""Barriers of threads in compiled code."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ import numpy as np
 import pytest
 from numba import njit
 
-from rtlang_kernels.cpu.codegen.team_sync import fetch_add, meet, yield_address
+from rtlang_kernels.cpu.codegen.team_sync import barrier, fetch_add, yield_address
 
 ROUNDS = 2000
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
-def _worker(shared: Any, values: Any, thread: Any, num_threads: Any, rounds: Any, give_way: Any) -> Any:
-    """Write a value, meet, read those of all, meet; returns how many were not of this round."""
+def _worker(shared: Any, values: Any, thread: Any, num_threads: Any, rounds: Any, yield_function: Any) -> Any:
+    """Write a value, wait, read those of all, wait; returns how many were not of this round."""
     wrong, expected, address = 0, 0, shared.ctypes.data
     for turn in range(rounds):
         values[8 * thread] = turn
         fetch_add(address + 64, 1)
-        expected += num_threads
-        meet(address, expected, give_way)
+        expected = barrier(address, expected, num_threads, yield_function)
         for other in range(num_threads):
             wrong += values[8 * other] != turn
-        expected += num_threads
-        meet(address, expected, give_way)
+        expected = barrier(address, expected, num_threads, yield_function)
     return wrong
 
 
@@ -42,13 +40,16 @@ def _run(num_threads: int, make: Callable[[int], Any]) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("gives_way", [True, False])
-def test_all_see_what_all_wrote_before_they_met(gives_way: bool) -> None:
+@pytest.mark.parametrize("yields", [True, False])
+def test_all_see_what_all_wrote_before_the_barrier(yields: bool) -> None:
     num_threads = 3
-    rounds = ROUNDS if gives_way else 3  # without it, a waiting thread may use up its whole turn
+    rounds = ROUNDS if yields else 3  # without it, a waiting thread may use up its whole turn
     shared, values = np.zeros(16, np.int64), np.full(8 * num_threads, -1, np.int64)
-    give_way = yield_address() if gives_way else 0
-    assert _run(num_threads, lambda i: _worker(shared, values, i, num_threads, rounds, give_way)) == [0] * num_threads
+    yield_function = yield_address() if yields else 0
+    assert (
+        _run(num_threads, lambda i: _worker(shared, values, i, num_threads, rounds, yield_function))
+        == [0] * num_threads
+    )
     assert shared[0] == 2 * rounds * num_threads
     assert shared[8] == rounds * num_threads
 
