@@ -59,10 +59,8 @@ def write_random_llama(directory: Path, tokenizer_directory: Path, *, seed: int 
     return write_random(directory, tokenizer_directory, "llama", SHAPE | overrides, seed=seed)
 
 
-def write_random(
-    directory: Path, tokenizer_directory: Path, model_type: str, shape: Mapping[str, Any], *, seed: int = 0
-) -> Path:
-    """Like `write_random_llama`, for any model type of transformers; `shape` holds the fields of its configuration."""
+def write_config(directory: Path, tokenizer_directory: Path, model_type: str, shape: Mapping[str, Any]) -> Any:
+    """Write the configuration and the tokenizer files of `write_random`, without weights; returns the configuration of transformers."""
     import transformers
 
     directory.mkdir(parents=True, exist_ok=True)
@@ -74,6 +72,18 @@ def write_random(
         bos_token_id=_special_id(directory, "bos_token"),
         eos_token_id=_special_id(directory, "eos_token"),
     )
+    config.architectures = [f"{type(config).__name__.removesuffix('Config')}ForCausalLM"]
+    config.save_pretrained(directory)
+    return config
+
+
+def write_random(
+    directory: Path, tokenizer_directory: Path, model_type: str, shape: Mapping[str, Any], *, seed: int = 0
+) -> Path:
+    """Like `write_random_llama`, for any model type of transformers; `shape` holds the fields of its configuration."""
+    import transformers
+
+    config = write_config(directory, tokenizer_directory, model_type, shape)
     transformers.set_seed(seed)
     transformers.AutoModelForCausalLM.from_config(config).bfloat16().save_pretrained(directory)
     return directory

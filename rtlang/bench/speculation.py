@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any
@@ -17,6 +21,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from rtlang.bench.heavy_model import HeavyRuntime, load_heavy
 from rtlang.bench.machine import Environment
 from rtlang.bench.measure import run_on_target
 from rtlang.bench.workloads.catalogue import AT_ONCE
@@ -28,6 +33,7 @@ from rtlang.model.loading.loader import pick_dtype
 from rtlang.runtime.runtime import Runtime
 
 LEAST_RATIO = 0.98
+_HEAVY_PAGES = 1024
 _HEADERS = (
     "workload",
     "at once",
@@ -144,6 +150,7 @@ def run_speculation(
     is_quick: bool = False,
     repeats: int | None = None,
     seed: int = 0,
+    cost_shape: str | None = None,
     command: str = "rtlang bench --workload speculate",
     tell: Callable[[str], None] = lambda line: None,
 ) -> SpeculationReport:
@@ -154,6 +161,7 @@ def run_speculation(
         is_quick: a few requests and one turn, which shows that all of it runs.
         repeats: turns; default 3.
         seed: seed of the texts.
+        cost_shape: a key of `checkpoint.SHAPES`: each step also computes a random model of this shape, see `heavy_model`.
         command, tell: as for `run_benchmark`.
     Raises:
         ModelLoadError, ConfigError: the model cannot be loaded with these settings.
@@ -162,10 +170,14 @@ def run_speculation(
     if config.dtype == "auto":
         config = replace(config, dtype="float32")
     num_turns = repeats or (1 if is_quick else 3)
-    with (
-        Runtime(config=replace(config, speculation="off")) as plain,
-        Runtime(config=replace(config, speculation="on")) as drafting,
-    ):
+    with ExitStack() as stack:
+        make: Callable[[RuntimeConfig], Runtime] = _runtime
+        if cost_shape is not None:
+            config = replace(config, num_pages=config.num_pages or _HEAVY_PAGES)
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtlang-bench-")))
+            heavy = load_heavy(config, cost_shape, scratch)
+            make = partial(HeavyRuntime, heavy=heavy)
+        plain, drafting = (stack.enter_context(make(replace(config, speculation=mode))) for mode in ("off", "on"))
         figures = []
         for index, (name, num_at_once) in enumerate(_CASES):
             if name in AT_ONCE and is_quick:
@@ -175,8 +187,13 @@ def run_speculation(
             own_seed = seed + 100_000 * index
             figures.append(_measured(name, num_at_once, plain, drafting, num_turns, own_seed, is_quick=is_quick))
     dtype = str(pick_dtype(config.dtype)).removeprefix("torch.")
-    environment = Environment.of(command, config.model, dtype, config.num_threads)
+    model = config.model if cost_shape is None else f"{config.model}, with the cost of a random {cost_shape} added"
+    environment = Environment.of(command, model, dtype, config.num_threads)
     return SpeculationReport(environment, tuple(figures))
+
+
+def _runtime(config: RuntimeConfig) -> Runtime:
+    return Runtime(config=config)
 
 
 def _measured(

@@ -27,6 +27,7 @@ class BenchOptions:
         batch_size: batch size of the baseline transformers.
         baseline: a key of BASELINES, or the URL of a server with OpenAI's completions that serves the same model.
         shape: the random model, a key of `checkpoint.SHAPES`, if no model is given.
+        cost_shape: for `speculate`, see `run_speculation`.
         vllm_python: the Python of an environment with vLLM; default: that of this process.
         profiles: whether to run each workload again with timers.
     """
@@ -39,6 +40,7 @@ class BenchOptions:
     baseline: str = TRANSFORMERS
     vllm_python: str = sys.executable
     shape: str = next(iter(SHAPES))
+    cost_shape: str | None = None
     profiles: bool = False
 
     def __post_init__(self) -> None:

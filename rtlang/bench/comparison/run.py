@@ -68,6 +68,7 @@ def run_benchmark(
             is_quick=options.is_quick,
             repeats=options.repeats,
             seed=options.seed,
+            cost_shape=options.cost_shape,
             command=command,
             tell=tell,
         )

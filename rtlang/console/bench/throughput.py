@@ -39,7 +39,10 @@ def bench_throughput(
     seed: Annotated[int, typer.Option(min=0, help="Seed for the generated prompts and lengths.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline transformers.")] = 8,
     shape: Annotated[
-        str | None, typer.Option(help=f"The random model, without --model: {' or '.join(SHAPES)}.")
+        str | None,
+        typer.Option(
+            help=f"The random model, without --model: {' or '.join(SHAPES)}. With --workload {SPECULATE}: added to the cost of a step."
+        ),
     ] = None,
     baseline: Annotated[
         str,
@@ -94,6 +97,7 @@ def bench_throughput(
             batch_size=batch_size,
             baseline=baseline,
             shape=shape or next(iter(SHAPES)),
+            cost_shape=shape,
             vllm_python=vllm_python or sys.executable,
             profiles=profile,
         )
