@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from rtlang.bench.checkpoint import SHAPES, write_config
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.model.decoders.attention import StepAttention
@@ -41,17 +39,17 @@ class HeavyDecoder:
 
     def __init__(self, decoder: Decoder, heavy: HostRunner) -> None:
         self._decoder, self._heavy = decoder, heavy
-        self._states: Tensor | None = None
+        self._states: Any = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._decoder, name)
 
-    def forward(self, attention: StepAttention) -> Tensor:
+    def forward(self, attention: StepAttention) -> Any:
         """See `Decoder`."""
         self._states = self._heavy.decoder.forward(StepAttention(attention.batch, self._heavy.kv))
         return self._decoder.forward(attention)
 
-    def project(self, states: Tensor) -> Tensor:
+    def project(self, states: Any) -> Any:
         """See `Decoder`."""
         if self._states is not None:
             self._heavy.decoder.project(self._states[: len(states)])
