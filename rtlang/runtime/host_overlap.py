@@ -112,12 +112,12 @@ class HostOverlap:
 
 
 def overlap_of(config: RuntimeConfig) -> HostOverlap | None:
-    """The overlap of a runtime; None on a device, where steps are pipelined, and if there is one core.
+    """The overlap of a runtime; None on a device, where steps are pipelined, and unless RTLANG_OVERLAP asks for it.
 
     Raises:
         ConfigError: RTLANG_OVERLAP is not one of auto, on and off.
     """
-    value = os.environ.get(VARIABLE) or "auto"
+    value = os.environ.get(VARIABLE) or "off"
     if value not in ("auto", "on", "off"):
         raise ConfigError(VARIABLE, value, "expected auto, on or off")
     if config.device != "cpu" or value == "off" or (value == "auto" and num_cores() < 2):
