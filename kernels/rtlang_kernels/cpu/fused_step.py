@@ -305,6 +305,7 @@ class CpuFusedStep:
         variant = variant_of(plan, windows[0], None, split_ns=split_ns)
         is_same = all(variant_of(plan, window, None, split_ns=split_ns) is variant for window in set(windows))
         num_layers = len(windows)
+        places = positions.numpy(), slot_mapping.numpy()
 
         def run(begin: int, end: int) -> None:
             self._shared[:] = 0
@@ -324,8 +325,7 @@ class CpuFusedStep:
                         self._shared.ctypes.data,
                         is_same and thread == index,
                         np.float32(self._shape.eps),
-                        positions.numpy(),
-                        slot_mapping.numpy(),
+                        *places,
                         self._rotation.copy(),
                         self._layout.copy(),
                         np.float32(scale),
