@@ -9,6 +9,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import Request, RequestOutput
+from tests.support.fake_runner import naive_generate
 from tests.support.open_constraint import OpenCompiler
 
 
@@ -71,3 +72,23 @@ class EngineDriver:
         assert self.engine.num_requests == 0
         assert self.engine.cache.num_in_use == 0
         self.engine.scheduler.check()
+
+
+class ExpectingDriver(EngineDriver):
+    """A driver that knows the tokens of each request by naive generation: `outputs`."""
+
+    def __init__(self, runner: Any, config: RuntimeConfig, **parts: Any) -> None:
+        super().__init__(runner, config, **parts)
+        self.outputs: dict[Request, list[int]] = {}
+
+    def add(self, tokens: list[int], max_tokens: int = 8, **rest: Any) -> Request:
+        request = super().add(tokens, max_tokens, **rest)
+        self.outputs[request] = naive_generate(
+            tokens,
+            max_tokens,
+            seed=request.seed,
+            choice=request.choice,
+            eos_every=self.runner.eos_every,
+            min_tokens=request.params.min_tokens,
+        )
+        return request

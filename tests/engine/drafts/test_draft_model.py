@@ -19,10 +19,9 @@ from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.drafts.model_policy import ModelPolicy
 from rtlang.engine.planning.step_cost import StepSize
-from rtlang.engine.request import Request
 from tests.engine.test_engine import prompts
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_runner import FakeFlight, FakeRunner, naive_generate
+from tests.support.engine_driver import ExpectingDriver
+from tests.support.fake_runner import FakeFlight, FakeRunner
 
 NEVER = 10**9
 
@@ -67,7 +66,7 @@ class ConstantCost:
         return 1.0
 
 
-class Driver(EngineDriver):
+class Driver(ExpectingDriver):
     """An engine on a fake runner with a draft model on another one."""
 
     runner: FakeRunner
@@ -85,7 +84,6 @@ class Driver(EngineDriver):
         **settings: Any,
     ) -> None:
         settings.setdefault("max_step_tokens", 64)
-        self.outputs: dict[Request, list[int]] = {}
         self.small = SmallRunner(num_draft_pages, page_size, eos_every=eos_every)
         self.small.clock, self.small.wrong, self.small.rng = Clock(per_step, per_token), wrong, random.Random(2)
         config = RuntimeConfig(page_size=page_size, num_pages=num_pages, **settings)
@@ -96,18 +94,6 @@ class Driver(EngineDriver):
         self.policy = ModelPolicy(self.model, cost)
         self.drafter = Drafter([], cost, model=self.policy)
         super().__init__(FakeRunner(num_pages, page_size, eos_every=eos_every), config, drafter=self.drafter)
-
-    def add(self, tokens: list[int], max_tokens: int = 8, **rest: Any) -> Request:
-        request = super().add(tokens, max_tokens, **rest)
-        self.outputs[request] = naive_generate(
-            tokens,
-            max_tokens,
-            seed=request.seed,
-            choice=request.choice,
-            eos_every=self.runner.eos_every,
-            min_tokens=request.params.min_tokens,
-        )
-        return request
 
     def step(self) -> None:
         super().step()

@@ -17,14 +17,14 @@ from rtlang.engine.request import Request, RequestStatus
 from tests.engine.test_engine import prompts
 from tests.engine.test_request import request as make_request
 from tests.support.draft_sources import FreeCost, Oracle
-from tests.support.engine_driver import EngineDriver
+from tests.support.engine_driver import ExpectingDriver
 from tests.support.fake_runner import EOS, FakeRunner, naive_generate
 
 NEVER = 10**9
 WRONG = [3 + ord(letter) for letter in "abcxyz"]
 
 
-class Driver(EngineDriver):
+class Driver(ExpectingDriver):
     """An engine on a fake runner that drafts what an oracle says, or something else with probability `wrong`."""
 
     runner: FakeRunner
@@ -34,23 +34,10 @@ class Driver(EngineDriver):
     ) -> None:
         settings.setdefault("max_step_tokens", 64)
         eos_every = settings.pop("eos_every", NEVER)
-        self.outputs: dict[Request, list[int]] = {}
         oracle = Oracle(lambda request: self.outputs[request], wrong=wrong, wrong_ids=[*WRONG, EOS])
         self.drafter = Drafter([oracle], FreeCost(), max_draft_tokens=limit)
         config = RuntimeConfig(page_size=page_size, num_pages=num_pages, **settings)
         super().__init__(FakeRunner(num_pages, page_size, eos_every=eos_every), config, drafter=self.drafter)
-
-    def add(self, tokens: list[int], max_tokens: int = 8, **rest: Any) -> Request:
-        request = super().add(tokens, max_tokens, **rest)
-        self.outputs[request] = naive_generate(
-            tokens,
-            max_tokens,
-            seed=request.seed,
-            choice=request.choice,
-            eos_every=self.runner.eos_every,
-            min_tokens=request.params.min_tokens,
-        )
-        return request
 
 
 @pytest.mark.parametrize("page_size", [1, 4, 16])

@@ -17,7 +17,7 @@ from rtlang.engine.planning.step_cost import StepSize, size_of
 from rtlang.engine.request import Request, RequestStatus
 from tests.engine.test_engine import prompts
 from tests.support.draft_sources import FreeCost, Oracle
-from tests.support.engine_driver import EngineDriver
+from tests.support.engine_driver import EngineDriver, ExpectingDriver
 from tests.support.fake_device import FakeDeviceRunner
 from tests.support.fake_runner import EOS, FakeFlight, naive_generate
 from tests.support.open_constraint import OpenCompiler, OpenSession
@@ -26,7 +26,7 @@ NEVER = 10**9
 WRONG = [3 + ord(letter) for letter in "abcxyz"]
 
 
-class Driver(EngineDriver):
+class Driver(ExpectingDriver):
     """An engine on a fake device that drafts what an oracle says, or something else with probability `wrong`."""
 
     runner: FakeDeviceRunner
@@ -43,7 +43,6 @@ class Driver(EngineDriver):
         settings.setdefault("max_step_tokens", 64)
         of_runner = {name: settings.pop(name) for name in ("fail_at", "fail_collect_at") if name in settings}
         eos_every = settings.pop("eos_every", NEVER)
-        self.outputs: dict[Request, list[int]] = {}
         self.silent: set[Request] = set()
         oracle = Oracle(
             lambda request: [] if request in self.silent else self.outputs.get(request, []),
@@ -55,18 +54,6 @@ class Driver(EngineDriver):
         config = RuntimeConfig(page_size=4, num_pages=num_pages, **settings)
         runner = FakeDeviceRunner(num_pages, 4, eos_every=eos_every, **of_runner)
         super().__init__(runner, config, drafter=self.drafter)
-
-    def add(self, tokens: list[int], max_tokens: int = 8, **rest: Any) -> Request:
-        request = super().add(tokens, max_tokens, **rest)
-        self.outputs[request] = naive_generate(
-            tokens,
-            max_tokens,
-            seed=request.seed,
-            choice=request.choice,
-            eos_every=self.runner.eos_every,
-            min_tokens=request.params.min_tokens,
-        )
-        return request
 
     def check(self) -> None:
         for request, tokens in self.outputs.items():
