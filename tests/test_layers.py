@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.testing": {"rtlang.contract", "rtlang.runtime"},
     "rtlang.cassette": {"rtlang.contract", "rtlang.lang", "rtlang.protocol", "rtlang.runtime"},
     "rtlang.supervise": {"rtlang.contract", "rtlang.protocol", "rtlang.runtime"},
+    "rtlang.cluster": {"rtlang.contract", "rtlang.protocol", "rtlang.runtime", "rtlang.supervise"},
     "rtlang.serve": {"rtlang.contract", "rtlang.protocol", "rtlang_grammars"},
     "rtlang": {
         "rtlang.cassette",
