@@ -1,0 +1,283 @@
+"""The choice of a replica for a whole program: the one with the least waiting work and tokens to compute together.
+
+Considered are the replicas that were sent a part of the program's prefix, those with the longest parts first, and a few others at random.
+The prefixes of all that was sent are remembered, within the capacity of each replica's cache; no replica has to say what it holds. The
+waiting work of a replica is the last that it reported and the estimates of what was sent to it since.
+
+No input or output, no threads and no clock: the same calls with the same seed give the same choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from random import Random
+
+from rtlang.cluster.sent_index import Match, SentIndex
+
+NUM_OTHERS = 4
+"""Replicas that are considered at random, besides those that hold a part of the prefix."""
+
+MAX_HOLDERS = 32
+"""Replicas with a part of the prefix that are considered at most."""
+
+CAPACITY_TOKENS = 400_000
+"""Capacity of a replica's cache if nobody knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramWork:
+    """The estimated work of a program; see `program_prefix`.
+
+    Attributes:
+        digests: chained digests of the blocks of its constant prefix: equal digests mean that all blocks up to there are equal.
+        tokens_per_block: tokens of one block.
+        compute: tokens to compute where nothing of it is cached, the prefix included; an output token counts as several.
+    """
+
+    digests: tuple[int, ...]
+    tokens_per_block: float
+    compute: float
+
+    def remaining(self, num_held: int) -> float:
+        """Tokens to compute where the first `num_held` blocks are cached."""
+        return max(0.0, self.compute - num_held * self.tokens_per_block)
+
+
+class _Replica:
+    """State of one replica.
+
+    Attributes:
+        position: its place in the list of names.
+        waiting: tokens that wait or run.
+        estimates: of the works that were sent since its last report, by the identity of the work; the works themselves keep the
+            identities from being used again.
+    """
+
+    __slots__ = ("estimates", "position", "waiting")
+
+    def __init__(self, position: int) -> None:
+        self.position, self.waiting = position, 0.0
+        self.estimates: dict[int, tuple[ProgramWork, list[float]]] = {}
+
+
+class Router:
+    """Chooses replicas for programs. Not thread-safe.
+
+    Args:
+        seed: of the random choices.
+        num_others: replicas that are considered at random; a fleet of at most so many is considered whole.
+        capacity_tokens: of the cache of each replica that is added without its own.
+        max_holders: replicas with a part of the prefix that are considered at most.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        num_others: int = NUM_OTHERS,
+        capacity_tokens: int | None = None,
+        max_holders: int = MAX_HOLDERS,
+    ) -> None:
+        if num_others < 1:
+            raise ValueError(f"num_others = {num_others}: expected at least 1")
+        self._random, self._num_others, self._max_holders = Random(seed), num_others, max_holders
+        self._capacity = CAPACITY_TOKENS if capacity_tokens is None else capacity_tokens
+        self._replicas: dict[str, _Replica] = {}
+        self._names: list[str] = []
+        self._index = SentIndex()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The replicas, in no particular order."""
+        return tuple(self._names)
+
+    def add(self, name: str, capacity_tokens: int | None = None) -> None:
+        """Add a replica, which has no work and holds nothing.
+
+        Raises:
+            ValueError: there is one of this name.
+        """
+        if name in self._replicas:
+            raise ValueError(f"name = {name!r}: there is a replica of this name")
+        self._replicas[name] = _Replica(len(self._names))
+        self._names.append(name)
+        self._index.add(name, self._capacity if capacity_tokens is None else capacity_tokens)
+
+    def remove(self, name: str) -> None:
+        """Forget a replica and all that it was sent; to keep a replica that starts again with an empty cache, remove and add it.
+
+        Raises:
+            LookupError: there is none of this name.
+        """
+        replica = self._replica(name)
+        last = self._names.pop()
+        if last != name:
+            self._names[replica.position] = last
+            self._replicas[last].position = replica.position
+        del self._replicas[name]
+        self._index.remove(name)
+
+    def report(self, name: str, waiting: float) -> None:
+        """Take a replica's own word for its waiting work, in tokens; it replaces the estimates of all that was sent before.
+
+        Raises:
+            LookupError: there is none of this name.
+        """
+        replica = self._replica(name)
+        replica.waiting = waiting
+        replica.estimates.clear()
+
+    def waiting(self, name: str) -> float:
+        """The work that is taken to wait at a replica, in tokens.
+
+        Raises:
+            LookupError: there is none of this name.
+        """
+        return self._replica(name).waiting
+
+    def cost(self, name: str, work: ProgramWork) -> float:
+        """Tokens to compute until a program ends that is sent to this replica now: those that wait, and those of the program.
+
+        Raises:
+            LookupError: there is none of this name.
+        """
+        return self._replica(name).waiting + work.remaining(_num_held(self._index.match(work.digests), name))
+
+    def choose(self, work: ProgramWork, among: Collection[str] | None = None) -> str:
+        """Choose a replica for a program, and note that the program is sent there.
+
+        Args:
+            among: the replicas that may be chosen; names of others are ignored. None for all.
+        Raises:
+            LookupError: there is no replica to choose from.
+        """
+        path = self._index.match(work.digests)
+        name, num_held = self._least(work, path, among)
+        self._send(name, work, num_held)
+        return name
+
+    def ended(self, name: str, work: ProgramWork) -> None:
+        """Take the estimate of a program that has ended out of the waiting work, unless a report has replaced it already.
+
+        Args:
+            work: the object that was given to `choose`.
+        """
+        replica = self._replicas.get(name)
+        sent = None if replica is None else replica.estimates.get(id(work))
+        if replica is None or sent is None:
+            return
+        estimates = sent[1]
+        replica.waiting = max(0.0, replica.waiting - estimates.pop())
+        if not estimates:
+            del replica.estimates[id(work)]
+
+    def choose_for_fork(
+        self, here: str, branch: ProgramWork, prefix_tokens: float, among: Collection[str] | None = None
+    ) -> str | None:
+        """The replica to which a branch of a running program should move, noted as sent there; None if it should stay.
+
+        Args:
+            here: the replica that runs the program, and has computed the prefix of the branch.
+            branch: its work where nothing is cached, the prefix included.
+            prefix_tokens: of the branch's prefix, generated ones included, at the weight of tokens to compute.
+        Raises:
+            LookupError: there is no replica called `here`.
+        """
+        waiting_here = self._replica(here).waiting
+        others = {name for name in (self._names if among is None else among) if name in self._replicas} - {here}
+        if not others:
+            return None
+        name, num_held = self._least(branch, self._index.match(branch.digests), others)
+        prefill = max(0.0, prefix_tokens - num_held * branch.tokens_per_block)
+        if not may_move_fork(waiting_here, self._replicas[name].waiting, prefill):
+            return None
+        self._send(name, branch, num_held)
+        return name
+
+    def _replica(self, name: str) -> _Replica:
+        try:
+            return self._replicas[name]
+        except KeyError:
+            raise LookupError(f"name = {name!r}: there is no such replica") from None
+
+    def _send(self, name: str, work: ProgramWork, num_held: int) -> None:
+        estimate = work.remaining(num_held)
+        replica = self._replicas[name]
+        replica.waiting += estimate
+        sent = replica.estimates.get(id(work))
+        if sent is None:
+            replica.estimates[id(work)] = (work, [estimate])
+        else:
+            sent[1].append(estimate)
+        self._index.note(name, work.digests, work.tokens_per_block)
+
+    def _least(self, work: ProgramWork, path: list[Match], among: Collection[str] | None) -> tuple[str, int]:
+        """The replica of the least cost, of those that are considered, and the number of blocks that it holds."""
+        replicas, compute, tokens_per_block = self._replicas, work.compute, work.tokens_per_block
+        least: tuple[str, int] | None = None
+        least_cost = 0.0
+        seen: set[str] = set()
+        for match in reversed(path):
+            room = self._max_holders - len(seen)
+            if room <= 0:
+                break
+            start, num_matched, holds = match.segment.start, match.num_blocks, match.segment.holds
+            for name in self._some_of(holds, room, among):
+                if name in seen:
+                    continue
+                seen.add(name)
+                num_held = start + min(holds[name].num_blocks, num_matched)
+                cost = replicas[name].waiting + max(0.0, compute - num_held * tokens_per_block)
+                if least is None or cost < least_cost:
+                    least, least_cost = (name, num_held), cost
+        for name in self._others(among):
+            if name in seen:
+                continue
+            num_held = _num_held(path, name)
+            cost = replicas[name].waiting + max(0.0, compute - num_held * tokens_per_block)
+            if least is None or cost < least_cost:
+                least, least_cost = (name, num_held), cost
+        if least is None:
+            raise LookupError("there is no replica to choose from")
+        return least
+
+    def _some_of(self, names: Collection[str], num_wanted: int, among: Collection[str] | None) -> Iterable[str]:
+        """At most so many of the names, at random."""
+        if among is not None:
+            names = [name for name in names if name in among]
+        return names if len(names) <= num_wanted else self._random.sample(list(names), num_wanted)
+
+    def _others(self, among: Collection[str] | None) -> Iterable[str]:
+        """A few replicas at random; all if they are few."""
+        names, num_wanted = self._names, self._num_others
+        if among is not None and len(names) > num_wanted:
+            # Most replicas are ready as a rule, so that a few attempts find some; else they are listed.
+            tried = (names[int(self._random.random() * len(names))] for _ in range(2 * num_wanted))
+            found = [name for name in tried if name in among]
+            if len(found) >= num_wanted:
+                return found[:num_wanted]
+        if among is not None:
+            names = [name for name in names if name in among]
+        if len(names) <= num_wanted:
+            return names
+        return [names[int(self._random.random() * len(names))] for _ in range(num_wanted)]
+
+
+def may_move_fork(waiting_here: float, waiting_there: float, prefill_there: float) -> bool:
+    """Whether a branch of a running program may move to another replica: if it saves more waiting than its prefix costs there.
+
+    Args:
+        waiting_here, waiting_there: tokens that wait at each replica.
+        prefill_there: tokens of the branch's prefix that the other replica would compute again.
+    """
+    return waiting_here - waiting_there > prefill_there
+
+
+def _num_held(path: list[Match], name: str) -> int:
+    """Number of blocks of a prefix that a replica holds."""
+    for match in reversed(path):
+        num_held = match.held_by(name)
+        if num_held:
+            return num_held
+    return 0
