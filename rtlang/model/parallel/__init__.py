@@ -1,0 +1,1 @@
+"""One model over several processes: each computes a part of every layer."""

@@ -1,0 +1,68 @@
+"""Sums, gathers and messages between ranks, which are threads here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from rtlang.model.parallel.group import RankGroup
+from tests.support.rank_threads import RankThreads, rank_threads
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def ranks(request: pytest.FixtureRequest) -> Iterator[RankThreads]:
+    with rank_threads(request.param) as threads:
+        yield threads
+
+
+def part(rank: int, *shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(rank))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_sum_is_the_sum_of_all_parts_on_every_rank(ranks: RankThreads, dtype: torch.dtype) -> None:
+    parts = [part(rank, 5, 7).to(dtype) for rank in range(ranks.size)]
+    expected = torch.stack([each.double() for each in parts]).sum(0)
+    for total in ranks.run(lambda group: group.all_reduce(parts[group.rank].clone())):
+        torch.testing.assert_close(total.double(), expected, rtol=1e-2 if dtype is torch.bfloat16 else 1e-6, atol=1e-2)
+        assert torch.equal(total, total)
+
+
+def test_the_bits_of_a_sum_do_not_depend_on_the_rest_of_the_tensor(ranks: RankThreads) -> None:
+    parts = [part(rank, 64, 33) for rank in range(ranks.size)]
+    whole = ranks.run(lambda group: group.all_reduce(parts[group.rank].clone()))
+    for row in (0, 31, 63):
+        alone = ranks.run(lambda group, row=row: group.all_reduce(parts[group.rank][row].clone()))  # type: ignore[misc]
+        for mine, all_rows in zip(alone, whole, strict=True):
+            assert torch.equal(mine, all_rows[row])
+    assert all(torch.equal(each, whole[0]) for each in whole)
+
+
+def test_the_largest_values_and_gathered_parts(ranks: RankThreads) -> None:
+    parts = [part(rank, 4, 3) for rank in range(ranks.size)]
+    for largest in ranks.run(lambda group: group.all_max(parts[group.rank].clone())):
+        assert torch.equal(largest, torch.stack(parts).amax(0))
+    for joined in ranks.run(lambda group: group.all_gather(parts[group.rank])):
+        assert torch.equal(joined, torch.cat(parts, -1))
+    for first in ranks.run(lambda group: group.broadcast(parts[group.rank].clone())):
+        assert torch.equal(first, parts[0])
+
+
+@pytest.mark.parametrize("num_words", [0, 1, 1022, 1023, 1024, 5000])
+def test_the_words_of_rank_0_reach_every_other_rank(ranks: RankThreads, num_words: int) -> None:
+    message = np.arange(num_words, dtype=np.int32)
+
+    def exchange(group: RankGroup) -> np.ndarray:
+        if group.is_first:
+            group.send(message)
+            return message
+        return group.receive()
+
+    assert all(np.array_equal(found, message) for found in ranks.run(exchange))
+
+
+def test_the_ranks_agree_on_the_smallest_number(ranks: RankThreads) -> None:
+    assert ranks.run(lambda group: group.smallest(100 - group.rank)) == [101 - ranks.size] * ranks.size
