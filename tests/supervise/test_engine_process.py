@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -40,12 +40,14 @@ class Ear:
         self.events: list[Event] = []
         self.text: dict[tuple[int, int], str] = {}
         self.end: queue.Queue[GraphFinished | GraphFailed] = queue.Queue()
+        self.num_tokens = 0
 
     def __call__(self, event: Event) -> None:
         self.events.append(event)
         if isinstance(event, TextDelta):
             key = event.node_id, event.choice
             self.text[key] = self.text.get(key, "") + event.text
+            self.num_tokens += len(event.token_ids)
         elif isinstance(event, (GraphFinished, GraphFailed)):
             self.end.put(event)
 
@@ -76,11 +78,17 @@ def target() -> Iterator[EngineProcess]:
 
 
 def submit(
-    target: EngineProcess, count: int, faults: dict[int, str] | None = None
+    target: EngineProcess, count: int, faults: dict[int, str] | None = None, credits: Sequence[int] | None = None
 ) -> tuple[list[Ear], list[EngineRun]]:
     ears = [Ear() for _ in range(count)]
     runs = [
-        target.submit(graph(index, (faults or {}).get(index)), ear, seed=index, principal=Principal("someone"))
+        target.submit(
+            graph(index, (faults or {}).get(index)),
+            ear,
+            seed=index,
+            principal=Principal("someone"),
+            credit=credits[index] if credits else None,
+        )
         for index, ear in enumerate(ears)
     ]
     return ears, runs
@@ -91,10 +99,13 @@ def test_texts_are_identical_when_the_process_is_killed_in_their_middle(target: 
     expected = [ear.values() for ear in undisturbed]
     states: list[EngineState] = []
     target.watch(states.append)
-    ears, _ = submit(target, 8)
-    wait_until(lambda: sum(len(ear.events) for ear in ears) > 120)
+    credits = [1 + 7 * index for index in range(8)]  # of 72 tokens: the middle of the first generation or of the second
+    ears, runs = submit(target, 8, credits=credits)
+    wait_until(lambda: all(ear.num_tokens >= credit for ear, credit in zip(ears, credits, strict=True)))
     assert target.pid is not None
     os.kill(target.pid, signal.SIGKILL)
+    for run in runs:
+        run.grant(100)
     assert [ear.values() for ear in ears] == expected
     assert [ear.text for ear in ears] == [ear.text for ear in undisturbed]
     assert all(sum(isinstance(event, NodeFinished) for event in ear.events) == 2 for ear in ears)
