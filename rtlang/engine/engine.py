@@ -11,7 +11,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -84,7 +83,6 @@ class Engine:
         public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
         drafter: chooses drafts; default: as `config.speculation` says, and with this `draft_model`.
         check_every_step: verify all accounting after each step (slow).
-        overlap: see `StepPipeline`.
     Attributes:
         last_step: the step scheduled last; None before, and if there was nothing to compute.
     """
@@ -103,7 +101,6 @@ class Engine:
         draft_model: DraftModel | None = None,
         cost: StepCost | None = None,
         clock: Callable[[], float] = perf_counter,
-        overlap: AbstractContextManager[None] | None = None,
     ) -> None:
         self.namespaces = Namespaces(public_prompts)
         tiers = CacheTiers.of(config, runner.page_memory)
@@ -142,7 +139,7 @@ class Engine:
         self._next_id = 1
         self._isolation = FaultIsolation(config.max_step_tokens)
         compiler.is_busy = lambda: bool(self.scheduler.running)
-        self._rebuild, self._clock, self._overlap = rebuild, clock, overlap
+        self._rebuild, self._clock = rebuild, clock
         self._rebuilding: Future[Runner] | None = None
         self.last_step: Step | None = None
         self._pipeline = self._make_pipeline()
@@ -406,7 +403,7 @@ class Engine:
 
     def _make_pipeline(self) -> StepPipeline:
         parts = self.scheduler, self._runner, self._compiler, self._apply, self._isolation, self.step_cost
-        return StepPipeline(*parts, clock=self._clock, overlap=self._overlap)
+        return StepPipeline(*parts, clock=self._clock)
 
     def _apply(self, results: SampledRows) -> list[RequestOutput]:
         """Process the results of rows."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -62,7 +61,6 @@ class _LaunchedStep:
         masks: masks of all constrained rows, if filling could start before the launch.
         walks: by row, positions of the constraints that the device tracks itself.
         discarded: requests whose row was computed from the wrong token.
-        failure: raised when its tokens were sampled.
     """
 
     step: Step
@@ -72,7 +70,6 @@ class _LaunchedStep:
     walks: dict[int, Walk] = field(default_factory=dict)
     is_sampled: bool = False
     discarded: set[Request] = field(default_factory=set)
-    failure: Exception | None = None
 
 
 class StepPipeline:
@@ -84,7 +81,6 @@ class StepPipeline:
         cost: is told how long steps of a device take; those of the host are measured outside.
         clock: in seconds; for tests.
         executor: runs slow background work instead of a dedicated thread; for tests.
-        overlap: entered while the host computes a step; another thread may meanwhile do what it may do between two steps.
     """
 
     def __init__(
@@ -97,9 +93,7 @@ class StepPipeline:
         cost: StepCost,
         executor: Executor | None = None,
         clock: Callable[[], float] = perf_counter,
-        overlap: AbstractContextManager[None] | None = None,
     ) -> None:
-        self._overlap = overlap
         self._scheduler, self._runner, self._compiler = scheduler, runner, compiler
         self._apply, self._isolation = apply, isolation
         self._log = LimitedLog(logger)  # a step may fail again and again, for want of memory
@@ -160,29 +154,15 @@ class StepPipeline:
 
     def _launch(self, step: Step) -> _LaunchedStep:
         masks = None if self._runner.is_pipelined else self._start_masks(*self._masked(step))
-        launched = self._compute(step, masks)
-        launched.requests = requests = self._scheduler.launched(step)
-        launched.walks = self._constraints.walks(requests, step.rows)
+        flight = self._runner.launch(step)
+        requests = self._scheduler.launched(step)
+        launched = _LaunchedStep(step, requests, flight, masks, self._constraints.walks(requests, step.rows))
         if self._runner.is_pipelined and not any(self._must_wait(launched, index) for index in range(len(requests))):
             self._sample(launched)
         return launched
 
-    def _compute(self, step: Step, masks: _Masks | None) -> _LaunchedStep:
-        """Launch a step; on the host also sample it, if another thread may act on the engine meanwhile."""
-        if self._overlap is None:
-            return _LaunchedStep(step, [], self._runner.launch(step), masks)
-        with self._overlap:
-            launched = _LaunchedStep(step, [], self._runner.launch(step), masks)
-            try:
-                self._sample(launched)
-            except Exception as error:  # the pages are written nevertheless
-                launched.failure = error
-        return launched
-
     def _sample(self, launched: _LaunchedStep) -> None:
         """Sample the tokens of a launched step, with everything now known about the previous tokens."""
-        if launched.failure is not None:
-            raise launched.failure
         rows, bitmask = list(launched.step.rows), None
         if launched.masks is not None:
             bitmask = launched.masks.wait()

@@ -8,7 +8,7 @@ logits, and only a bounded number of scored tokens have logits at a time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
@@ -60,10 +60,6 @@ class HostFlight:
 class HostRunner:
     """The `Runner` of the host. Computes each step at once.
 
-    Attributes:
-        on_compute: called in `launch` once only the computation of the model is left. Until `collect` returns, other threads may do what
-            does not use the runner.
-
     Attributes (after `load`):
         model_config, tokenizer: the loaded model's.
         decoder: the model.
@@ -79,7 +75,6 @@ class HostRunner:
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.config = config
-        self.on_compute: Callable[[], None] | None = None
         self.num_replayed = self.num_eager = 0
 
     @property
@@ -135,11 +130,7 @@ class HostRunner:
         batch = Batch.from_step(step, self.config.page_size)
         with torch.inference_mode():
             self.kv.copy_pages(step.copies)
-            attention = StepAttention(batch, self.kv)
-            if self.on_compute is not None:
-                attention.prepare()
-                self.on_compute()
-            states = self.decoder.forward(attention)
+            states = self.decoder.forward(StepAttention(batch, self.kv))
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
             scores = self._score(step, batch, states[num_sampling:])

@@ -251,11 +251,6 @@ class GraphExecution:
         known, lost = self._values, self._lost_choices
         return [slot for slot in slots if not (slot[0] in self._ended or slot in known or slot in lost)]
 
-    @property
-    def needs_immediate_delivery(self) -> bool:
-        """Whether a part of a text, and not only its end, may start or end model calls."""
-        return self._early.has_readers or self._calls.has_contest
-
     def _drain(self) -> None:
         self._turns.drain()
 

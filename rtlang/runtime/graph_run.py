@@ -185,9 +185,6 @@ class GraphRun:
             return
         try:
             act()
-            self._program.needs_immediate_delivery = (
-                self._credit is not None or self._execution.needs_immediate_delivery
-            )
         except Exception as error:
             self.fail(internal_error(logger, f"graph {self.graph_id} failed", error))
 

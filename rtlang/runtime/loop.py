@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TypeVar
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.thread_watch import ThreadWatch
 from rtlang.runtime import process_settings
-from rtlang.runtime.host_overlap import HostOverlap
 
 if TYPE_CHECKING:  # they load torch, which a runtime without a model does not need
     from rtlang.engine.engine import Engine
@@ -62,10 +61,8 @@ class EngineLoop:
         on_end: called once when the loop ends, with the exception if the engine failed.
         clock: seconds, monotonic.
         on_step: called with the outputs, start and end time of each step.
-        on_outputs: likewise, but perhaps while the next step is computed.
         watch: times every command and step; for debugging.
         idle_actions: pairs of seconds, in ascending order, and what to do once when nothing was computed for so long.
-        overlap: lets outputs and commands be processed while a step is computed.
     """
 
     def __init__(
@@ -75,23 +72,16 @@ class EngineLoop:
         on_end: Callable[[BaseException | None], None],
         clock: Callable[[], float] = time.monotonic,
         on_step: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
-        on_outputs: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
         watch: ThreadWatch | None = None,
         idle_actions: Sequence[tuple[float, Callable[[Engine], None]]] = (),
-        overlap: HostOverlap | None = None,
     ) -> None:
-        self._overlap = overlap
-        self._watch_beside = None if watch is None or overlap is None else ThreadWatch(watch.thread, watch.limit_s)
-        self._outputs: deque[RequestOutput] = deque()  # of the last step, to be delivered before or during the next one
-        self._unrecorded: tuple[list[RequestOutput], float, float] | None = None  # the last step, for `on_outputs`
-        self._delivery_s = 0.0  # processor time of deliveries since the last step
         self._idle_actions, self._num_idle_actions = tuple(idle_actions), len(idle_actions)  # the number of those done
         self._last_step_end = 0.0
         self.clock = clock
         self._watch = watch
         self._call: Callable[[Command], object] = _call if watch is None else watch.call
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
-        self._on_step, self._on_outputs = on_step, on_outputs
+        self._on_step = on_step
         self._commands: dict[Hashable, deque[Command]] = {}  # by client, the next one first; no empty queues
         self._later: deque[Command] = deque()  # for the next turn; used on the engine thread only
         self._timers: list[tuple[float, int, Timer]] = []
@@ -112,9 +102,8 @@ class EngineLoop:
 
     @property
     def is_current_thread(self) -> bool:
-        """Whether the caller runs on the engine thread, or on the second thread, which may act on the engine as well."""
-        overlap = self._overlap
-        return threading.current_thread() is self._thread or (overlap is not None and overlap.is_current_thread)
+        """Whether the caller runs on the engine thread."""
+        return threading.current_thread() is self._thread
 
     def start(self) -> None:
         """Start the thread and wait until the engine is ready.
@@ -138,8 +127,6 @@ class EngineLoop:
                 raise EngineDeadError(f"the engine has stopped: {self._cause or 'it was closed'}")
             self._commands.setdefault(client, deque()).append(command)
             self._condition.notify()
-        if self._overlap is not None:
-            self._overlap.notify()
 
     def _next_command(self) -> Command | None:
         """Take the next command, in turn from each client; None if there is none."""
@@ -215,10 +202,6 @@ class EngineLoop:
             self._cause = error
             self._started.set()
             return
-        if self._overlap is not None:
-            self._overlap.start(
-                self._act_during_step, lambda: bool(self._outputs or self._unrecorded or self._commands)
-            )
         self._started.set()
         cause: BaseException | None = None
         try:
@@ -230,21 +213,14 @@ class EngineLoop:
             with self._condition:
                 self._cause = error
             self._on_break()
-        try:
-            self._deliver_all()
-        except Exception:
-            logger.exception("a listener failed after the engine stopped")
         while (command := self._next_command()) is not None:  # no more can be added
             try:
                 command()
             except Exception:
                 logger.exception("a command failed after the engine stopped")
         self._on_end(cause)
-        if self._overlap is not None:
-            self._overlap.close()
-        for watch in (self._watch, self._watch_beside):
-            if watch is not None:
-                watch.close()
+        if self._watch is not None:
+            self._watch.close()
 
     def _timer_cancelled(self) -> None:
         self._num_cancelled += 1
@@ -255,8 +231,6 @@ class EngineLoop:
 
     def _run_once(self) -> bool:
         engine = self.engine
-        if self._commands or self._later or self._is_stopping or not engine.has_work:
-            self._deliver_all()
         with self._condition:
             while not (self._commands or self._later or self._is_stopping or self._is_woken or engine.has_work):
                 timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
@@ -277,8 +251,6 @@ class EngineLoop:
         for _ in range(num_later):
             self._call(self._later.popleft())
         now = self.clock()
-        if self._timers and self._timers[0][0] <= now:
-            self._deliver_all()
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[-1]
             command, timer.command = timer.command, None
@@ -306,67 +278,10 @@ class EngineLoop:
         outputs = engine.step(now)
         engine.note_time(time.thread_time() - started)
         self._last_step_end, self._num_idle_actions = self.clock(), 0
-        overlap = self._overlap
-        if overlap is not None:
-            if overlap.error is not None:
-                raise overlap.error
-            self._deliver_all()
-            overlap.choice.note(self._delivery_s, overlap.idle_s)
-            self._delivery_s = 0.0
         if self._on_step is not None:
-            self._on_step(engine, outputs, now, self._last_step_end)
-        self._unrecorded = outputs, now, self._last_step_end
-        if overlap is not None and overlap.choice.choose():
-            # Listeners of ended requests start others, which must not miss the next step. The outputs of a program stay in order.
-            urgent = {
-                id(each.request.program)
-                for each in outputs
-                if each.is_last or each.request.program.needs_immediate_delivery
-            }
-            for output in outputs:
-                if id(output.request.program) in urgent:
-                    output.request.listener(output)
-                else:
-                    self._outputs.append(output)
-        else:
-            self._outputs.extend(outputs)
-            self._deliver_all()
-
-    def _deliver_all(self) -> None:
-        """Record the last step and deliver its remaining outputs."""
-        if self._outputs or self._unrecorded is not None:
-            started = time.thread_time()
-            self._record()
-            while self._outputs:
-                output = self._outputs.popleft()
-                output.request.listener(output)
-            self._delivery_s += time.thread_time() - started
-
-    def _record(self) -> None:
-        step, self._unrecorded = self._unrecorded, None
-        if step is not None and self._on_outputs is not None:
-            self._on_outputs(self.engine, *step)
-
-    def _act_during_step(self) -> bool:
-        """Deliver an output, or else run a command, while a step is computed; False if there is nothing to do."""
-        act: Command | None = self._deliver_one
-        if not self._outputs and self._unrecorded is None:
-            act = self._next_command()
-        if act is None:
-            return False
-        if self._watch_beside is None:
-            act()
-        else:
-            self._watch_beside.call(act)
-        return True
-
-    def _deliver_one(self) -> None:
-        started = time.thread_time()
-        self._record()
-        if self._outputs:
-            output = self._outputs.popleft()
+            self._on_step(engine, outputs, now, self.clock())
+        for output in outputs:
             output.request.listener(output)
-        self._delivery_s += time.thread_time() - started
 
 
 def _call(command: Command) -> None:

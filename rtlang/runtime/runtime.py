@@ -60,7 +60,6 @@ from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.cache_view import CacheView
 from rtlang.runtime.fork_guard import ForkGuard
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
-from rtlang.runtime.host_overlap import overlap_of
 from rtlang.runtime.idle import idle_actions
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.nodes.long_texts import Encoded
@@ -120,7 +119,6 @@ class Runtime:
         self._rebuild = RunnerRebuild(self._replaced_runner)
         self._compiler: ConstraintCompiler | None = None
         self._watch = watch_of("engine thread")
-        self._overlap = overlap_of(self.config)
         self._checker: ValueChecker | None = None
         self._encoders: DaemonPool | None = None
         self._loop: EngineLoop | None = None
@@ -167,10 +165,8 @@ class Runtime:
                     self._break,
                     self._end,
                     on_step=self._after_step,
-                    on_outputs=self._telemetry.after_step,
                     watch=self._watch,
                     idle_actions=idle_actions(self.config),
-                    overlap=self._overlap,
                 )
                 try:
                     with loading():
@@ -501,7 +497,6 @@ class Runtime:
                 draft_model=load_draft_model(self.config, runner, self._watch),
                 cost=None if runner.is_pipelined else calibrated(runner, self.config.page_size),
                 public_prompts=read_public_prompts(self.config.public_prompts, runner.tokenizer, runner.max_model_len),
-                overlap=self._overlap,
             )
             return self._engine
         except BaseException:
@@ -511,9 +506,7 @@ class Runtime:
     def _new_runner(self) -> Runner:
         if self.config.device != "cpu":
             return DeviceRunner(self.config)
-        runner = FaultyRunner(self.config) if self.config.fault_injection else HostRunner(self.config)
-        runner.on_compute = None if self._overlap is None else self._overlap.begin
-        return runner
+        return FaultyRunner(self.config) if self.config.fault_injection else HostRunner(self.config)
 
     def _replaced_runner(self) -> Runner:
         """A new runner in the place of one that fails at every step."""
@@ -525,6 +518,7 @@ class Runtime:
         return runner
 
     def _after_step(self, engine: Engine, outputs: list[RequestOutput], started: float, ended: float) -> None:
+        self._telemetry.after_step(engine, outputs, started, ended)
         self._snapshots.after_step(engine, started, ended)
         for trace in self._traces:
             trace.after_step(engine, outputs, started, ended)

@@ -16,9 +16,7 @@ from tests.support.open_constraint import OpenCompiler
 class EngineDriver:
     """An engine and its requests' texts and last outputs. Time is a count of steps. `rebuild` returns a runner or a future of one."""
 
-    def __init__(
-        self, runner: Any, config: RuntimeConfig, rebuild: Any = None, drafter: Any = None, overlap: Any = None
-    ) -> None:
+    def __init__(self, runner: Any, config: RuntimeConfig, rebuild: Any = None, drafter: Any = None) -> None:
         self.runner = runner
         compiler: Any = OpenCompiler()
 
@@ -38,7 +36,6 @@ class EngineDriver:
             check_every_step=True,
             rebuild=rebuild and start_rebuild,
             drafter=drafter,
-            overlap=overlap,
         )
         self.now = 0.0
         self.last: dict[Request, RequestOutput] = {}

@@ -9,13 +9,11 @@ class Program:
     Attributes:
         arrival_time: in seconds of the engine's clock.
         deadline: time at which it fails if it has not ended, in seconds of the engine's clock; None for no such time.
-        needs_immediate_delivery: whether its outputs are delivered before the next step is scheduled, since they may change that step.
         service_s: expected time of everything that was computed for it, in seconds.
     """
 
-    __slots__ = ("arrival_time", "deadline", "needs_immediate_delivery", "service_s")
+    __slots__ = ("arrival_time", "deadline", "service_s")
 
     def __init__(self, arrival_time: float, deadline: float | None = None) -> None:
         self.arrival_time, self.deadline = arrival_time, deadline
-        self.needs_immediate_delivery = False
         self.service_s = 0.0

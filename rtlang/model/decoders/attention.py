@@ -158,11 +158,6 @@ class StepAttention:
             )
         return plan
 
-    def prepare(self) -> None:
-        """Compute the plans of all layers now."""
-        for geometry in dict.fromkeys(self.kv.geometries):
-            self.plan(geometry)
-
     def run(
         self,
         layer: int,

@@ -63,11 +63,6 @@ class EarlyFields:
         key = args[1].value if isinstance(args[1], Const) else None
         return (text, (*path, key)) if isinstance(key, (str, int)) else None
 
-    @property
-    def has_readers(self) -> bool:
-        """Whether a node waits for a field of a text."""
-        return bool(self._readers)
-
     def follow(self, text: Text) -> None:
         """Read what was generated of a text since the last call, if nodes read fields of it."""
         if not self.is_read(text):

@@ -123,7 +123,6 @@ class ModelCalls:
     ) -> None:
         self.usage = Usage()
         self._graph_id, self._listener, self._seed, self._purse = graph_id, listener, seed, purse
-        self.has_contest = False
         self._tokenizer, self._submit, self._abort, self._clock = tokenizer, submit, abort, clock
         self._reports_progress, self._ends_with_text = reports_progress, ends_with_text
         self._on_text, self._on_choice, self._on_end, self._on_fail = on_text, on_choice, on_end, on_fail
@@ -229,7 +228,7 @@ class ModelCalls:
         num_texts = num_requests(node)
         work = self._work[node.node_id] = Work(node, self._clock(), before, asked, num_open=num_texts)
         if node.params.best_of > 1:
-            work.contest, self.has_contest = Contest(num_texts), True
+            work.contest = Contest(num_texts)
         work.healing = self._healing(node, before)
         work.prompt = self._prompt(before)
         if work.healing is not None:
