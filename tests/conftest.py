@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 
 import pytest
 
 from rtlang.contract import thread_watch
+from rtlang.runtime import process_settings
 from rtlang_grammars.spec import limits
 from tests.support import fast_interpreter, long_tests, slow_calls
 
@@ -37,6 +39,13 @@ limits._LATER_SECONDS = 60.0
 # Names what holds the event loop or the engine thread for more than 5 ms; see the end of a run.
 thread_watch.default_limit_ms = 5.0
 SLOW_CALLS = slow_calls.Collector()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_runtime_left() -> Iterator[None]:
+    """A runtime that a file leaves running changes settings of the whole process for every file after it."""
+    yield
+    assert not process_settings._num_users, "this file left a runtime running"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
