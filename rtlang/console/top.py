@@ -1,4 +1,4 @@
-"""`rtlang top`: a live table of a server: load, prefix cache, memory, principals and requests."""
+"""`rtlang top`: a live table of a server: load, prefix cache, memory, principals and requests; or of the replicas of a fleet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Protocol
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -16,8 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rtlang.console.errors import one_line_errors
+from rtlang.console.fleet_view import fetch_fleet, fleet_view
 from rtlang.console.server_requests import ServerAddress, ServerError
 from rtlang.console.show import PIPED_WIDTH, to_json
+from rtlang.contract.fleet_report import plain_fleet_report
 from rtlang.contract.snapshot import EngineSnapshot, WatchedRequest, plain_snapshot, read_snapshot
 from rtlang.contract.terminal_text import terminal_text
 
@@ -34,21 +36,82 @@ def top(
     rows: Annotated[int, typer.Option(min=0, help="Requests shown; 0 shows none.")] = 20,
     once: Annotated[bool, typer.Option("--once", help="Print the table once and exit.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one snapshot as JSON and exit.")] = False,
+    of_fleet: Annotated[bool, typer.Option("--fleet", help="Show the replicas behind the server.")] = False,
 ) -> None:
-    """Watch a server: running and waiting requests, hit rate, principals, pages. Ctrl-C ends."""
+    """Watch a server: running and waiting requests, hit rate, principals, pages; or its replicas. Ctrl-C ends."""
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = PIPED_WIDTH
     with one_line_errors():
         server = ServerAddress(url, api_key)
-        snapshot = fetch(server)
+        table: LiveTable = FleetTable(server) if of_fleet else EngineTable(server, rows)
         if as_json:
-            typer.echo(to_json(plain_snapshot(snapshot)))
+            typer.echo(to_json(table.plain()))
         elif once or not sys.stdout.isatty():
-            console.print(view(snapshot, None, rows))
+            console.print(table.view())
         else:
             with suppress(KeyboardInterrupt):  # the usual end
-                _watch(server, snapshot, console, interval_s, rows)
+                _watch(table, console, interval_s)
+
+
+class LiveTable(Protocol):
+    """The state of a server, which was fetched once when the table was made."""
+
+    def fetch(self) -> None:
+        """Fetch the present state. Raises ServerError, and then keeps the one before."""
+
+    def plain(self) -> dict[str, Any]:
+        """The state as plain values."""
+
+    def view(self, notice: str = "") -> RenderableType:
+        """The table, with a line at the end."""
+
+
+class EngineTable:
+    """The engine of a server.
+
+    Args:
+        num_rows: maximum number of requests.
+    """
+
+    def __init__(self, server: ServerAddress, num_rows: int) -> None:
+        self._server, self._num_rows = server, num_rows
+        self._before: EngineSnapshot | None = None
+        self._now = fetch(server)
+
+    def fetch(self) -> None:
+        """See `LiveTable`."""
+        self._before = None
+        self._before, self._now = self._now, fetch(self._server)
+
+    def plain(self) -> dict[str, Any]:
+        """See `LiveTable`."""
+        return plain_snapshot(self._now)
+
+    def view(self, notice: str = "") -> RenderableType:
+        """See `LiveTable`; with rates if the last two snapshots were fetched one after the other."""
+        rates = None if self._before is None else rates_between(self._before, self._now)
+        return view(self._now, rates, self._num_rows, notice)
+
+
+class FleetTable:
+    """The replicas behind a server."""
+
+    def __init__(self, server: ServerAddress) -> None:
+        self._server = server
+        self._now = fetch_fleet(server)
+
+    def fetch(self) -> None:
+        """See `LiveTable`."""
+        self._now = fetch_fleet(self._server)
+
+    def plain(self) -> dict[str, Any]:
+        """See `LiveTable`."""
+        return plain_fleet_report(self._now)
+
+    def view(self, notice: str = "") -> RenderableType:
+        """See `LiveTable`."""
+        return fleet_view(self._now, notice)
 
 
 def fetch(server: ServerAddress) -> EngineSnapshot:
@@ -104,19 +167,18 @@ def view(snapshot: EngineSnapshot, rates: Rates | None, num_rows: int, notice: s
     return Group(*parts)
 
 
-def _watch(server: ServerAddress, first: EngineSnapshot, console: Console, interval_s: float, num_rows: int) -> None:
-    before, now, rates, notice = first, first, None, ""
-    with Live(view(now, None, num_rows), console=console, screen=True, auto_refresh=False) as live:
+def _watch(table: LiveTable, console: Console, interval_s: float) -> None:
+    with Live(table.view(), console=console, screen=True, auto_refresh=False) as live:
         while True:
             time.sleep(interval_s)
+            notice = ""
             try:
-                before, now, notice = now, fetch(server), ""
-                rates = rates_between(before, now)
+                table.fetch()
             except ServerError as error:
                 if error.status in (401, 403, 404):
                     raise
-                rates, notice = None, f"{error}; trying again"
-            live.update(view(now, rates, num_rows, notice), refresh=True)
+                notice = f"{error}; trying again"
+            live.update(table.view(notice), refresh=True)
 
 
 def _summary(snapshot: EngineSnapshot, rates: Rates | None) -> Table:

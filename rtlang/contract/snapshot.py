@@ -7,9 +7,10 @@ engine in another process. `seen_by` leaves out of it what a principal must not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Protocol, get_args, get_type_hints, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from rtlang.contract.plain_records import record_from_plain, record_to_plain
 from rtlang.contract.principal import Principal
 
 MAX_PREFIXES = 160
@@ -192,17 +193,9 @@ def seen_by(snapshot: EngineSnapshot, principal: Principal) -> EngineSnapshot:
     )
 
 
-_LISTS: dict[type, dict[str, type]] = {
-    EngineSnapshot: {"prefixes": Prefix, "requests": WatchedRequest, "steps": WatchedStep},
-}
-_NAMES: dict[type, tuple[str, ...]] = {
-    kind: tuple(item.name for item in fields(kind)) for kind in (EngineSnapshot, Prefix, WatchedRequest, WatchedStep)
-}
-
-
 def plain_snapshot(snapshot: EngineSnapshot) -> dict[str, Any]:
     """The snapshot as a map of numbers, texts, arrays and maps under the names of the fields."""
-    return _plain(snapshot)
+    return record_to_plain(snapshot)
 
 
 def read_snapshot(plain: Mapping[str, Any]) -> EngineSnapshot:
@@ -211,45 +204,4 @@ def read_snapshot(plain: Mapping[str, Any]) -> EngineSnapshot:
     Raises:
         ValueError: a field is missing or has another type; names it.
     """
-    found = _read(EngineSnapshot, plain)
-    assert isinstance(found, EngineSnapshot)
-    return found
-
-
-def _plain(item: Any) -> dict[str, Any]:
-    kind = type(item)
-    plain = {name: getattr(item, name) for name in _NAMES[kind]}
-    for name in _LISTS.get(kind, ()):
-        plain[name] = [_plain(each) for each in plain[name]]
-    return plain
-
-
-def _read(kind: type, plain: Any) -> Any:
-    if not isinstance(plain, Mapping):
-        raise ValueError(f"expected a map for {kind.__name__}, got {plain!r}")
-    lists, hints, values = _LISTS.get(kind, {}), get_type_hints(kind), dict[str, Any]()
-    for name in _NAMES[kind]:
-        value = plain.get(name)
-        if name in lists:
-            if not isinstance(value, list | tuple):
-                raise ValueError(f"{name} = {value!r}: expected an array")
-            values[name] = tuple(_read(lists[name], each) for each in value)
-            continue
-        if kind is WatchedStep and name == "rows":
-            values[name] = tuple(map(_row, value if isinstance(value, list | tuple) else [value]))
-            continue
-        allowed = get_args(hints[name]) or (hints[name],)
-        if float in allowed and type(value) is int:
-            value = float(value)
-        if type(value) not in allowed:
-            names = " or ".join(getattr(each, "__name__", str(each)) for each in allowed)
-            raise ValueError(f"{name} = {value!r}: expected {names}")
-        values[name] = value
-    return kind(**values)
-
-
-def _row(plain: Any) -> StepRow:
-    kinds = [int, int, int, int, bool, bool, str]
-    if not isinstance(plain, list | tuple) or [type(each) for each in plain] != kinds:
-        raise ValueError(f"rows: {plain!r}: expected an array of {', '.join(StepRow._fields)}")
-    return StepRow(*plain)
+    return record_from_plain(EngineSnapshot, plain)

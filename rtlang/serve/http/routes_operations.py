@@ -1,4 +1,4 @@
-"""The routes for operators: `/health`, `/ready`, `/metrics` and `/version`."""
+"""The routes for operators: `/health`, `/ready`, `/metrics`, `/version` and `/v1/fleet`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract import version
+from rtlang.contract.fleet_report import ReportsFleet, plain_fleet_report
 from rtlang.contract.metrics import CONTENT_TYPE
 from rtlang.protocol.messages import VERSION
+from rtlang.serve.http.errors import HttpError
 from rtlang.serve.service import StreamService
 
 READY = "ready"
@@ -44,7 +46,13 @@ def routes(service: StreamService) -> list[Route]:
             {"version": version.VERSION, "protocol": VERSION, "epoch": service.server_info.epoch, "models": models}
         )
 
+    async def fleet(request: Request) -> Response:
+        if not isinstance(service.target, ReportsFleet):
+            raise HttpError(404, "this server runs one engine and no fleet", code="no_fleet")
+        return JSONResponse(plain_fleet_report(service.target.fleet_report()))
+
     return [
+        Route("/v1/fleet", fleet),
         Route("/health", health),
         Route("/ready", ready),
         Route("/metrics", metrics),
