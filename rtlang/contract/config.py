@@ -127,6 +127,7 @@ class RuntimeConfig:
     fault_injection: bool = _setting(False, "allow requests to ask for faults with x_fault; for tests, on the CPU only")
 
     def __post_init__(self) -> None:
+        _texts_and_switches(self)
         _one_of(self, "device", "cpu", "cuda", "interpreter")
         _one_of(self, "dtype", "auto", "float32", "bfloat16", "float16")
         _one_of(self, "kv_dtype", "auto", "float8")
@@ -260,6 +261,7 @@ class ServeConfig:
     drain_timeout_s: float = _setting(30.0, "maximum time for running requests to finish on shutdown, in seconds")
 
     def __post_init__(self) -> None:
+        _texts_and_switches(self)
         _at_least(self, 0, "port")
         if self.port > 65535:
             raise ConfigError("port", self.port, "expected 0 to 65535")
@@ -277,7 +279,7 @@ class ServeConfig:
             raise ConfigError("api_key", self.api_key, "expected a non-empty key or None")
         for name in ("keys_file", "keys"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or not value.strip()):
+            if value is not None and not value.strip():
                 raise ConfigError(name, value if name == "keys_file" else "...", "expected non-empty text or None")
         has_keys = not (self.api_key is None and self.keys_file is None and self.keys is None)
         if self.host not in ("127.0.0.1", "::1", "localhost") and not has_keys and not self.allow_public:
@@ -294,6 +296,20 @@ def setting_help(config: type) -> dict[str, str]:
 def secret_settings(config: type) -> frozenset[str]:
     """Fields of a settings class that no command line may show."""
     return frozenset(item.name for item in fields(config) if item.metadata.get("is_secret"))
+
+
+def _texts_and_switches(config: RuntimeConfig | ServeConfig) -> None:
+    """Check the type of every field that holds a text, or True or False. A path becomes a text."""
+    for item in fields(config):
+        value, expected = getattr(config, item.name), str(item.type)
+        if expected.startswith("str") and isinstance(value, os.PathLike):
+            value = os.fspath(value)
+            object.__setattr__(config, item.name, value)
+        if expected.startswith("str") and not (isinstance(value, str) or (value is None and "None" in expected)):
+            shown = "..." if item.metadata.get("is_secret") else value
+            raise ConfigError(item.name, shown, "expected text or None" if "None" in expected else "expected text")
+        if expected == "bool" and not isinstance(value, bool):
+            raise ConfigError(item.name, value, "expected True or False")
 
 
 def _one_of(config: object, name: str, *allowed: str) -> None:

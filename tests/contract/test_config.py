@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,12 @@ def test_defaults_are_accepted_and_every_field_has_help(config: type) -> None:
     ("config", "name", "value"),
     [
         (RuntimeConfig, "dtype", "float8"),
+        (RuntimeConfig, "model", 3),
+        (RuntimeConfig, "model", None),
+        (RuntimeConfig, "public_prompts", ("a",)),
+        (RuntimeConfig, "prefix_sharing", 1),
+        (ServeConfig, "host", b"localhost"),
+        (ServeConfig, "allow_public", "no"),
         (RuntimeConfig, "decoder", "fast"),
         (RuntimeConfig, "weights", "none"),
         (RuntimeConfig, "policy", "random"),
@@ -74,3 +81,8 @@ def test_an_empty_key_is_no_key(key: str) -> None:
     for host in ("127.0.0.1", "0.0.0.0"):
         with pytest.raises(ConfigError, match="api_key"):
             ServeConfig(host=host, api_key=key)
+
+
+def test_a_path_is_taken_as_text() -> None:
+    config = RuntimeConfig(model=Path("models") / "a", cache_dir=Path("c"))  # type: ignore[arg-type]
+    assert (config.model, config.cache_dir) == (str(Path("models") / "a"), "c")
