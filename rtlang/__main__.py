@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -292,9 +291,7 @@ def serve(
     Clients need a key if one is set: a single key in RTLANG_API_KEY, or hashed ones in --keys-file or RTLANG_KEYS.
     """
     with one_line_errors():
-        config = ServeConfig(
-            **limits, api_key=os.environ.get("RTLANG_API_KEY") or None, keys=os.environ.get("RTLANG_KEYS") or None
-        )
+        config = ServeConfig(**limits)
         if not serve_engine(RuntimeConfig(**settings), config, in_process=in_process, stall_timeout_s=stall_timeout_s):
             typer.echo("error: the engine has failed for good", err=True)
             raise typer.Exit(ENGINE_FAILED)

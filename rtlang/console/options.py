@@ -3,13 +3,15 @@
     @with_settings(RuntimeConfig, "runtime")
     def run(program: str, runtime: dict[str, Any]) -> None: ...
 
-The command receives only the options given on the command line, so that config.py remains the only place of defaults.
+The command receives only the options given on the command line, and secrets from variables of the environment, so that config.py remains
+the only place of defaults.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
@@ -31,7 +33,7 @@ def with_settings(config: type, parameter: str) -> Callable[[_Command], _Command
 
     def decorate(command: _Command) -> _Command:
         hints = get_type_hints(command, include_extras=True)
-        flags = _flags(config)
+        flags, secrets = _flags(config), secret_settings(config)
         kept = [
             item.replace(annotation=hints.get(item.name, item.annotation))
             for item in inspect.signature(command).parameters.values()
@@ -42,6 +44,7 @@ def with_settings(config: type, parameter: str) -> Callable[[_Command], _Command
         @functools.wraps(command)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             given = {name: kwargs.pop(name, None) for name in names}
+            given |= {name: os.environ.get(variable) or None for name, variable in secrets.items()}
             settings = {name: value for name, value in given.items() if value is not None and value != []}
             return command(
                 *args, **kwargs, **{parameter: {n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()}}

@@ -30,7 +30,7 @@ class PageRun:
 
     Attributes:
         start, num_tokens: the tokens of the prompt in these pages.
-        tier: pool, host or disk; None if they must be computed.
+        tier: pool, host, disk or peer; None if they must be computed.
         evicted_s_ago: seconds since the first of them was evicted from the pool; None if it is there, or is not known to have been.
     """
 

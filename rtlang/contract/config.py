@@ -11,15 +11,16 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rtlang.contract.errors import ConfigError
+from rtlang.contract.peer_address import check_peers
 
 EMBEDDED_MODEL = "rtlang:tiny"
 MAX_SECONDS = 1e6
 """Maximum of every setting in seconds: longer timeouts overflow the clocks of some platforms."""
 
 
-def _setting(default: Any, help_text: str, *, is_secret: bool = False) -> Any:
-    """A field; a secret one has no flag on the command line and is not shown."""
-    return field(default=default, repr=not is_secret, metadata={"help": help_text, "is_secret": is_secret})
+def _setting(default: Any, help_text: str, *, variable: str | None = None) -> Any:
+    """A field; with a variable of the environment it is a secret, which has no flag on the command line and is not shown."""
+    return field(default=default, repr=variable is None, metadata={"help": help_text, "variable": variable})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,21 @@ class RuntimeConfig:
         None, "directory that stores KV pages below the pool, also for later processes; default: no directory"
     )
     cache_dir_bytes: int = _setting(16 << 30, "maximum size of the files in cache_dir, in bytes")
+    cache_listen: str | None = _setting(
+        None,
+        "address (host:port) where other engines may fetch the KV pages of cache_host_bytes and cache_dir; addresses other than loopback "
+        "require cache_secret; default: none",
+    )
+    cache_peers: str | None = _setting(
+        None,
+        "addresses (host:port, several separated by commas) of engines whose KV pages are fetched where computing them would take longer; "
+        "default: none",
+    )
+    cache_secret: str | None = _setting(
+        None,
+        "a secret of at least 16 characters, the same for all engines that exchange KV pages; commands take it from RTLANG_CACHE_SECRET",
+        variable="RTLANG_CACHE_SECRET",
+    )
     cache_idle_s: float = _setting(
         600.0,
         "time without work after which cached pages that no open program keeps leave the KV pool and its memory is given back, in seconds",
@@ -172,7 +188,12 @@ class RuntimeConfig:
             folder = getattr(self, name)
             if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
                 raise ConfigError(name, folder, "expected the path of a directory")
-        for name in ("cache_host_bytes", "cache_dir"):
+        check_peers(self.cache_listen, self.cache_peers, self.cache_secret)
+        if self.cache_listen is not None and self.cache_host_bytes is None and self.cache_dir is None:
+            raise ConfigError(
+                "cache_listen", self.cache_listen, "requires cache_host_bytes or cache_dir, whose pages it serves"
+            )
+        for name in ("cache_host_bytes", "cache_dir", "cache_listen", "cache_peers"):
             if getattr(self, name) is not None and self.device != "cpu":
                 raise ConfigError(name, getattr(self, name), "requires device cpu")
         _seconds(self, "grammar_timeout_s", "cache_idle_s")
@@ -208,11 +229,11 @@ class ServeConfig:
     )
     port: int = _setting(8420, "port to listen on; 0 chooses a free port")
     api_key: str | None = _setting(
-        None, "a key that clients may send; rtlang serve takes it from RTLANG_API_KEY", is_secret=True
+        None, "a key that clients may send; rtlang serve takes it from RTLANG_API_KEY", variable="RTLANG_API_KEY"
     )
     keys_file: str | None = _setting(None, "file of hashed keys with a name and limits each; see rtlang keys")
     keys: str | None = _setting(
-        None, "text in the form of keys_file; rtlang serve takes it from RTLANG_KEYS", is_secret=True
+        None, "text in the form of keys_file; rtlang serve takes it from RTLANG_KEYS", variable="RTLANG_KEYS"
     )
     allow_public: bool = _setting(False, "allow a non-loopback address without a key")
     allowed_origins: tuple[str, ...] = _setting((), "browser origins that may connect, in addition to loopback origins")
@@ -293,9 +314,9 @@ def setting_help(config: type) -> dict[str, str]:
     return {item.name: str(item.metadata["help"]) for item in fields(config)}
 
 
-def secret_settings(config: type) -> frozenset[str]:
-    """Fields of a settings class that no command line may show."""
-    return frozenset(item.name for item in fields(config) if item.metadata.get("is_secret"))
+def secret_settings(config: type) -> dict[str, str]:
+    """Fields of a settings class that no command line may show, and the variables of the environment that commands take them from."""
+    return {item.name: item.metadata["variable"] for item in fields(config) if item.metadata.get("variable")}
 
 
 def _texts_and_switches(config: RuntimeConfig | ServeConfig) -> None:

@@ -31,11 +31,12 @@ class Metrics:
     Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens looked up and found), prompt_tokens,
     generation_tokens, num_preemptions, engine_steps, engine_restarts, retention_refused, retention_revoked, ws_slow_closed,
     sockets_refused, cache_evicted_pages, cache_host_loaded_pages, cache_disk_loaded_pages, cache_host_recomputed_pages,
-    cache_disk_recomputed_pages, cache_disk_bad_pages, draft_model_steps, request_success(reason) for each finished
+    cache_disk_recomputed_pages, cache_disk_bad_pages, cache_peer_loaded_pages, cache_peer_recomputed_pages,
+    cache_peer_bad_pages, cache_served_pages, draft_model_steps, request_success(reason) for each finished
     request, and draft_tokens(source, computed, accepted).
     Gauges (`.set(value)`, `.inc()`, `.dec()`): step_cost_error (a share), num_requests_running, num_requests_waiting,
     kv_cache_usage_perc (0 to 1), kv_pages_free, kv_pages_held, kv_pages_total, cache_host_used_bytes, cache_disk_used_bytes,
-    sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
+    cache_peers_connected, sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,
     engine_step_gap (from the end of one step to the launch of the next), grammar_compile, mask.
     """
@@ -82,6 +83,13 @@ class Metrics:
         self.cache_disk_bad_pages = counter(
             "cache_disk_bad_pages", "Files of cache_dir that were damaged or belonged elsewhere."
         )
+        self.cache_peer_loaded_pages = counter("cache_peer_loaded_pages", "KV pages loaded into the pool from peers.")
+        self.cache_peer_recomputed_pages = counter(
+            "cache_peer_recomputed_pages", "KV pages of peers that were computed again, which was faster."
+        )
+        self.cache_peer_bad_pages = counter("cache_peer_bad_pages", "KV pages of peers that were damaged.")
+        self.cache_peers_connected = gauge("cache_peers_connected", "Peers whose KV pages can be fetched.")
+        self.cache_served_pages = counter("cache_served_pages", "KV pages sent to peers.")
         self.cache_host_used_bytes = gauge("cache_host_used_bytes", "Size of the KV pages in host memory.")
         self.cache_disk_used_bytes = gauge("cache_disk_used_bytes", "Size of the files in cache_dir.")
         self.prompt_tokens = counter("prompt_tokens", "Prompt tokens, including cached tokens.")

@@ -231,7 +231,7 @@ class Usage:
 
     Attributes:
         cached_tokens: the part of the prompt tokens taken from the prefix cache.
-        host_tokens, disk_tokens: the part of these that came from a tier below the pool.
+        host_tokens, disk_tokens, peer_tokens: the part of these that came from a tier below the pool.
     """
 
     prompt_tokens: int = 0
@@ -239,6 +239,7 @@ class Usage:
     completion_tokens: int = 0
     host_tokens: int = 0
     disk_tokens: int = 0
+    peer_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -247,6 +248,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.host_tokens + other.host_tokens,
             self.disk_tokens + other.disk_tokens,
+            self.peer_tokens + other.peer_tokens,
         )
 
 

@@ -112,7 +112,7 @@ class Engine:
             eviction=config.eviction,
             namespace_of=self.namespaces.name,
             root_digest=tiers.root_digest,
-            tracks_new_pages=bool(tiers.tiers) and config.prefix_sharing,
+            tracks_new_pages=bool(tiers.tiers),
         )
         self.step_cost = StepCost() if cost is None else cost
         self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost, draft_model)
@@ -126,7 +126,7 @@ class Engine:
         )
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
-        self._num_pages = runner.num_pages
+        self._num_pages, self._next_id = runner.num_pages, 1
         self._page_size, self._injects_faults, self._check = config.page_size, config.fault_injection, check_every_step
         self._requests: dict[int, Request] = {}
         self._compiling: dict[Request, Future[ConstraintSession] | Future[tuple[StopPattern, ...]]] = {}
@@ -136,7 +136,6 @@ class Engine:
         self._awaiting_masks: list[Request] = []  # requests whose constraint works outside the steps
         self._late: list[Request] = []  # of them those whose token is being accepted
         self._is_stalled = False  # the last step was empty because of them
-        self._next_id = 1
         self._isolation = FaultIsolation(config.max_step_tokens)
         compiler.is_busy = lambda: bool(self.scheduler.running)
         self._rebuild, self._clock = rebuild, clock
@@ -144,7 +143,7 @@ class Engine:
         self.last_step: Step | None = None
         self._pipeline = self._make_pipeline()
         self.transfers: PageTransfers | None = None
-        if tiers.tiers and runner.page_memory is not None and config.prefix_sharing:
+        if tiers.tiers and runner.page_memory is not None:
             self.transfers = PageTransfers(
                 self.cache,
                 runner.page_memory,
@@ -152,6 +151,7 @@ class Engine:
                 lambda request: self.scheduler.rank(request.program.arrival_time, request.priority),
                 wake,
                 compute_s=partial(compute_seconds, self.step_cost, max_step_tokens=config.max_step_tokens),
+                server=tiers.server,
             )
 
     @property

@@ -375,8 +375,10 @@ def _usage_to_wire(usage: Usage) -> dict[str, int]:
         "cached_tokens": usage.cached_tokens,
         "completion_tokens": usage.completion_tokens,
     }
-    if usage.host_tokens or usage.disk_tokens:
+    if usage.host_tokens or usage.disk_tokens or usage.peer_tokens:
         found |= {"host_tokens": usage.host_tokens, "disk_tokens": usage.disk_tokens}
+    if usage.peer_tokens:
+        found["peer_tokens"] = usage.peer_tokens
     return found
 
 
@@ -384,7 +386,10 @@ def _usage_from_wire(message: Mapping[str, Any]) -> Usage:
     usage = check_map(message, "usage")
     return Usage(
         *(check_int(usage, name, 0, MAX_ID) for name in ("prompt_tokens", "cached_tokens", "completion_tokens")),
-        *(check_int(usage, name, 0, MAX_ID) if name in usage else 0 for name in ("host_tokens", "disk_tokens")),
+        *(
+            check_int(usage, name, 0, MAX_ID) if name in usage else 0
+            for name in ("host_tokens", "disk_tokens", "peer_tokens")
+        ),
     )
 
 

@@ -37,12 +37,17 @@ class Telemetry:
         metrics.step_cost_error.set(engine.step_cost.error)
         self._count("cache_evicted_pages", cache.stats.num_evicted_pages)
         for tier in engine.tiers:
-            self._count(f"cache_{tier.name}_loaded_pages", tier.stats.num_loaded)
             if engine.transfers is not None:
+                self._count(f"cache_{tier.name}_loaded_pages", engine.transfers.num_fetched[tier.name])
                 self._count(f"cache_{tier.name}_recomputed_pages", engine.transfers.num_recomputed[tier.name])
-            if tier.is_persistent:
+            if tier.name != "host":
                 self._count(f"cache_{tier.name}_bad_pages", tier.stats.num_bad)
-            getattr(metrics, f"cache_{tier.name}_used_bytes").set(tier.stats.num_bytes)
+            if tier.name == "peer":
+                metrics.cache_peers_connected.set(tier.stats.num_connected)
+            else:
+                getattr(metrics, f"cache_{tier.name}_used_bytes").set(tier.stats.num_bytes)
+        if engine.transfers is not None and engine.transfers.server is not None:
+            self._count("cache_served_pages", engine.transfers.server.stats.num_pages)
         metrics.num_requests_running.set(len(scheduler.running))
         metrics.num_requests_waiting.set(scheduler.num_waiting)
         metrics.kv_pages_total.set(cache.num_pages)
@@ -97,11 +102,16 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
     tiers = {
         f"num_pages_{what}_{tier.name}": getattr(tier.stats, field)
         for tier in engine.tiers
-        for what, field in (("in", "num_pages"), ("loaded_from", "num_loaded"))
+        for what, field in (("in", "num_pages"), ("bad_in", "num_bad"))
     }
     if engine.transfers is not None:
         for tier in engine.tiers:
+            tiers[f"num_pages_loaded_from_{tier.name}"] = engine.transfers.num_fetched[tier.name]
             tiers[f"num_pages_recomputed_{tier.name}"] = engine.transfers.num_recomputed[tier.name]
+            if tier.name == "peer":
+                tiers["num_peers_connected"] = tier.stats.num_connected
+        if engine.transfers.server is not None:
+            tiers["num_pages_served"] = engine.transfers.server.stats.num_pages
     return tiers | {
         "num_drafted_tokens": 0 if drafter is None else drafter.num_drafted.total(),
         "num_accepted_tokens": 0 if drafter is None else drafter.num_accepted.total(),

@@ -28,7 +28,7 @@ def test_every_field_has_a_flag_with_its_help(config: type) -> None:
     app, _ = command_line(config)
     shown = " ".join(CliRunner().invoke(app, ["--help"], terminal_width=200).output.split())
     for item in fields(config):
-        if item.metadata.get("is_secret"):
+        if item.metadata.get("variable"):
             assert f"--{item.name.replace('_', '-')} " not in shown
             continue
         assert "--" + item.name.replace("_", "-") in shown

@@ -1,4 +1,4 @@
-"""The interface of a tier, and its counters.
+"""The interfaces of tiers, and their counters.
 
 A tier is a bounded store of pages by digest. It may forget any page at any time, and answers are only ever whole pages with the content
 that was put under their digest. Tiers in this process are thread-safe; the engine thread calls no method that reads or writes pages.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 @dataclass(slots=True)
@@ -19,6 +19,7 @@ class TierStats:
         num_pages, num_bytes: stored now.
         num_stored, num_loaded, num_evicted: pages since the start.
         num_bad: pages that were refused because their content was damaged or belonged elsewhere.
+        num_connected: of a remote tier, the places that can be asked now.
     """
 
     num_pages: int = 0
@@ -27,6 +28,7 @@ class TierStats:
     num_loaded: int = 0
     num_evicted: int = 0
     num_bad: int = 0
+    num_connected: int = 0
 
 
 class CacheTier(Protocol):
@@ -58,3 +60,17 @@ class CacheTier(Protocol):
 
     def close(self) -> None:
         """Release memory and handles. Idempotent."""
+
+
+@runtime_checkable
+class RemoteTier(CacheTier, Protocol):
+    """A tier whose pages are elsewhere and are stored by others: `put` does nothing, and a question takes the time of a message.
+
+    `has` answers from what `ask` has found.
+    """
+
+    def ask(self, digests: Sequence[bytes]) -> None:
+        """Find out which of these pages are there. Takes a bounded time."""
+
+    def expect(self, digests: Sequence[bytes]) -> None:
+        """These pages, and no others, will be loaded next, in this order."""

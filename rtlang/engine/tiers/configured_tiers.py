@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_bytes
 
 from rtlang.cache.tiers.digest import root_digest
 from rtlang.cache.tiers.disk_tier import DiskTier
 from rtlang.cache.tiers.host_tier import HostTier
+from rtlang.cache.tiers.peers.page_server import PageServer
+from rtlang.cache.tiers.peers.peer_tier import PeerTier
 from rtlang.cache.tiers.tier import CacheTier
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
+from rtlang.contract.peer_address import listen_address, peer_addresses
 from rtlang.contract.version import VERSION
 from rtlang.model.identity import model_identity
 from rtlang.model.runner import PageMemory
@@ -19,19 +24,21 @@ from rtlang.model.runner import PageMemory
 
 @dataclass(frozen=True, slots=True)
 class CacheTiers:
-    """Tiers from the fastest to the slowest, and the digest before the first page of every sequence."""
+    """Tiers from the fastest to the slowest, the digest before the first page of every sequence, and the server of pages, which listens."""
 
     tiers: tuple[CacheTier, ...] = ()
     root_digest: bytes = b""
+    server: PageServer | None = None
 
     @classmethod
     def of(cls, config: RuntimeConfig, memory: PageMemory | None) -> CacheTiers:
         """The tiers of a runtime.
 
         Raises:
-            ConfigError: cache_dir names an unknown user (~name).
+            ConfigError: cache_dir names an unknown user (~name), or cache_listen an address where this process cannot listen.
         """
-        if memory is None or (config.cache_host_bytes is None and config.cache_dir is None):
+        settings = config.cache_host_bytes, config.cache_dir, config.cache_peers
+        if memory is None or not config.prefix_sharing or all(each is None for each in settings):
             return cls()
         identity = f"rtlang {VERSION}, {model_identity(config)}, {memory.page_format}"
         tiers: list[CacheTier] = []
@@ -43,4 +50,20 @@ class CacheTiers:
             except RuntimeError as error:
                 raise ConfigError("cache_dir", config.cache_dir, str(error)) from None
             tiers.append(DiskTier(folder, identity, memory.page_bytes, config.cache_dir_bytes))
-        return cls(tuple(tiers), root_digest(identity))
+        root, secret, instance = root_digest(identity), (config.cache_secret or "").encode(), token_bytes(16)
+        server = None
+        if config.cache_listen is not None:
+            server = PageServer(_listener(config.cache_listen), tiers, secret, root, instance)
+        if config.cache_peers is not None:
+            addresses = peer_addresses("cache_peers", config.cache_peers)
+            tiers.append(PeerTier(addresses, secret, root, instance, memory.page_bytes))
+        return cls(tuple(tiers), root, server)
+
+
+def _listener(address: str) -> socket.socket:
+    host, port = listen_address("cache_listen", address)
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=64)
+    except OSError as error:
+        raise ConfigError("cache_listen", address, f"cannot listen there: {error.strerror or error}") from None

@@ -1,8 +1,9 @@
 """Decides whether pages of a tier are loaded or computed again, by the expected time of either.
 
-The time of loading a page is measured for each tier, from reading it to its place in the pool. The time of computing comes from the cost
-model of steps. While either is unknown, pages are loaded. Each time that a tier is passed over its price falls a little, so a tier that was
-slow once is tried again; a load is bounded by the time of computing, so a wrong guess costs no more than that.
+Remote tiers are asked only where computing takes longer than their answers did. The time of loading a page is measured for each tier, from
+reading it to its place in the pool. The time of computing comes from the cost model of steps. While either is unknown, pages are loaded.
+Each time that a tier is passed over its price falls a little, so a tier that was slow once is tried again; a load is bounded by the time of
+computing, so a wrong guess costs no more than that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ _MEMORY_PAGES = 64
 """An observation of so many pages counts as much as all earlier ones together."""
 _DISCOUNT = 0.95
 """Factor on the price of a tier that is passed over."""
+_ASKING_SHARE = 0.2
+"""Weight of a new observation of the time of asking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class FetchPrices:
 
     def __init__(self) -> None:
         self._prices: dict[str, float] = {}
+        self._asking_s: float | None = None
 
     def price(self, tier: str) -> float | None:
         """Seconds per page; None before the first load."""
@@ -60,6 +64,18 @@ class FetchPrices:
         old, new = self._prices.get(tier), seconds / num_pages
         share = num_pages / (num_pages + _MEMORY_PAGES)
         self._prices[tier] = new if old is None else old + share * (new - old)
+
+    def observe_asking(self, seconds: float) -> None:
+        """Take in the time that the answers of remote tiers took."""
+        old = self._asking_s
+        self._asking_s = seconds if old is None else old + _ASKING_SHARE * (seconds - old)
+
+    def is_worth_asking(self, compute_s: float | None) -> bool:
+        """Whether remote tiers are to be asked for pages whose computation takes so many seconds; None if that is unknown."""
+        if compute_s is None or self._asking_s is None or compute_s > self._asking_s:
+            return True
+        self._asking_s *= _DISCOUNT
+        return False
 
     def plan(self, runs: Sequence[PageRun], wait_s: float, compute_s: Callable[[int], float | None]) -> FetchPlan:
         """Choose how many of the pages at the start of `runs` to load.

@@ -12,6 +12,8 @@ loaded at a time, so requests for the same pages do not load them twice; the tim
 Requests that need no pages from below do not wait. A request waits for FETCH_TIMEOUT_S at most: then it is computed, and until the tier has
 answered no request waits for it.
 
+Remote tiers are asked once for all pages that the others do not have, and only where computing these takes longer than an answer.
+
 The engine thread does bookkeeping only. Threads report by `_report`, and `poll` runs the reported functions between two steps.
 """
 
@@ -32,7 +34,8 @@ from numpy.typing import NDArray
 from rtlang.cache.node import RadixNode
 from rtlang.cache.prefix_cache import NewPage, PrefixCache
 from rtlang.cache.tiers.digest import sequence_digests
-from rtlang.cache.tiers.tier import CacheTier
+from rtlang.cache.tiers.peers.page_server import PageServer
+from rtlang.cache.tiers.tier import CacheTier, RemoteTier
 from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.tiers.fetch_price import FetchPrices, PageRun
@@ -45,6 +48,8 @@ MAX_BATCH_BYTES = 32 << 20
 MAX_BATCH_PAGES = 512
 FETCH_TIMEOUT_S = 10.0
 """Seconds that a request waits for its pages."""
+SETTLE_S = 0.05
+"""Seconds that a peer's question waits for pages on their way to the tiers."""
 FLUSH_S = 3.0
 """Seconds for storing pages when the engine ends."""
 
@@ -81,13 +86,14 @@ class PageTransfers:
     """The transfers of one engine. Methods are for the engine thread.
 
     Args:
-        tiers: from the fastest to the slowest; `open` is called on a thread.
+        tiers: from the fastest to the slowest, remote ones last; `open` is called on a thread.
         rank_of: the place of a request among programs; see `PrefixCache.allocate`.
         wake: called from any thread when `poll` has something to do.
         executor: runs all work of threads; for tests. Default: two threads for fetching, one for offloading.
         compute_s: seconds for computing so many tokens (second argument) behind so many others; None if unknown.
         clock: seconds; measures loads.
         timer: calls a function from any thread after so many seconds.
+        server: serves the pages of the tiers to other engines, while the transfers are open.
 
     Attributes:
         num_fetched: pages loaded, by the name of the tier.
@@ -106,8 +112,11 @@ class PageTransfers:
         compute_s: Callable[[int, int], float | None] = lambda num_before, num_tokens: None,
         clock: Callable[[], float] = time.perf_counter,
         timer: Callable[[float, Callable[[], None]], None] = start_timer,
+        server: PageServer | None = None,
     ) -> None:
         self.tiers = tuple(tiers)
+        self._remote = [tier for tier in self.tiers if isinstance(tier, RemoteTier)]
+        self._stores = [tier for tier in self.tiers if not isinstance(tier, RemoteTier)]
         self.prices = FetchPrices()
         self.num_fetched: Counter[str] = Counter()
         self.num_recomputed: Counter[str] = Counter()
@@ -124,7 +133,10 @@ class PageTransfers:
         self._waiting: deque[_Fetch] = deque()  # in order
         self._loading: _Load | None = None
         self._is_storing = False
+        self._settled = threading.Event()  # unset while pages are on their way to the tiers
+        self._settled.set()
         self._is_closed = False
+        self.server = server
         self._num_per_batch = max(1, min(MAX_BATCH_PAGES, MAX_BATCH_BYTES // memory.page_bytes))
         self._opened = self._fetchers.submit(self._open)
 
@@ -145,7 +157,10 @@ class PageTransfers:
         cache = self._cache
         num_pages = request.match_limit // cache.page_size
         num_found = cache.peek(request.token_ids, request.scope) // cache.page_size
-        if num_found >= num_pages or (self._opened.done() and not any(tier.stats.num_pages for tier in self.tiers)):
+        if num_found >= num_pages:
+            return False
+        asks = self._remote_is_worthwhile(num_found, num_pages)
+        if not asks and self._opened.done() and not any(tier.stats.num_pages for tier in self._stores):
             return False
         request.status = RequestStatus.FETCHING
         token_ids, scope, namespace = (
@@ -158,13 +173,8 @@ class PageTransfers:
         def look() -> None:
             self._opened.result()
             digests = sequence_digests(root, token_ids, cache.page_size, num_pages, namespace, scope.num_public)
-            places = list[str]()
-            for digest in digests[num_found:]:
-                place = next((tier.name for tier in self.tiers if tier.has(digest)), None)
-                if place is None:
-                    break
-                places.append(place)
-            self._report(lambda: self._found(request, digests[: num_found + len(places)], places))
+            places, seconds = self._find_places(digests[num_found:], asks=asks)
+            self._report(lambda: self._found(request, digests[: num_found + len(places)], places, seconds))
 
         self._waiting_since[request] = self._clock()
         self._start_timer(FETCH_TIMEOUT_S)
@@ -189,13 +199,14 @@ class PageTransfers:
         if not pages and not touched:
             return
         self._is_storing = True
+        self._settled.clear()
         memory = self._memory
 
         def copy() -> None:
             self._opened.result()
             for tier in self.tiers:
                 tier.touch(touched)
-            wanted = [page for page in pages if not all(tier.has(page.digest) for tier in self.tiers)]
+            wanted = [page for page in pages if not all(tier.has(page.digest) for tier in self._stores)]
             contents = np.empty((len(wanted), memory.page_bytes), dtype=np.uint8)
             for page, out in zip(wanted, contents, strict=True):
                 memory.read_page(page.page_id, out)
@@ -217,6 +228,9 @@ class PageTransfers:
         if self._is_closed:
             return
         self._is_closed = True
+        self._settled.set()
+        if self.server is not None:
+            self.server.close()
         for pool in (self._fetchers, self._storer):
             if isinstance(pool, DaemonPool):
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -233,9 +247,25 @@ class PageTransfers:
 
     # -- engine thread: what the threads reported
 
-    def _found(self, request: Request, digests: list[bytes], places: Sequence[str]) -> None:
-        """The last pages of `digests` are in these tiers."""
+    def _remote_is_worthwhile(self, num_found: int, num_pages: int) -> bool:
+        """Whether to ask the remote tiers for the pages of a prompt behind the first `num_found`."""
+        if not any(tier.stats.num_connected for tier in self._remote):
+            return False
+        size = self._cache.page_size
+        compute_s = self._compute_s(num_found * size, (num_pages - num_found) * size)
+        return self.prices.is_worth_asking(compute_s)
+
+    def _found(
+        self, request: Request, digests: list[bytes], places: Sequence[str], seconds: float | None = None
+    ) -> None:
+        """The last pages of `digests` are in these tiers.
+
+        Args:
+            seconds: that the answers of the remote tiers took; None if they were not asked.
+        """
         self._overdue.discard(request)
+        if seconds is not None:
+            self.prices.observe_asking(seconds)
         size, num_before = self._cache.page_size, len(digests) - len(places)
         awaited = {digest for each in self._unfinished() for digest in each.digests}
         named = [
@@ -289,6 +319,10 @@ class PageTransfers:
             found: list[str] = []
             seconds: dict[str, float] = {}
             started = before = clock()
+            if self._remote:
+                absent = [digest for digest in digests if not any(tier.has(digest) for tier in self._stores)]
+                for remote in self._remote:
+                    remote.expect(absent)
             for digest, page_id in zip(digests, load.page_ids, strict=True):
                 if limit_s is not None and before - started > limit_s:
                     break
@@ -303,6 +337,8 @@ class PageTransfers:
                 after = clock()
                 seconds[found[-1]] = seconds.get(found[-1], 0.0) + after - before
                 before = after
+            for remote in self._remote:
+                remote.expect(())
             is_slow = len(found) < len(digests) and limit_s is not None and before - started > limit_s
             self._report(lambda: self._loaded(load, found, seconds, is_slow=is_slow))
 
@@ -369,16 +405,35 @@ class PageTransfers:
 
         def store() -> None:
             for i in kept:
-                for tier in self.tiers:
+                for tier in self._stores:
                     tier.put(pages[i].digest, contents[i].data)
+            self._settled.set()
             self._report(self._stored)
 
         self._run(self._storer, store, self._stored)
 
     def _stored(self) -> None:
         self._is_storing = False
+        self._settled.set()
 
     # -- any thread
+
+    def _find_places(self, digests: Sequence[bytes], *, asks: bool) -> tuple[list[str], float | None]:
+        """The tiers of the first of these pages that are in some, and the seconds that the answers of remote tiers took, if asked."""
+        places, seconds = list[str](), None
+        for index, digest in enumerate(digests):
+            place = next((tier.name for tier in self._stores if tier.has(digest)), None)
+            if place is None and asks:
+                if seconds is None:
+                    started = self._clock()
+                    for tier in self._remote:
+                        tier.ask(digests[index:])
+                    seconds = self._clock() - started
+                place = next((tier.name for tier in self._remote if tier.has(digest)), None)
+            if place is None:
+                break
+            places.append(place)
+        return places, seconds
 
     def _open(self) -> None:
         for tier in self.tiers:
@@ -386,6 +441,9 @@ class PageTransfers:
                 tier.open()
             except Exception:
                 logger.exception("opening the %s tier of the cache failed", tier.name)
+        if self.server is not None and not self._is_closed:
+            self.server.settle = lambda: self._settled.wait(SETTLE_S)
+            self.server.start()
 
     def _report(self, then: Callable[[], None]) -> None:
         self._reports.append(then)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from rtlang.cache.outline import OutlineNode
 from rtlang.cache.prefix_cache import Lookup
 from rtlang.cache.tiers.digest import sequence_digests
+from rtlang.cache.tiers.tier import RemoteTier
 from rtlang.contract.cache_report import CacheExplanation, Divergence, page_runs
 from rtlang.engine.engine import Engine
 
@@ -52,6 +53,9 @@ def explain_prefix(
     found, stored = run(look)
     position, num_in_pool = found.position, found.num_cached // size
     digests = sequence_digests(cache.digests.root, token_ids, size, num_pages, namespace, scope.num_public)
+    for tier in engine.tiers:
+        if isinstance(tier, RemoteTier):
+            tier.ask(digests[num_in_pool:])
     places: list[tuple[str | None, float | None]] = [("pool", None)] * num_in_pool
     for start in range(num_in_pool, num_pages, MAX_ASKED):
         asked = digests[start : start + MAX_ASKED]

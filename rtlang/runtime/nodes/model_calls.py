@@ -507,7 +507,7 @@ def _usage_of(requests: Sequence[Request]) -> Usage:
         sum(request.num_prompt_tokens for request in requests),
         sum(request.num_cached_tokens for request in requests),
         sum(request.num_output_tokens for request in requests),
-        *(sum(request.num_fetched_tokens.get(tier, 0) for request in requests) for tier in ("host", "disk")),
+        *(sum(request.num_fetched_tokens.get(tier, 0) for request in requests) for tier in ("host", "disk", "peer")),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rtlang.cache.tiers.disk_tier import DiskTier
 from rtlang.cache.tiers.host_tier import HostTier
+from rtlang.cache.tiers.peers.peer_tier import PeerTier
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.engine.tiers.configured_tiers import CacheTiers
@@ -33,6 +35,22 @@ def test_tiers_are_bound_to_model_number_format_and_pages(tmp_path: Path) -> Non
     assert len({each.root_digest for each in (made, *others)}) == 4
     assert CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path)), FakeRunner(4)).root_digest == made.root_digest
     assert not (tmp_path / "new").exists()
+
+
+def test_pages_are_served_from_the_own_tiers_and_peers_are_asked_last() -> None:
+    config = RuntimeConfig(cache_host_bytes=100, cache_listen="127.0.0.1:0", cache_peers="127.0.0.1:1, [::1]:2")
+    made = CacheTiers.of(config, FakeRunner(4))
+    assert made.server is not None
+    assert [type(tier) for tier in made.tiers] == [HostTier, PeerTier]
+    host, port = made.server.address
+    taken = RuntimeConfig(cache_host_bytes=100, cache_listen=f"{host}:{port}")
+    with pytest.raises(ConfigError, match=f"cache_listen = '{host}:{port}': cannot listen there"):
+        CacheTiers.of(taken, FakeRunner(4))
+    made.server.close()
+    assert CacheTiers.of(replace(taken, prefix_sharing=False), FakeRunner(4)) == CacheTiers()
+    again = CacheTiers.of(taken, FakeRunner(4)).server
+    assert again is not None
+    again.close()
 
 
 def test_an_unknown_user_is_named() -> None:

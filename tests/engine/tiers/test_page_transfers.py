@@ -374,6 +374,78 @@ def test_a_request_behind_a_long_load_is_computed_and_others_go_on_meanwhile() -
     driver.assert_idle()
 
 
+class Elsewhere(HostTier):
+    """A remote tier: the pages of `there`. Asking takes `asking_s` of the clock."""
+
+    name = "peer"
+
+    def __init__(self, there: HostTier, clock: list[float], asking_s: float = 0.0) -> None:
+        super().__init__(1)
+        self.stats.num_connected = 1
+        self.there, self.clock, self.asking_s = there, clock, asking_s
+        self.known, self.asked, self.expected = set[bytes](), list[int](), list[int]()
+
+    def ask(self, digests: Sequence[bytes]) -> None:
+        self.clock[0] += self.asking_s
+        self.asked.append(len(digests))
+        self.known |= {digest for digest in digests if self.there.has(digest)}
+
+    def expect(self, digests: Sequence[bytes]) -> None:
+        self.expected.append(len(digests))
+
+    def has(self, digest: bytes) -> bool:
+        return digest in self.known
+
+    def put(self, digest: bytes, page: memoryview) -> None:
+        raise AssertionError("peers fetch what they need")
+
+    def get(self, digest: bytes) -> memoryview | None:
+        return self.there.get(digest)
+
+
+def test_pages_that_only_another_engine_has_are_asked_for_once_and_kept() -> None:
+    first, own = Driver([HostTier(1 << 20)]), HostTier(1 << 20)
+    first.generate(tokens_of(0))
+    first.generate(tokens_of(0)[:21] + tokens_of(1, 20))
+    there = first.transfers.tiers[0]
+    assert isinstance(there, HostTier)
+    remote = Elsewhere(there, [0.0])
+    driver = Driver([own, remote])
+    assert driver.generate(tokens_of(0)[:21]).num_fetched_tokens == {"peer": 20}
+    assert remote.asked == [5]
+    assert remote.expected == [5, 0]
+    for number in range(2, 8):
+        driver.generate(tokens_of(number))
+    asked = len(remote.asked)
+    again = driver.generate(tokens_of(0))
+    assert again.num_fetched_tokens == {"host": 20, "peer": 20}, "what was fetched is in the own tier now"
+    assert remote.asked[asked:] == [5]
+    assert remote.expected[-2:] == [5, 0]
+    driver.assert_idle()
+
+
+def test_another_engine_is_not_asked_where_computing_is_faster_than_an_answer() -> None:
+    clock = [0.0]
+    first = Driver([HostTier(1 << 20)])
+    first.generate(tokens_of(0))
+    there = first.transfers.tiers[0]
+    assert isinstance(there, HostTier)
+    remote = Elsewhere(there, clock, asking_s=5.0)
+    driver = Driver([remote], compute_s=lambda num_before, num_tokens: num_tokens / PAGE, clock=lambda: clock[0])
+    driver.generate(tokens_of(1))
+    assert len(remote.asked) == 1, "the time of an answer is not known"
+    driver.generate(tokens_of(0)[:17])
+    assert len(remote.asked) == 1, "4 s of computing against 5 s"
+    assert driver.generate(tokens_of(0)).num_fetched_tokens == {"peer": 24}
+    for number in range(2, 16):
+        driver.generate(tokens_of(number)[:13])
+    assert len(remote.asked) > 2, "its price falls, so it is tried again"
+    remote.stats.num_connected, num_asked = 0, len(remote.asked)
+    driver.generate(tokens_of(9))
+    assert len(remote.asked) == num_asked, "nobody is there"
+    driver.assert_idle()
+
+
 def test_a_tier_that_does_not_answer_holds_requests_for_a_limited_time(caplog: pytest.LogCaptureFixture) -> None:
     """The thread that looks, or the one that loads, hangs; it reports in the end."""
     for num_done in (0, 1):
