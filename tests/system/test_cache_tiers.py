@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import socket
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,24 @@ WORKING_SET = NUM_DOCUMENTS * -(-LENGTH // PAGE)
 PARAMS = SamplingParams(max_tokens=3, ignore_eos=True)
 
 
-def texts(**settings: Any) -> tuple[list[tuple[int, ...]], int]:
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def connected(runtime: Runtime) -> None:
+    """Wait until a runtime is connected to its peer."""
+    while not runtime.stats()["num_peers_connected"]:
+        time.sleep(0.01)
+
+
+def texts(
+    on_start: Callable[[Runtime], None] = lambda runtime: None, **settings: Any
+) -> tuple[list[tuple[int, ...]], int]:
     """The outputs of prompts over some documents in a random order, and the number of tokens that came from below the pool."""
     generator = random.Random(0)
     with Runtime(num_threads=1, dtype="float32", page_size=PAGE, **settings) as runtime:
+        on_start(runtime)
         vocab_size = runtime.text_service.info.vocab_size
         documents = [[generator.randrange(3, vocab_size) for _ in range(LENGTH)] for _ in range(NUM_DOCUMENTS)]
         ends = [
@@ -25,7 +42,9 @@ def texts(**settings: Any) -> tuple[list[tuple[int, ...]], int]:
             for number in range(12)
         ]
     usages = [end.usage for end in ends]
-    return [end.completions[0].token_ids for end in ends], sum(each.host_tokens + each.disk_tokens for each in usages)
+    return [end.completions[0].token_ids for end in ends], sum(
+        each.host_tokens + each.disk_tokens + each.peer_tokens for each in usages
+    )
 
 
 def test_a_pool_of_a_part_of_the_working_set_gives_the_same_texts(tmp_path: Path) -> None:
@@ -37,3 +56,19 @@ def test_a_pool_of_a_part_of_the_working_set_gives_the_same_texts(tmp_path: Path
         found, num_fetched = texts(**small, **settings)
         assert found == expected
         assert num_fetched > 0
+
+
+def test_pages_of_another_engine_give_the_same_texts() -> None:
+    expected, _ = texts()
+    address = f"127.0.0.1:{free_port()}"
+    settings: dict[str, Any] = {"num_threads": 1, "dtype": "float32", "page_size": PAGE}
+    with Runtime(cache_host_bytes=1 << 28, cache_listen=address, **settings) as first:
+        generator = random.Random(0)
+        vocab_size = first.text_service.info.vocab_size
+        for _ in range(NUM_DOCUMENTS):
+            document = [generator.randrange(3, vocab_size) for _ in range(LENGTH)]
+            first.generate(token_ids=document, params=PARAMS).result()
+        found, num_fetched = texts(cache_peers=address, on_start=connected)
+        assert found == expected
+        assert num_fetched > 0
+        assert first.stats()["num_pages_served"] * PAGE >= num_fetched
