@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.frames import Close
 from websockets.typing import Subprotocol
 
 from rtlang.contract.errors import ConfigError, ConnectionLostError, ProtocolError
 from rtlang.protocol.event_codec import describe_close, error_from_wire, read_messages
-from rtlang.protocol.messages import MAX_DETACH_MS, VERSION
+from rtlang.protocol.messages import MAX_DETACH_MS, VERSION, CloseCode
 from rtlang.protocol.serialization import Encoding
 
 PATH = "/v1/stream"
 CLOSE_TIMEOUT_S = 2.0
 MAX_MESSAGE_BYTES = 1 << 28
+_SERVER_ENDS = (1001, 1011, 1012, 1013)
 _SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 
 
@@ -48,6 +51,73 @@ def server_address(url: str) -> str:
         raise ConfigError("url", url, allowed)
     path = parts.path.rstrip("/")
     return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path if path.endswith(PATH) else path + PATH, "", ""))
+
+
+class Entrances:
+    """The addresses of the servers that a client may connect to: of one, or of several that serve the same model.
+
+    Args:
+        urls: one address, or several, of which the first that answers is used.
+
+    Attributes:
+        url: the one that is used.
+    Raises:
+        ConfigError: an address is invalid, or there is none.
+    """
+
+    def __init__(self, urls: str | Sequence[str]) -> None:
+        self._addresses = {url: server_address(url) for url in ([urls] if isinstance(urls, str) else urls)}
+        if not self._addresses:
+            raise ConfigError("url", urls, "expected at least one address of a server")
+        self.url = next(iter(self._addresses))
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+    def address(self, url: str) -> str:
+        """The address of the WebSocket at one of the URLs."""
+        return self._addresses[url]
+
+    def in_turn(self, *, others_only: bool = False) -> tuple[str, ...]:
+        """The URLs in the order in which they are tried: from the one that is used on, or without it."""
+        urls = list(self._addresses)
+        at = urls.index(self.url)
+        return (*urls[at + others_only :], *urls[:at])
+
+
+class Attempts:
+    """The failed attempts of one round through the addresses."""
+
+    def __init__(self) -> None:
+        self._failures: list[ConnectionLostError] = []
+        self._num_useless = 0
+
+    def note(self, error: ConnectionLostError) -> None:
+        """Note that a server cannot be reached."""
+        self._failures.append(error)
+
+    def note_useless(self, url: str, reason: str) -> None:
+        """Note that a server cannot take the place of the first one."""
+        self._failures.append(ConnectionLostError(f"{url}: {reason}"))
+        self._num_useless += 1
+
+    @property
+    def are_all_useless(self) -> bool:
+        """Whether every server answered, and none can take the place of the first one: another round would not help."""
+        return self._num_useless == len(self._failures) > 0
+
+    def error(self) -> ConnectionLostError:
+        """The error to raise."""
+        return ConnectionLostError("; ".join(each.message for each in self._failures))
+
+
+def may_connect_again(close: Close | None) -> bool:
+    """Whether a client with `resume_s` connects again after its connection has ended: it broke, was too slow, or the server ended.
+
+    Args:
+        close: the close frame of the server; None if the connection broke without one.
+    """
+    return close is None or close.code in (CloseCode.SLOW, *_SERVER_ENDS)
 
 
 def connect_options(api_key: str | None, timeout_s: float) -> dict[str, Any]:

@@ -24,11 +24,13 @@ from websockets.exceptions import ConnectionClosed
 
 from rtlang.client.address import (
     CLOSE_TIMEOUT_S,
+    Attempts,
+    Entrances,
     connect_options,
     dial_error,
     greeting,
     hello,
-    server_address,
+    may_connect_again,
     server_resume_s,
 )
 from rtlang.client.client_protocol import ClientProtocol, Notices
@@ -46,6 +48,7 @@ from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinis
 from rtlang.contract.generation import Prompt, generation_graph
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.host_calls import HostFunction, answer_call
+from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import describe_close, read_messages
@@ -78,12 +81,15 @@ class AsyncRemoteRuntime:
         cache: the prefix cache of the server, for this client's namespace.
     """
 
-    def __init__(self, url: str, *, api_key: str | None, timeout_s: float, resume_s: float | None) -> None:
-        self.url = url
+    def __init__(
+        self, url: str | Sequence[str], *, api_key: str | None, timeout_s: float, resume_s: float | None
+    ) -> None:
+        self._entrances = Entrances(url)
         self.models: tuple[dict[str, Any], ...] = ()
         self.limits: dict[str, Any] = {}
-        self._address, self._api_key, self._timeout_s = server_address(url), api_key, timeout_s
-        self.cache = AsyncRemoteCache(CacheRequests(url, api_key, timeout_s))
+        self._api_key, self._timeout_s = api_key, timeout_s
+        self._cache_requests = CacheRequests(self.url, api_key, timeout_s)
+        self.cache = AsyncRemoteCache(self._cache_requests)
         self._resume_s = server_resume_s(resume_s)
         self._backoff = ReconnectBackoff(resume_s or 0.0)
         self._socket: ClientConnection | None = None
@@ -92,6 +98,12 @@ class AsyncRemoteRuntime:
         self._is_closing = asyncio.Event()
         self._has_output = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._retry: asyncio.TimerHandle | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL of the server that is used."""
+        return self._entrances.url
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -108,9 +120,13 @@ class AsyncRemoteRuntime:
         Raises:
             ConnectionLostError: the server is unreachable, refused the connection, or did not answer in time.
         """
-        self._socket, welcome = await self._dial()
+        attempts = Attempts()
+        found = await self._dialled(self._entrances.in_turn(), attempts)
+        if found is None:
+            raise attempts.error()
+        self._socket, welcome = found
         self._protocol = ClientProtocol(welcome, self._resume_s)
-        self.models, self.limits = tuple(welcome.get("models") or ()), self._protocol.limits
+        self.models, self.limits = self._protocol.models, self._protocol.limits
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
     async def submit(
@@ -125,8 +141,10 @@ class AsyncRemoteRuntime:
         seed: int | None = None,
         credit: int | None = None,
         reports_progress: bool = False,
+        known: Known | None = None,
+        continue_from: ContinueFrom | None = None,
     ) -> RemoteGraphRun:
-        """Run a graph on the server; see `rtlang.contract.target.StreamTarget`. The listener is called on the loop.
+        """Run a graph on the server; see `rtlang.contract.target.StreamTarget` and `ResumableTarget`. The listener is called on the loop.
 
         Methods of the run do not wait: a refused `extend` ends the graph with GraphFailed.
 
@@ -149,6 +167,8 @@ class AsyncRemoteRuntime:
             seed=seed,
             credit=credit,
             reports_progress=reports_progress,
+            known=known,
+            continue_from=continue_from,
         )
         self._flush()
         answer = run.opening
@@ -251,9 +271,9 @@ class AsyncRemoteRuntime:
 
     # Called by RemoteGraphRun
 
-    def extend(self, run: RemoteGraphRun, nodes: Sequence[Node]) -> None:
+    def extend(self, run: RemoteGraphRun, nodes: Sequence[Node], known: Known, continue_from: ContinueFrom) -> None:
         """Add `nodes` to `run`."""
-        self._connected().extend(run, nodes, lambda: Answer(is_awaited=False))
+        self._connected().extend(run, nodes, lambda: Answer(is_awaited=False), known, continue_from)
         self._flush()
 
     def close_graph(self, run: RemoteGraphRun) -> None:
@@ -300,19 +320,37 @@ class AsyncRemoteRuntime:
     def _flush(self) -> None:
         self._has_output.set()
 
-    async def _dial(self) -> tuple[ClientConnection, dict[str, Any]]:
+    async def _dial(self, url: str) -> tuple[ClientConnection, dict[str, Any]]:
         socket: ClientConnection | None = None
         try:
-            socket = await connect_websocket(self._address, **connect_options(self._api_key, self._timeout_s))
+            options = connect_options(self._api_key, self._timeout_s)
+            socket = await connect_websocket(self._entrances.address(url), **options)
             await socket.send(hello())
             return socket, greeting(await asyncio.wait_for(socket.recv(), self._timeout_s))
         except BaseException as error:
             if socket is not None:
                 await socket.close()
-            lost = dial_error(self.url, error, self._timeout_s)
+            lost = dial_error(url, error, self._timeout_s)
             if lost is None:
                 raise
             raise lost from error
+
+    async def _dialled(self, urls: Iterable[str], attempts: Attempts) -> tuple[ClientConnection, dict[str, Any]] | None:
+        """A connection to the first of these servers that answers and serves the model, and its welcome; None if there is none."""
+        for url in urls:
+            try:
+                socket, welcome = await self._dial(url)
+            except ConnectionLostError as error:
+                attempts.note(error)
+                continue
+            reason = None if self._protocol is None else self._protocol.other_model(welcome)
+            if reason is None:
+                self._entrances.url = url
+                self._cache_requests.move_to(url)
+                return socket, welcome
+            attempts.note_useless(url, reason)
+            await socket.close()
+        return None
 
     async def _write(self) -> None:
         """Send the queued messages of the protocol, in order."""
@@ -334,16 +372,26 @@ class AsyncRemoteRuntime:
             while True:
                 try:
                     assert self._socket is not None
+                    is_draining = False
                     for message in read_messages(await self._socket.recv()):
                         if message.get("t") in ("delta", "event", "end"):
                             self._backoff.end()
+                        is_draining = is_draining or message.get("t") == "drain"
                         _notify(self._protocol.take(message))
                         self._flush()
+                        self._plan_retry()
+                    if is_draining:
+                        await self._leave()
                 except ConnectionClosed as error:
                     reason = describe_close(error)
                     is_slow = error.rcvd is not None and error.rcvd.code == CloseCode.SLOW
-                    if (error.rcvd is not None and not is_slow) or not await self._connect_again():
+                    if not may_connect_again(error.rcvd):
                         return
+                    failed = await self._connect_again()
+                    if failed is not None:
+                        reason = f"{reason}; {failed}" if failed else reason
+                        return
+                    reason, is_slow = "the connection broke", False
         except ProtocolError as error:
             reason = f"protocol violation by the server: {error.message}"
         except asyncio.CancelledError:
@@ -354,29 +402,64 @@ class AsyncRemoteRuntime:
         finally:
             self._lose(f"{self.url}: {reason}", is_slow)
 
-    async def _connect_again(self) -> bool:
-        """Replace a broken connection within `resume_s`; returns whether that succeeded."""
+    async def _connect_again(self) -> str | None:
+        """Replace a broken connection within `resume_s`. Returns None if that succeeded, else why it failed, as far as that is known."""
+        reason = ""
         while self._resume_s is not None:
             pause_s = self._backoff.next_pause()
             if pause_s is None:
-                return False
+                break
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._is_closing.wait(), pause_s)
             if self._is_closing.is_set():
-                return False
-            try:
-                socket, welcome = await self._dial()
-            except ConnectionLostError as error:
-                logger.info("%s: reconnecting failed: %s", self.url, error)
-                continue
-            assert self._protocol is not None
-            self._socket = socket
-            if not self._protocol.runs:
-                self._backoff.end()
-            self._protocol.reconnected(welcome)
+                break
+            attempts = Attempts()
+            found = await self._dialled(self._entrances.in_turn(), attempts)
+            if found is not None:
+                self._use(*found)
+                return None
+            reason = attempts.error().message
+            logger.info("reconnecting failed: %s", reason)
+            if attempts.are_all_useless:
+                break
+        return reason
+
+    async def _leave(self) -> None:
+        """Go on at another server, because this one is going to end; stay if there is none."""
+        if self._resume_s is not None and not self._is_closing.is_set():
+            before = self._socket
+            found = await self._dialled(self._entrances.in_turn(others_only=True), Attempts())
+            if found is not None and before is not None:
+                self._use(*found)
+                await before.close()
+
+    def _use(self, socket: ClientConnection, welcome: Mapping[str, Any]) -> None:
+        """Continue all graphs on this connection, in place of the present one."""
+        assert self._protocol is not None
+        self._socket = socket
+        if not self._protocol.runs:
+            self._backoff.end()
+        notices = self._protocol.reconnected(welcome)
+        if self._is_closing.is_set():
+            self._protocol.bye()
+        self._flush()
+        self._plan_retry()
+        _notify(notices)
+
+    def _plan_retry(self) -> None:
+        """Set the timer for graphs that a busy server refused to go on with."""
+        assert self._protocol is not None
+        pause_s = self._protocol.retry_pause()
+        if pause_s is not None and self._retry is None:
+            self._retry = asyncio.get_running_loop().call_later(pause_s, self._open_again)
+
+    def _open_again(self) -> None:
+        assert self._protocol is not None
+        self._retry = None
+        if self._lost is None:
+            _notify(self._protocol.retry())
             self._flush()
-            return True
-        return False
+            self._plan_retry()
 
     def _lose(self, reason: str, is_slow: bool) -> None:
         assert self._protocol is not None
@@ -408,7 +491,7 @@ def _notify(notices: Notices) -> None:
 
 
 def connect_async(
-    url: str, *, api_key: str | None = None, timeout_s: float = 10.0, resume_s: float | None = None
+    url: str | Sequence[str], *, api_key: str | None = None, timeout_s: float = 10.0, resume_s: float | None = None
 ) -> AsyncRemoteRuntime:
     """A connection to a server for asyncio, opened by `async with`. The arguments are those of `connect`.
 

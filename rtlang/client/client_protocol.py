@@ -1,22 +1,26 @@
-"""The client side of one `rtlang.v1` connection as a state machine without I/O, clock and threads.
+"""The client side of one `rtlang.v1` connection as a state machine without I/O and threads.
 
 A shell puts a socket around it: it calls one method at a time, sends what `take_output` returns after each, and passes the events that
-`take` returns to their listeners. Every graph is a stream whose id is the local graph id. After a connection was replaced, `reconnected`
-queues what lets every graph go on: an attach, or on another server process an open that begins behind the output so far.
+`take` returns to their listeners. Every graph is a stream. After a connection was replaced, `reconnected` queues what lets every graph go
+on: an attach, or on a server process that does not know the stream an open that begins behind the output so far. If that server is too
+busy for it, `retry_pause` says when to call `retry`.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from rtlang.client.remote_run import Answer, GraphOwner, PendingExtend, RemoteGraphRun, Reopening, in_batches
+from rtlang.client.remote_run import Answer, GraphOwner, Opening, PendingExtend, RemoteGraphRun, in_batches
 from rtlang.contract.budget import Budget
-from rtlang.contract.errors import GraphError, RtlangError
+from rtlang.contract.errors import AbortedError, GoneError, GraphError, OverloadError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.params import MAX_CREDIT, check_credit, seconds_left
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import check_offset, error_from_wire, event_from_wire
@@ -25,6 +29,11 @@ from rtlang.protocol.messages import MAX_ID, stream_of
 from rtlang.protocol.serialization import Encoding
 
 logger = logging.getLogger(__name__)
+
+MAX_GONE = 3
+"""How often in a row a graph is opened again because its server does not know its stream."""
+MIN_RETRY_S, MAX_RETRY_S = 0.05, 5.0
+"""Limits of the pause before a graph is opened again at a busy server."""
 
 Notices = list[tuple[RemoteGraphRun, Event]]
 """Events to pass to the listeners of their graphs, in order."""
@@ -36,18 +45,47 @@ class ClientProtocol:
     Args:
         welcome: the server's greeting on the first connection.
         resume_s: how long the server keeps graphs without a connection, in seconds; None if they end with it.
+        clock: the time in seconds.
 
     Attributes:
-        limits: the server's limits.
-        runs: the graphs that have not ended, by id.
+        models: the served models, as the first server describes them.
+        limits: the limits of the present server.
+        runs: the graphs that have not ended, by the id of their stream.
     """
 
-    def __init__(self, welcome: Mapping[str, Any], resume_s: float | None) -> None:
+    def __init__(
+        self, welcome: Mapping[str, Any], resume_s: float | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.models: tuple[dict[str, Any], ...] = tuple(welcome.get("models") or ())
         self.limits: dict[str, Any] = dict(welcome.get("limits") or {})
         self.runs: dict[int, RemoteGraphRun] = {}
-        self._resume_s = resume_s
-        self._last_id = 0
+        self._caps: tuple[str, ...] = tuple(welcome.get("caps") or ())
+        self._resume_s, self._clock = resume_s, clock
+        self._last_stream = 0
         self._output: list[bytes] = []
+        self._refused: list[tuple[float, RemoteGraphRun]] = []  # and when to open them again
+
+    @property
+    def model_identity(self) -> str | None:
+        """The identity of the served model; None if the server has several models, or does not say."""
+        identity = self.models[0].get("identity") if len(self.models) == 1 else None
+        return identity if isinstance(identity, str) else None
+
+    @property
+    def takes_known(self) -> bool:
+        """Whether the server takes results of earlier runs."""
+        return "continue" in self._caps
+
+    def other_model(self, welcome: Mapping[str, Any]) -> str | None:
+        """What makes a server useless to go on at: it serves another model. None if it serves the same, or does not say."""
+        ours, theirs = self.models, tuple(welcome.get("models") or ())
+        for field in ("identity", "model"):
+            before, now = ([str(each.get(field) or "") for each in models] for models in (ours, theirs))
+            if before and now and all(before + now):
+                if before == now:
+                    return None
+                return f"it serves {', '.join(now)}, and this connection began with {', '.join(before)}"
+        return None
 
     def take_output(self) -> list[bytes]:
         """Remove and return the messages to send, in order."""
@@ -71,6 +109,8 @@ class ClientProtocol:
         budget: Budget | None = None,
         credit: int | None = None,
         reports_progress: bool = False,
+        known: Known | None = None,
+        continue_from: ContinueFrom | None = None,
     ) -> RemoteGraphRun:
         """Open a stream; `run.opening` is answered later. A graph larger than one frame is sent in batches.
 
@@ -79,6 +119,7 @@ class ClientProtocol:
         """
         if credit is not None:
             check_credit(credit)
+        check_continue_from(continue_from or {}, graph.nodes)
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority}
         if seed is None and self._resume_s is not None:
             seed = secrets.randbits(63)  # so that another server gives the same texts
@@ -86,34 +127,40 @@ class ClientProtocol:
             body["seed"] = seed
         if budget is not None:
             body["budget"] = budget.to_plain()
-        num_granted = MAX_CREDIT if credit is None else credit
-        message: dict[str, Any] = {"t": "open", "kind": "program", "body": body, "credit": num_granted}
+        message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
         if reports_progress:
             message["progress"] = True
         if self._resume_s is not None:
-            message |= {"detach_ms": max(1, round(self._resume_s * 1000)), "idem": secrets.token_hex(16)}
+            message["detach_ms"] = max(1, round(self._resume_s * 1000))
         if deadline_s is not None:
             message["deadline_ms"] = max(1, round(seconds_left(deadline_s) * 1000))
-        batches = in_batches(graph.nodes, self.limits.get("max_frame_bytes"))
-        self._last_id += 1
-        run = RemoteGraphRun(owner, self._last_id, graph, listener, new_answer())
-        run.is_open, run.num_granted = is_open, num_granted
-        message["s"] = run.graph_id
-        body["graph"] = {"nodes": batches[0], "inputs": list(graph.inputs)}
-        if graph.outputs is not None:
-            sent = {node["id"] for node in batches[0]}
-            body["graph"]["outputs"] = [node_id for node_id in graph.outputs if node_id in sent]
-        body["open"] = is_open or len(batches) > 1
-        run.opening_message = self._pack(message)
-        if self._resume_s is not None:
-            run.reopening = Reopening(message, graph.outputs)
-        self._register(run, batches[1:], lambda: Answer(is_awaited=False), closes=not is_open)
-        self.runs[run.graph_id] = run
-        self._output += [run.opening_message, *run.unacknowledged()]
+        now = self._clock()
+        source = Opening(message, graph.outputs, now, is_repeatable=self._resume_s is not None)
+        source.ledger.give(known or {}, continue_from or {})
+        run = RemoteGraphRun(
+            owner,
+            self._last_stream + 1,
+            graph,
+            listener,
+            new_answer(),
+            source,
+            is_open=is_open,
+            num_granted=MAX_CREDIT if credit is None else credit,
+        )
+        run.prepare(self.limits.get("max_frame_bytes"), now)
+        packed = [self._pack(each) for each in run.opening_messages()]
+        self._last_stream += 1
+        self.runs[run.stream] = run
+        self._output += packed
         return run
 
     def extend(
-        self, run: RemoteGraphRun, nodes: Sequence[Node], new_answer: Callable[[], Answer]
+        self,
+        run: RemoteGraphRun,
+        nodes: Sequence[Node],
+        new_answer: Callable[[], Answer],
+        known: Known = MappingProxyType({}),
+        continue_from: ContinueFrom = MappingProxyType({}),
     ) -> list[PendingExtend]:
         """Add nodes; each extend is answered later. Call `take_back` if one of them is refused.
 
@@ -123,12 +170,24 @@ class ClientProtocol:
         if run.has_ended or not run.is_open:
             raise GraphError(None, "graph", "the graph has ended" if run.has_ended else "the graph is closed")
         RequestGraph(tuple(nodes), run.inputs).validate(run.known)
-        batches = in_batches(nodes, self.limits.get("max_frame_bytes"))
-        extensions = self._register(run, batches, new_answer, closes=False)
-        if not run.is_attaching:  # otherwise they are sent once the attach is answered
-            self._output += [extension.message for extension in extensions]
+        check_continue_from(continue_from, nodes)
+        extensions: dict[int, PendingExtend] = {}
+        parts = in_batches(nodes, self.limits.get("max_frame_bytes"), known, continue_from)
+        for request, part in enumerate(parts, run.last_request + 1):
+            extensions[request] = PendingExtend(new_answer(), {"t": "extend", **part, "close": False})
+        run.extending.update(extensions)
+        try:
+            packed = [self._pack(run.extend_message(request)) for request in extensions]
+        except GraphError:
+            for request in extensions:
+                del run.extending[request]
+            raise
+        run.last_request += len(extensions)
+        run.source.ledger.give(known, continue_from)
+        if run.may_send:  # otherwise they are sent once the stream is known to the server
+            self._output += packed
         run.known.update({node.node_id: node for node in nodes})
-        return extensions
+        return list(extensions.values())
 
     def take_back(self, run: RemoteGraphRun, nodes: Sequence[Node]) -> None:
         """Forget nodes that the server has refused."""
@@ -158,9 +217,9 @@ class ClientProtocol:
     def answer_call(self, run: RemoteGraphRun, node_id: int, answer: Mapping[str, Any]) -> None:
         """Answer a host call; answers of ended nodes are ignored."""
         if not run.has_ended:
-            packed = self._pack({**answer, "s": run.graph_id, "n": node_id})
-            run.call_answers[node_id] = packed
-            if not run.is_attaching:
+            packed = self._pack({**answer, "s": run.stream, "n": node_id})
+            run.call_answers[node_id] = {**answer, "n": node_id}
+            if run.may_send:
                 self._output.append(packed)
 
     def bye(self) -> None:
@@ -169,7 +228,7 @@ class ClientProtocol:
 
     def finish(self, run: RemoteGraphRun) -> None:
         """Forget a graph, and answer its extends."""
-        self.runs.pop(run.graph_id, None)
+        self.runs.pop(run.stream, None)
         run.has_ended = True
         extensions, run.extending = run.extending, {}
         for extension in extensions.values():
@@ -177,11 +236,53 @@ class ClientProtocol:
 
     # What the connection does
 
-    def reconnected(self, welcome: Mapping[str, Any]) -> None:
+    def reconnected(self, welcome: Mapping[str, Any]) -> Notices:
         """Continue all graphs on a new connection; messages that the old one did not send are included."""
         self._output.clear()
+        self._refused.clear()
+        self.limits.clear()
+        self.limits.update(welcome.get("limits") or {})
+        self._caps = tuple(welcome.get("caps") or ())
+        notices: Notices = []
+        epoch = str(welcome.get("epoch", ""))
         for _, run in sorted(self.runs.items()):
-            self._output += run.reopen_messages(str(welcome.get("epoch", "")), self.limits.get("max_frame_bytes"))
+            run.refused_at, run.num_gone = None, 0
+            if run.is_unknown_to(epoch) or run.is_postponed:
+                notices += self._open_again(run, is_id_used=False)
+            else:
+                self._output += [self._pack(each) for each in run.reconnect_messages()]
+        return notices
+
+    def retry_pause(self) -> float | None:
+        """Seconds until `retry` has to be called, because the server was too busy to go on with a graph; None if it was not."""
+        return max(0.0, min(at for at, _ in self._refused) - self._clock()) if self._refused else None
+
+    def retry(self) -> Notices:
+        """Open the graphs again whose time has come."""
+        now = self._clock()
+        due = [run for at, run in self._refused if at <= now and not run.has_ended]
+        self._refused = [(at, run) for at, run in self._refused if at > now]
+        return [notice for run in due for notice in self._open_again(run)]
+
+    def _open_again(self, run: RemoteGraphRun, *, is_id_used: bool = True) -> Notices:
+        """Open a graph as another stream, behind the output that has arrived."""
+        if run.was_cancelled:
+            return self._fail(run, AbortedError("the graph was cancelled"))
+        if is_id_used:  # on this connection
+            del self.runs[run.stream]
+            self._last_stream += 1
+            run.stream = self._last_stream
+            self.runs[run.stream] = run
+        run.open_again(self.limits.get("max_frame_bytes"), self._clock())
+        try:
+            self._output += [self._pack(each) for each in run.opening_messages()]
+        except GraphError as error:  # its results are larger than a message may be
+            return self._fail(run, error)
+        return []
+
+    def _fail(self, run: RemoteGraphRun, error: RtlangError) -> Notices:
+        self.finish(run)
+        return [(run, GraphFailed(run.graph_id, error))]
 
     def take(self, message: Mapping[str, Any]) -> Notices:
         """Process one message of the server.
@@ -198,7 +299,8 @@ class ClientProtocol:
             return self._take_event(run, message)
         elif kind == "ack" and "from" in message:
             run.is_attaching = False
-            self._output += run.resolve_extends(check_int(message, "last_q", 0, MAX_ID), check_ints(message, "refused"))
+            again = run.resolve_extends(check_int(message, "last_q", 0, MAX_ID), check_ints(message, "refused"))
+            self._output += [self._pack(each) for each in again]
             self._repeat_grants(run, message)
         elif kind in ("ack", "error"):
             return self._take_answer(run, message, error_from_wire(message) if kind == "error" else None)
@@ -229,13 +331,13 @@ class ClientProtocol:
             self.finish(run)
         if event is None:
             return []
-        if run.reopening is None or run.reopening.ledger.take(event):
+        if not run.source.is_repeatable or run.source.ledger.take(event):
             return [(run, event)]
         # Another server repeats what the listener has had: tokens that no reader will pay for, calls that are answered.
         if isinstance(event, TextDelta):
             self.grant(run, len(event.token_ids))
         elif isinstance(event, CallRequested) and event.node_id in run.call_answers:
-            self._output.append(run.call_answers[event.node_id])
+            self._output.append(self._pack({**run.call_answers[event.node_id], "s": run.stream}))
         return []
 
     def _take_answer(self, run: RemoteGraphRun, message: Mapping[str, Any], error: RtlangError | None) -> Notices:
@@ -249,19 +351,36 @@ class ClientProtocol:
         else:
             answer = None if run.opening.is_resolved else run.opening
             if error is None and run.rid is None:
-                run.rid, run.epoch, run.opening_message = check_str(message, "rid"), check_str(message, "epoch"), b""
+                run.rid, run.epoch = check_str(message, "rid"), check_str(message, "epoch")
+                run.opening_message, run.refused_at, run.num_gone = {}, None, 0
                 self._repeat_grants(run, message)
+            elif error is not None and run.source.is_repeatable:
+                if isinstance(error, GoneError) and run.num_gone < MAX_GONE:
+                    run.num_gone += 1
+                    return self._open_again(run)
+                if isinstance(error, OverloadError) and run.is_continued and run.rid is None:
+                    return self._postpone(run, error)
         if error is not None:
             if answer is run.opening:
                 self.finish(run)
             if answer is None or not answer.is_awaited:
                 # No caller waits for this answer, and the graph cannot complete without the refused nodes.
                 self.cancel(run)
-                self.finish(run)
-                notices.append((run, GraphFailed(run.graph_id, error)))
+                notices += self._fail(run, error)
         if answer is not None:
             answer.resolve(error)
         return notices
+
+    def _postpone(self, run: RemoteGraphRun, error: OverloadError) -> Notices:
+        """Open a graph again later: another server has no room for it."""
+        now = self._clock()
+        run.refused_at = now if run.refused_at is None else run.refused_at
+        assert self._resume_s is not None
+        if now - run.refused_at >= self._resume_s:
+            return self._fail(run, error)
+        run.is_postponed = True
+        self._refused.append((now + max(MIN_RETRY_S, min(error.retry_after_s, MAX_RETRY_S)), run))
+        return []
 
     def _repeat_grants(self, run: RemoteGraphRun, message: Mapping[str, Any]) -> None:
         num_known = optional(check_int, message, "granted", 0, MAX_ID)
@@ -269,33 +388,12 @@ class ClientProtocol:
             self._send_for(run, {"t": "credit", "n": run.num_granted - num_known})
 
     def _send_for(self, run: RemoteGraphRun, message: Mapping[str, Any]) -> None:
-        if not run.is_attaching:
-            self._output.append(self._pack({**message, "s": run.graph_id}))
+        if run.may_send:
+            self._output.append(self._pack({**message, "s": run.stream}))
 
     def _pack(self, message: Mapping[str, Any]) -> bytes:
         packed = Encoding.MSGPACK.pack(message)
-        self._check_size(packed)
-        return packed
-
-    def _check_size(self, packed: bytes) -> None:
         limit = self.limits.get("max_frame_bytes")
         if isinstance(limit, int) and len(packed) > limit:
             raise GraphError(None, "graph", f"the message of {len(packed)} bytes exceeds the server's limit of {limit}")
-
-    def _register(
-        self,
-        run: RemoteGraphRun,
-        batches: Sequence[list[dict[str, Any]]],
-        new_answer: Callable[[], Answer],
-        *,
-        closes: bool,
-    ) -> list[PendingExtend]:
-        """Number extends and register them as unanswered; with `closes`, the last one closes the graph."""
-        extensions = {}
-        for request, batch in enumerate(batches, run.last_request + 1):
-            fields = {"t": "extend", "s": run.graph_id, "nodes": batch, "close": closes and batch is batches[-1]}
-            extensions[request] = PendingExtend.numbered(request, new_answer(), fields)
-            self._check_size(extensions[request].message)
-        run.last_request += len(extensions)
-        run.extending.update(extensions)
-        return list(extensions.values())
+        return packed

@@ -6,32 +6,39 @@ Loads neither torch nor the engine. remote_runtime.py handles the connection aft
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from websockets.sync.client import connect as connect_websocket
 
-from rtlang.client.address import connect_options, dial_error, greeting, hello, server_address, server_resume_s
-from rtlang.client.remote_cache import CacheRequests, RemoteCache
+from rtlang.client.address import Entrances, connect_options, dial_error, greeting, hello, server_resume_s
+from rtlang.client.remote_cache import CacheRequests
 from rtlang.client.remote_runtime import RemoteRuntime, ServerConnection
 
 
 def connect(
-    url: str, *, api_key: str | None = None, timeout_s: float = 10.0, resume_s: float | None = None
+    url: str | Sequence[str], *, api_key: str | None = None, timeout_s: float = 10.0, resume_s: float | None = None
 ) -> RemoteRuntime:
     """Connect to a server.
 
     Args:
-        url: `ws://host:port` (or wss, http, https), with a path if the server is not at the root.
+        url: `ws://host:port` (or wss, http, https), with a path if the server is not at the root. Of several addresses, whose servers serve
+            the same model, the first that answers is used; the others take its place when the connection breaks.
         api_key: the server's API key, if it requires one.
         timeout_s: maximum wait in seconds for the connection, and later for the answer to each submitted graph.
-        resume_s: if the connection breaks, reconnect for up to this many seconds, at most 600; the server keeps all graphs running for
-            as long, and they continue where they were. None ends graphs with the connection.
+        resume_s: if the connection breaks, connect again for up to this many seconds, at most 600, trying the addresses in turn. The server
+            keeps all graphs running for as long, and they continue where they were. A server that does not know them, because it was
+            started again or is another one, goes on behind the output that has arrived. None ends graphs with the connection.
     Raises:
         ConfigError: `url` or `resume_s` is invalid.
-        ConnectionLostError: the server is unreachable, refused the connection (wrong key), or did not answer in time.
+        ConnectionLostError: no server is reachable, accepts the connection (wrong key), or answered in time.
     """
-    address, resume_s = server_address(url), server_resume_s(resume_s)
-    cache = RemoteCache(CacheRequests(url, api_key, timeout_s))
-    runtime = RemoteRuntime(url, lambda: _dial(url, address, api_key, timeout_s), timeout_s, resume_s, cache)
+    entrances, resume_s = Entrances(url), server_resume_s(resume_s)
+    requests = CacheRequests(entrances.url, api_key, timeout_s)
+
+    def dial(url: str) -> ServerConnection:
+        return _dial(url, entrances.address(url), api_key, timeout_s)
+
+    runtime = RemoteRuntime(entrances, dial, timeout_s, resume_s, requests)
     runtime.start()
     return runtime
 

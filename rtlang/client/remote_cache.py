@@ -41,13 +41,18 @@ class CacheRequests:
     """
 
     def __init__(self, url: str, api_key: str | None, timeout_s: float) -> None:
-        parts = urlsplit(server_address(url))
-        path = parts.path.removesuffix(PATH) + "/v1/cache"
-        self.url, self._timeout_s = urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path, "", "")), timeout_s
+        self.url, self._timeout_s = "", timeout_s
+        self.move_to(url)
         self._headers = {"content-type": "application/json"}
         if api_key is not None:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def move_to(self, url: str) -> None:
+        """Ask another server from now on."""
+        parts = urlsplit(server_address(url))
+        path = parts.path.removesuffix(PATH) + "/v1/cache"
+        self.url = urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path, "", ""))
 
     def explain(self, prompt: Prompt | None, token_ids: Iterable[int] | None) -> CacheExplanation:
         """See `RemoteCache.explain`."""

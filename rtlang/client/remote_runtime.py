@@ -3,8 +3,8 @@
 One socket carries all graphs. Each graph is a stream of `rtlang.v1` whose id is the local graph id; a reader thread decodes messages
 into the events of `rtlang.contract.events` and calls the listeners. `submit` and `extend` wait for the server's answer, so a refusal is
 raised by the call that caused it. If the connection breaks, every running graph ends with GraphFailed(ConnectionLostError); if the
-server closed it because a listener blocked the reader, with GraphFailed(SlowConsumerError). With `resume_s`, the reader reconnects first
-and every graph continues where it was.
+server closed it because a listener blocked the reader, with GraphFailed(SlowConsumerError). With `resume_s`, the reader reconnects first,
+to the same server or to another one, and every graph continues where it was.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from rtlang.client.address import CLOSE_TIMEOUT_S
+from rtlang.client.address import CLOSE_TIMEOUT_S, Attempts, Entrances, may_connect_again
 from rtlang.client.client_protocol import ClientProtocol, Notices
 from rtlang.client.reconnect_backoff import ReconnectBackoff
 from rtlang.client.remote_cache import CacheRequests, RemoteCache
@@ -35,6 +35,7 @@ from rtlang.contract.errors import (
 )
 from rtlang.contract.generation import Generation, Prompt, generation_graph
 from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.principal import Principal
@@ -74,34 +75,56 @@ class RemoteRuntime:
 
     def __init__(
         self,
-        url: str,
-        dial: Callable[[], ServerConnection],
+        entrances: Entrances,
+        dial: Callable[[str], ServerConnection],
         timeout_s: float,
         resume_s: float | None,
-        cache: RemoteCache | None = None,
+        cache_requests: CacheRequests | None = None,
     ) -> None:
         """Connect.
 
         Args:
-            dial: opens a connection.
+            dial: opens a connection to the server at a URL.
             resume_s: how long to reconnect after a connection breaks, in seconds; None disables it.
-            cache: becomes the attribute of this name.
+            cache_requests: the requests of `cache`.
         Raises:
-            ConnectionLostError: raised by `dial`.
+            ConnectionLostError: raised by `dial` for every address.
         """
-        self.url, self.cache = url, cache or RemoteCache(CacheRequests(url, None, timeout_s))
-        self._dial, self._server_connection = dial, dial()
+        self._entrances, self._dial = entrances, dial
+        self._cache_requests = cache_requests or CacheRequests(entrances.url, None, timeout_s)
+        self.cache = RemoteCache(self._cache_requests)
         self._resume_s, self._backoff = resume_s, ReconnectBackoff(resume_s or 0.0)
-        welcome = self._server_connection.welcome
-        self.models: tuple[dict[str, Any], ...] = tuple(welcome.get("models") or ())
+        attempts = Attempts()
+        connection = self._dialled(entrances.in_turn(), attempts, lambda welcome: None)
+        if connection is None:
+            raise attempts.error()
+        self._server_connection = connection
+        self._protocol = ClientProtocol(connection.welcome, resume_s)
+        self.models, self.limits = self._protocol.models, self._protocol.limits
         self.tool_format: str | None = next((each.get("tool_format") for each in self.models), None)
-        self._protocol = ClientProtocol(welcome, resume_s)
-        self.limits = self._protocol.limits
         self._timeout_s, self._pid = timeout_s, os.getpid()
         self._lock = threading.Lock()  # guards everything below and the order of messages
         self._is_closing = threading.Event()
         self._lost: RtlangError | None = None
+        self._retry: threading.Timer | None = None
         self._reader = threading.Thread(target=self._read, name="rtlang-client", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The URL of the server that is used."""
+        return self._entrances.url
+
+    @property
+    def model_identity(self) -> str:
+        """See `ResumableTarget.model_identity`.
+
+        Raises:
+            AttributeError: the server does not say it, or takes no results of earlier runs.
+        """
+        found = self._protocol.model_identity
+        if found is None or not self._protocol.takes_known:
+            raise AttributeError("the server does not say the identity of its model", name="model_identity", obj=self)
+        return found
 
     def start(self) -> None:  # `connect` calls it once
         """Start the reader thread."""
@@ -158,11 +181,15 @@ class RemoteRuntime:
         principal: Principal | None = None,
         credit: int | None = None,
         reports_progress: bool = False,
+        known: Known | None = None,
+        continue_from: ContinueFrom | None = None,
     ) -> RemoteGraphRun:
-        """Run a graph on the server; see `rtlang.contract.target.Target`. Waits until the server has accepted it.
+        """Run a graph on the server; see `rtlang.contract.target.ResumableTarget`. Waits until the server has accepted it.
 
         Called from a listener, it does not wait: there a refusal ends the graph with GraphFailed instead.
 
+        Args:
+            continue_from: by node, for each choice the output tokens that an earlier run of the graph gave out.
         Raises:
             GraphError: the graph is malformed or too large for the server. OverloadError: the server is full or draining.
             ConnectionLostError: the connection is lost, or the server did not answer within the timeout.
@@ -184,16 +211,18 @@ class RemoteRuntime:
                 budget=budget,
                 credit=credit,
                 reports_progress=reports_progress,
+                known=known,
+                continue_from=continue_from,
             )
             self._flush()
         self._await(run.opening, run)
         return run
 
-    def extend(self, run: RemoteGraphRun, nodes: Sequence[Node]) -> None:
+    def extend(self, run: RemoteGraphRun, nodes: Sequence[Node], known: Known, continue_from: ContinueFrom) -> None:
         """Add `nodes` to `run`; called by `RemoteGraphRun.extend`."""
         with self._lock:
             self._check_connected()
-            extensions = self._protocol.extend(run, nodes, self._new_answer)
+            extensions = self._protocol.extend(run, nodes, self._new_answer, known, continue_from)
             self._flush()
         try:
             for extension in extensions:
@@ -311,19 +340,28 @@ class RemoteRuntime:
         try:
             while True:
                 try:
+                    is_draining = False
                     for message in read_messages(self._server_connection.websocket.recv()):
                         if message.get("t") in ("delta", "event", "end"):
                             self._backoff.end()
+                        is_draining = is_draining or message.get("t") == "drain"
                         with self._lock:
                             notices = self._protocol.take(message)
                             self._flush()
+                            self._plan_retry()
                         _notify(notices)
+                    if is_draining:
+                        self._leave()
                 except ConnectionClosed as error:
                     reason = describe_close(error)
                     is_slow = error.rcvd is not None and error.rcvd.code == CloseCode.SLOW
-                    if (error.rcvd is not None and not is_slow) or not self._connect_again():
+                    if not may_connect_again(error.rcvd):
                         return
-                    is_slow = False
+                    failed = self._connect_again()
+                    if failed is not None:
+                        reason = f"{reason}; {failed}" if failed else reason
+                        return
+                    reason, is_slow = "the connection broke", False
         except ProtocolError as error:
             reason = f"protocol violation by the server: {error.message}"
         except Exception:
@@ -333,28 +371,80 @@ class RemoteRuntime:
             self._disconnect(f"{self.url}: {reason}", is_slow)
             self._server_connection.exits.close()
 
-    def _connect_again(self) -> bool:
-        """Replace a broken connection within `resume_s`; returns whether that succeeded."""
+    def _connect_again(self) -> str | None:
+        """Replace a broken connection within `resume_s`. Returns None if that succeeded, else why it failed, as far as that is known."""
+        reason = ""
         while self._resume_s is not None:
             pause_s = self._backoff.next_pause()
             if pause_s is None or self._is_closing.wait(pause_s):
-                return False
+                break
+            attempts = Attempts()
+            connection = self._dialled(self._entrances.in_turn(), attempts, self._protocol.other_model)
+            if connection is not None:
+                self._use(connection)
+                return None
+            reason = attempts.error().message
+            logger.info("reconnecting failed: %s", reason)
+            if attempts.are_all_useless:
+                break
+        return reason
+
+    def _leave(self) -> None:
+        """Go on at another server, because this one is going to end; stay if there is none."""
+        if self._resume_s is not None and not self._is_closing.is_set():
+            others = self._entrances.in_turn(others_only=True)
+            connection = self._dialled(others, Attempts(), self._protocol.other_model)
+            if connection is not None:
+                self._use(connection)
+
+    def _dialled(
+        self, urls: Iterable[str], attempts: Attempts, other_model: Callable[[Mapping[str, Any]], str | None]
+    ) -> ServerConnection | None:
+        """A connection to the first of these servers that answers and serves the model; None if there is none."""
+        for url in urls:
             try:
-                link = self._dial()
+                connection = self._dial(url)
             except ConnectionLostError as error:
-                logger.info("%s: reconnecting failed: %s", self.url, error)
+                attempts.note(error)
                 continue
-            with self._lock:
-                broken, self._server_connection = self._server_connection, link
-                if not self._protocol.runs:
-                    self._backoff.end()
-                self._protocol.reconnected(link.welcome)
-                if self._is_closing.is_set():
-                    self._protocol.bye()
-                self._flush()
-            broken.exits.close()
-            return True
-        return False
+            reason = other_model(connection.welcome)
+            if reason is None:
+                self._entrances.url = url
+                self._cache_requests.move_to(url)
+                return connection
+            attempts.note_useless(url, reason)
+            connection.exits.close()
+        return None
+
+    def _use(self, connection: ServerConnection) -> None:
+        """Continue all graphs on this connection, in place of the present one."""
+        with self._lock:
+            before, self._server_connection = self._server_connection, connection
+            if not self._protocol.runs:
+                self._backoff.end()
+            notices = self._protocol.reconnected(connection.welcome)
+            if self._is_closing.is_set():
+                self._protocol.bye()
+            self._flush()
+            self._plan_retry()
+        before.exits.close()
+        _notify(notices)
+
+    def _plan_retry(self) -> None:
+        """Set the timer for graphs that a busy server refused to go on with. Under the lock."""
+        pause_s = self._protocol.retry_pause()
+        if pause_s is not None and self._retry is None:
+            self._retry = threading.Timer(pause_s, self._open_again)
+            self._retry.daemon = True
+            self._retry.start()
+
+    def _open_again(self) -> None:
+        with self._lock:
+            self._retry = None
+            notices = self._protocol.retry() if self._lost is None else []
+            self._flush()
+            self._plan_retry()
+        _notify(notices)
 
     def _disconnect(self, reason: str, is_slow: bool) -> None:
         lost = ConnectionLostError(reason)
@@ -363,6 +453,8 @@ class RemoteRuntime:
             self._lost = lost
             if self._is_closing.is_set():
                 error = AbortedError("the connection was closed by this client")
+            if self._retry is not None:
+                self._retry.cancel()
             notices = self._protocol.lose(lost, error)
             self._protocol.take_output()
         _notify(notices)

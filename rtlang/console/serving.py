@@ -36,7 +36,9 @@ def serve_engine(settings: RuntimeConfig, config: ServeConfig, *, in_process: bo
     with target:
         server_module = import_module("rtlang.serve.server")
         text = target.text_service.info
-        info = server_module.TokenizerInfo(settings.model, text.vocab_size, text.max_model_len, target.tool_format)
+        info = server_module.TokenizerInfo(
+            settings.model, text.vocab_size, text.max_model_len, target.tool_format, target.model_identity
+        )
         server = server_module.Server(target, info, config, metrics=target.metrics)
 
         def announce() -> None:

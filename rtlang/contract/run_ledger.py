@@ -20,7 +20,7 @@ from rtlang.contract.events import (
     ValueKnown,
 )
 from rtlang.contract.graph import Generate, Node, Repeat, all_nodes
-from rtlang.contract.known import KnownOutcome
+from rtlang.contract.known import ContinueFrom, Known, KnownOutcome
 
 
 class RunLedger:
@@ -37,6 +37,12 @@ class RunLedger:
         self._tokens: dict[int, dict[int, list[int]]] = {}  # of running nodes, by choice
         self._tails: dict[tuple[int, int], str] = {}  # text behind the last token, which ends a choice
         self._num_repeated: dict[tuple[int, int], int] = {}  # tokens that the next run sends again
+        self._given: dict[int, list[list[int]]] = {}  # tokens that the first run was given
+
+    def give(self, known: Known, continue_from: ContinueFrom) -> None:
+        """Note what the first run is given with its nodes. Its events have not been sent yet."""
+        self.known.update(known)
+        self._given.update((node_id, [list(ids) for ids in choices]) for node_id, choices in continue_from.items())
 
     @property
     def is_empty(self) -> bool:
@@ -70,15 +76,16 @@ class RunLedger:
     def continue_from(self, nodes: Iterable[Node]) -> dict[int, list[list[int]]]:
         """The tokens of running generations, for the next run of the graph with these nodes. Call it once for each run."""
         kinds = list(all_nodes(list(nodes)))
-        given: dict[int, list[list[int]]] = {}
+        given = {node_id: [list(ids) for ids in each] for node_id, each in self._given.items()}
         self._num_repeated.clear()
         for node_id, choices in self._tokens.items():
             node = _node_with(node_id, kinds)
             if isinstance(node, Generate) and node.params.best_of == 1:
-                given[node_id] = [choices.get(choice, []) for choice in range(node.params.n)]
+                before = [*given.get(node_id, ()), *([] for _ in range(node.params.n))]
+                given[node_id] = [before[choice] + choices.get(choice, []) for choice in range(node.params.n)]
             else:
                 self._num_repeated.update({(node_id, choice): len(ids) for choice, ids in choices.items()})
-        return given
+        return {node_id: each for node_id, each in given.items() if node_id not in self.known}
 
     def _take_text(self, event: TextDelta) -> bool:
         key = event.node_id, event.choice

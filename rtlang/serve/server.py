@@ -52,12 +52,15 @@ _HTTP_TIMEOUT_S = 5  # for HTTP responses and closing handshakes in progress at 
 
 @dataclass(frozen=True, slots=True)
 class TokenizerInfo:
-    """The model as described to clients: name, vocabulary size, maximum sequence length in tokens, and format of tool calls."""
+    """The model as described to clients: name, vocabulary size, maximum sequence length in tokens, format of tool calls, and
+    identity (see `ResumableTarget.model_identity`).
+    """
 
     model: str
     vocab_size: int | None = None
     max_model_len: int | None = None
     tool_format: str | None = None
+    identity: str | None = None
 
 
 class Server:

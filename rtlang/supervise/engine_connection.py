@@ -61,6 +61,7 @@ class EngineConnection:
                 "tool_format": self._runtime.tool_format,
                 "vocab_size": service.info.vocab_size,
                 "max_model_len": service.info.max_model_len,
+                "model_identity": self._runtime.model_identity,
             }
         )
         for message in messages:

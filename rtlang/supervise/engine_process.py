@@ -106,6 +106,7 @@ class EngineProcess:
 
     Attributes:
         metrics: those of the engine, and of the server that shares them.
+        model_identity: see `ResumableTarget`; empty until the first process is ready.
     """
 
     def __init__(self, config: RuntimeConfig | None = None, *, stall_timeout_s: float = 120.0) -> None:
@@ -114,6 +115,7 @@ class EngineProcess:
         self.tool_format: str | None = None
         self.vocab_size: int | None = None
         self.max_model_len: int | None = None
+        self.model_identity = ""
         self.text_service = RemoteTextService(self._ask)
         self.cache_service = RemoteCacheService(self._ask)
         self._stall_timeout_s = stall_timeout_s
@@ -370,7 +372,7 @@ class EngineProcess:
 
     def _begin(self, link: _Link, message: Message) -> None:
         self.tool_format, self.vocab_size = message["tool_format"], message["vocab_size"]
-        self.max_model_len = message["max_model_len"]
+        self.max_model_len, self.model_identity = message["max_model_len"], message["model_identity"]
         with self._lock:
             link.is_ready, link.last_pong = True, time.monotonic()
             self._unopened.clear()

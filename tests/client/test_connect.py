@@ -38,7 +38,9 @@ def url() -> Iterator[str]:
 @pytest.mark.parametrize("scheme", ["ws", "http", "HTTP"])
 def test_every_form_of_an_address_is_understood(url: str, form: str, scheme: str) -> None:
     with connect(form.format(url.replace("ws", scheme, 1))) as runtime:
-        assert runtime.models == ({"model": "m", "vocab_size": 300, "max_model_len": 512, "tool_format": None},)
+        assert runtime.models == (
+            {"model": "m", "vocab_size": 300, "max_model_len": 512, "tool_format": None, "identity": None},
+        )
         assert runtime.limits["max_streams"] == 256
 
 

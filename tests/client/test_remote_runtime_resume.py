@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -18,9 +20,10 @@ from rtlang.contract.errors import ConfigError, ConnectionLostError, GraphError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.serve.server import running_server
+from rtlang.serve.server import TokenizerInfo, running_server
 from tests.client.test_remote_runtime import TIMEOUT_S, Ear
 from tests.support.cut_proxy import CutProxy, cut_proxy
+from tests.support.scripted_target import ScriptedTarget
 from tests.support.serving import Serving, serving
 from tests.support.waiting import wait_until
 
@@ -246,6 +249,74 @@ def test_another_server_in_its_place_goes_on_behind_the_pieces_that_arrived() ->
             assert isinstance(end, GraphFinished)
             assert pieces(ear) == [f"<{each}>" for each in range(4 + number)]
             assert end.values["x"] == "".join(pieces(ear))
+
+
+def test_a_server_of_another_model_is_refused() -> None:
+    ours, theirs = TokenizerInfo("m", identity="m@1"), TokenizerInfo("m", identity="m@2")
+    first, second, third = ScriptedTarget(), ScriptedTarget(), ScriptedTarget()
+    with (
+        running_server(second, tokenizer_info=theirs) as other,
+        running_server(third, tokenizer_info=ours) as same,
+        running_server(first, tokenizer_info=ours) as url,
+        cut_proxy(url) as proxy,
+        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=60) as alone,
+        connect([proxy.url, other, same], timeout_s=TIMEOUT_S, resume_s=60) as moving,
+    ):
+        assert alone.model_identity == moving.model_identity == "m@1"
+        ears = [Ear(), Ear()]
+        for runtime, ear in zip((alone, moving), ears, strict=True):
+            runtime.submit(graph(2), ear)
+        first.step("<0>")
+        wait_until(lambda: all(len(pieces(ear)) == 1 for ear in ears))
+        proxy.lead_to(other)
+        proxy.cut()
+        end = ears[0].end()
+        assert isinstance(end, GraphFailed)
+        assert re.search("it serves m@2, and this connection began with m@1", str(end.error))
+        third.wait_for(1)
+        third.step("<1>")
+        third.step("<2>")
+        assert isinstance(ears[1].end(), GraphFinished)
+        assert pieces(ears[1]) == ["<0>", "<1>"]
+        assert moving.url == same
+        assert second.runs == []
+
+
+def test_graphs_leave_a_server_that_shuts_down() -> None:
+    first = ScriptedTarget()
+    with (
+        serving() as second,
+        contextlib.ExitStack() as exits,
+        connect(
+            [exits.enter_context(running_server(first)), second.url], timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S
+        ) as runtime,
+    ):
+        ear = Ear()
+        runtime.submit(graph(2), ear)
+        first.step("<0>")
+        wait_until(lambda: len(pieces(ear)) == 1)
+        stopping = threading.Thread(target=exits.close)
+        stopping.start()
+        second.target.wait_for(1)
+        assert runtime.url == second.url
+        second.target.step("<1>")
+        second.target.step("<2>")
+        assert isinstance(ear.end(), GraphFinished)
+        assert pieces(ear) == ["<0>", "<1>"]
+        wait_until(lambda: first.runs[0].was_cancelled)
+        first.step()
+        stopping.join()
+
+
+def test_the_first_address_that_answers_is_used_and_none_is_an_error() -> None:
+    closed = "ws://127.0.0.1:9"
+    with serving() as server, connect([closed, server.url], timeout_s=TIMEOUT_S) as runtime:
+        assert runtime.url == server.url
+        assert runtime.cache._requests.url.startswith(server.url.replace("ws", "http"))
+    with pytest.raises(ConnectionLostError, match="127.0.0.1:9: .*; ws://127.0.0.1:10: "):
+        connect([closed, "ws://127.0.0.1:10"], timeout_s=TIMEOUT_S)
+    with pytest.raises(ConfigError, match="url"):
+        connect([])
 
 
 def test_without_resume_the_connection_ends_its_graphs() -> None:

@@ -7,10 +7,10 @@
  *     for await (const delta of stream) process.stdout.write(delta.text);
  *     console.log((await stream.result).values.text);
  *
- * `ClientProtocol` is the protocol rtlang.v1 as a state machine without I/O and clock; `Client` puts a WebSocket around it. A stream
+ * `ClientProtocol` is the protocol rtlang.v1 as a state machine without I/O; `Client` puts a WebSocket around it. A stream
  * grants credit as its reader takes deltas, so a slow reader slows its own stream only. With `resumeMs`, a broken connection is
  * replaced, and every stream goes on behind the last message that arrived; on another server process, which knows nothing of it, it
- * goes on from the tokens and outcomes that arrived. The protocol is specified in docs/protocol-v1.md.
+ * goes on from the tokens and outcomes that arrived. `connect` takes several addresses for that. The protocol is specified in docs/protocol-v1.md.
  */
 
 export const SUBPROTOCOL = "rtlang.v1.json";
@@ -18,6 +18,10 @@ const PATH = "/v1/stream";
 const DEFAULT_WINDOW = 1024;
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 1000;
+const CONNECT_MS = 10000;
+const MAX_RETRY_MS = 5000;
+const MAX_GONE = 3; // times in a row that a stream is opened again because its server does not know it
+const RETRIED_CODES = [1001, 1006, 1011, 1012, 1013, 4503]; // broken, too slow, or the server ended; others are decisions
 
 /** An error of the server or of the connection; `code` is stable, `fields` is the whole message. */
 export class RtlangError extends Error {
@@ -127,6 +131,9 @@ class StreamState {
     this.taken = 0; // messages
     this.rid = this.epoch = null;
     this.isAttaching = this.hasEnded = this.wasCancelled = this.wasClosed = false;
+    this.isContinued = this.isPostponed = false; // opened before on another server; a busy server opens it later
+    this.numGone = 0;
+    this.openedAt = this.refusedAt = null;
     this.offsets = new Map(); // next offset by "node,choice"
     this.extends = new Map(); // unanswered messages by q
     this.lastQ = this.lastAnsweredQ = 0;
@@ -138,10 +145,12 @@ class StreamState {
  * The client side of rtlang.v1. `receive` takes the text of a message and returns notices; `takeOutput` returns the texts to send.
  *
  * Notices are maps with `type`: "welcome" (`message`), "ack" (`stream`), "delta", "event", "end" (`stream`, `message`), "error" (`stream`,
- * `error`: the stream is over), "extend" (`stream`, `q`, `error` or null), "drain" (`message`), "fatal" (`error`).
+ * `error`: the stream is over), "extend" (`stream`, `q`, `error` or null), "drain" (`message`), "fatal" (`error`), "useless" (`error`:
+ * the server serves another model), "retry" (`stream`, `afterMs`: call `retry` then).
  */
 export class ClientProtocol {
-  constructor({ key = null, name = "rtlang.js", resumeMs = null } = {}) {
+  constructor({ key = null, name = "rtlang.js", resumeMs = null, now = Date.now } = {}) {
+    this.now = now;
     this.key = key;
     this.name = name;
     this.resumeMs = resumeMs;
@@ -185,6 +194,7 @@ export class ClientProtocol {
       Object.assign(message, { body: { ...body, seed }, detach_ms: this.resumeMs, idem: randomName() });
     }
     const stream = new StreamState(s, message, credit, isResumable ? new Ledger() : null);
+    stream.openedAt = this.now();
     this.streams.set(s, stream);
     if (this.isConnected) this.send(message);
     return stream;
@@ -222,6 +232,11 @@ export class ClientProtocol {
     this.sendTo(stream, { t: "credit", s: stream.s, n: tokens });
   }
 
+  /** Opens a stream that a busy server refused; returns notices. */
+  retry(stream) {
+    return stream.hasEnded || !stream.isPostponed || !this.isConnected ? [] : this.openAgain(stream, true);
+  }
+
   bye() {
     this.send({ t: "bye" });
   }
@@ -238,7 +253,7 @@ export class ClientProtocol {
   }
 
   sendTo(stream, message) {
-    if (this.isConnected && !stream.isAttaching && !stream.hasEnded) this.send(message);
+    if (this.isConnected && !stream.isAttaching && !stream.isPostponed && !stream.hasEnded) this.send({ ...message, s: stream.s });
   }
 
   answer(stream, node, message) {
@@ -254,10 +269,12 @@ export class ClientProtocol {
 
   take(message) {
     if (message.t === "welcome") {
+      const reason = this.otherModel(message);
+      if (reason !== null) return [{ type: "useless", error: connectionError(reason) }];
       this.welcome = message;
       this.isConnected = true;
-      for (const stream of this.streams.values()) this.reopen(stream);
-      return [{ type: "welcome", message }];
+      const streams = [...this.streams.values()].sort((left, right) => left.s - right.s);
+      return [{ type: "welcome", message }, ...streams.flatMap((stream) => this.reopen(stream))];
     }
     if (message.t === "drain") return [{ type: "drain", message }];
     if (message.t === "error" && message.fatal) return [{ type: "fatal", error: new RtlangError(message) }];
@@ -268,7 +285,7 @@ export class ClientProtocol {
         return this.takeAck(stream, message);
       case "error":
         if (stream.extends.has(message.q)) return this.answered(stream, message.q, new RtlangError(message));
-        return [this.end(stream, new RtlangError(message))];
+        return this.refused(stream, new RtlangError(message));
       case "delta": {
         stream.taken += 1;
         stream.received += message.ids?.length ?? 0;
@@ -312,6 +329,8 @@ export class ClientProtocol {
     } else {
       stream.rid = message.rid;
       stream.epoch = message.epoch;
+      stream.numGone = 0;
+      stream.refusedAt = null;
       if (stream.ledger === null) stream.opening = null;
       notices.push({ type: "ack", stream });
     }
@@ -351,28 +370,84 @@ export class ClientProtocol {
     stream.accepted.clear();
     stream.granted = Math.max(0, stream.granted - stream.received);
     stream.opening = { ...continued(opening, first), idem: randomName(), credit: stream.granted };
+    if (opening.deadline_ms !== undefined) stream.opening.deadline_ms = this.left(stream, opening.deadline_ms, 1);
+    const budget = opening.body.budget;
+    if (budget?.seconds !== undefined) {
+      const seconds = this.left(stream, 1000 * budget.seconds, 1) / 1000;
+      stream.opening.body = { ...opening.body, budget: { ...budget, seconds } };
+    }
+    stream.openedAt = this.now();
+    stream.isContinued = true;
+    stream.isPostponed = stream.isAttaching = false;
     stream.rid = stream.epoch = null;
     stream.received = stream.taken = stream.lastAnsweredQ = 0;
     stream.offsets.clear();
   }
 
-  reopen(stream) {
-    if (stream.rid !== null && stream.epoch !== this.welcome.epoch && stream.ledger !== null) this.startAgain(stream);
-    if (stream.rid === null) {
-      this.send(stream.opening);
-      this.repeat(stream, []);
-      return;
+  left(stream, wholeMs, leastMs) {
+    return Math.max(leastMs, Math.round(wholeMs - (this.now() - stream.openedAt)));
+  }
+
+  /** Why a server cannot take the place of the first one; null if it serves the same models, or does not say. */
+  otherModel({ models = [] }) {
+    for (const field of ["identity", "model"]) {
+      const [before, now] = [this.welcome?.models ?? [], models].map((each) => each.map((model) => model[field] ?? ""));
+      if (before.length > 0 && now.length > 0 && ![...before, ...now].includes("")) {
+        if (before.join() === now.join()) return null;
+        return `it serves ${now.join(", ")}, and this connection began with ${before.join(", ")}`;
+      }
     }
-    stream.isAttaching = true;
-    this.send({ t: "attach", s: stream.s, rid: stream.rid, epoch: stream.epoch, from: stream.taken, q: stream.lastAnsweredQ });
+    return null;
+  }
+
+  refused(stream, error) {
+    if (stream.ledger === null) return [this.end(stream, error)];
+    if (error.code === "gone" && stream.numGone++ < MAX_GONE) return this.openAgain(stream, true);
+    if (error.code !== "overload" || !stream.isContinued || stream.rid !== null) return [this.end(stream, error)];
+    stream.refusedAt ??= this.now();
+    if (this.now() - stream.refusedAt >= this.resumeMs) return [this.end(stream, error)];
+    stream.isPostponed = true;
+    const afterMs = Math.min(Math.max(FIRST_PAUSE_MS, 1000 * (error.retryAfter ?? 0)), MAX_RETRY_MS);
+    return [{ type: "retry", stream, afterMs }];
+  }
+
+  /** Opens a stream again behind the output that has arrived; under another id if this connection has seen its id. */
+  openAgain(stream, isIdUsed) {
+    if (stream.wasCancelled) return [this.end(stream, new RtlangError({ code: "aborted", message: "the graph was cancelled" }))];
+    if (isIdUsed) {
+      this.streams.delete(stream.s);
+      stream.s = this.nextStream++;
+      this.streams.set(stream.s, stream);
+    }
+    this.startAgain(stream);
+    this.repeatOpening(stream);
+    return [];
+  }
+
+  repeatOpening(stream) {
+    this.sendTo(stream, stream.opening);
+    this.repeat(stream, []);
+  }
+
+  reopen(stream) {
+    stream.refusedAt = null;
+    stream.numGone = 0;
+    const isUnknown = stream.rid !== null && stream.epoch !== this.welcome.epoch && stream.ledger !== null;
+    if (isUnknown || stream.isPostponed) return this.openAgain(stream, false);
+    if (stream.rid === null) this.repeatOpening(stream);
+    else {
+      stream.isAttaching = true;
+      this.send({ t: "attach", s: stream.s, rid: stream.rid, epoch: stream.epoch, from: stream.taken, q: stream.lastAnsweredQ });
+    }
+    return [];
   }
 
   /** Sends again what the server may not have received. */
   repeat(stream, refused) {
-    for (const [q, message] of stream.extends) if (!refused.includes(q)) this.send(message);
-    for (const message of stream.answers.values()) this.send(message);
-    if (stream.wasClosed) this.send({ t: "close", s: stream.s });
-    if (stream.wasCancelled) this.send({ t: "cancel", s: stream.s });
+    for (const [q, message] of stream.extends) if (!refused.includes(q)) this.sendTo(stream, message);
+    for (const message of stream.answers.values()) this.sendTo(stream, message);
+    if (stream.wasClosed) this.sendTo(stream, { t: "close" });
+    if (stream.wasCancelled) this.sendTo(stream, { t: "cancel" });
   }
 }
 
@@ -512,8 +587,13 @@ export class Stream {
  */
 export class Cache {
   constructor(url, key) {
-    this.url = url.replace(/^ws/, "http").slice(0, -PATH.length) + "/v1/cache";
     this.key = key;
+    this.moveTo(url);
+  }
+
+  /** Asks another server from now on. */
+  moveTo(url) {
+    this.url = url.replace(/^ws/, "http").slice(0, -PATH.length) + "/v1/cache";
   }
 
   /** How much of a prompt is cached, where it differs from what is stored, and where the rest is. */
@@ -572,7 +652,9 @@ export class Cache {
 export class Client {
   constructor(url, { key = null, resumeMs = null, window = DEFAULT_WINDOW, WebSocket: Socket = globalThis.WebSocket } = {}) {
     if (Socket === undefined) throw new Error("no WebSocket here: use Node 22 or newer, or pass one as { WebSocket }");
-    this.url = socketUrl(url);
+    this.urls = [url].flat().map(socketUrl);
+    if (this.urls.length === 0) throw new Error("expected at least one address of a server");
+    this.url = this.urls[0];
     this.Socket = Socket;
     this.window = window;
     this.resumeMs = resumeMs;
@@ -580,8 +662,10 @@ export class Client {
     this.cache = new Cache(this.url, key);
     this.streams = new Map();
     this.isClosed = false;
+    this.isLive = false; // between the welcome and the end of a connection
     this.deadline = null; // of the present outage
     this.pause = 0;
+    this.numFailed = this.numUseless = 0; // attempts to connect, in the present round through the addresses
     this.fatal = null;
     this.ready = new Promise((resolve, reject) => Object.assign(this, { setReady: resolve, setFailed: reject }));
     this.ready.catch(() => {});
@@ -640,10 +724,20 @@ export class Client {
   dispatch(notices) {
     for (const notice of notices) {
       if (notice.type === "welcome") {
+        this.isLive = true;
         this.deadline = null;
         this.pause = 0;
+        this.cache.moveTo(this.url);
         this.setReady(this);
       } else if (notice.type === "fatal") this.fatal = notice.error;
+      else if (notice.type === "useless") {
+        this.fatal = connectionError(`${this.url}: ${notice.error.message}`);
+        this.numUseless += 1;
+        this.socket.close();
+      } else if (notice.type === "drain") this.leave();
+      else if (notice.type === "retry") {
+        setTimeout(() => this.dispatch(this.act((protocol) => protocol.retry(notice.stream))), notice.afterMs);
+      }
       else if (notice.stream !== undefined) {
         const stream = this.streams.get(notice.stream);
         if (notice.type === "end" || notice.type === "error") this.streams.delete(notice.stream);
@@ -654,9 +748,23 @@ export class Client {
 
   dial() {
     const socket = (this.socket = new this.Socket(this.url, [SUBPROTOCOL]));
+    this.fatal = null;
+    let isOver = false;
+    const over = (event) => {
+      clearTimeout(late);
+      if (isOver) return;
+      isOver = true;
+      if (socket === this.socket && !this.isClosed) this.lost(event);
+    };
+    const broken = { code: 1006, reason: "" };
+    const late = setTimeout(() => {
+      over(broken);
+      socket.close();
+    }, CONNECT_MS);
     socket.onopen = () => this.act((protocol) => protocol.connected());
     socket.onmessage = (message) => {
       if (socket !== this.socket) return;
+      clearTimeout(late);
       try {
         this.dispatch(this.protocol.receive(message.data));
         this.flush();
@@ -665,20 +773,48 @@ export class Client {
         socket.close();
       }
     };
-    socket.onerror = () => {};
-    socket.onclose = (event) => {
-      if (socket === this.socket && !this.isClosed) this.lost(event);
-    };
+    socket.onerror = () => setTimeout(() => over(broken)); // Node 20 has no close event where no connection was made
+    socket.onclose = over;
+  }
+
+  /** Goes on at another server, because this one is going to end. */
+  leave() {
+    if (this.resumeMs === null || this.urls.length === 1) return;
+    this.nextUrl();
+    const before = this.socket;
+    this.isLive = false;
+    this.numFailed = this.numUseless = 0;
+    this.protocol.disconnected(connectionError("the server is shutting down"));
+    this.dial();
+    before.close(1000);
+  }
+
+  nextUrl() {
+    this.url = this.urls[(this.urls.indexOf(this.url) + 1) % this.urls.length];
   }
 
   lost(event) {
     const reason = event.reason ? `: ${event.reason}` : "";
     const error = this.fatal ?? connectionError(`the connection is closed (${event.code})${reason}`);
     const now = Date.now();
+    const isFirst = this.protocol.welcome === null; // no server has answered yet
     this.deadline ??= now + (this.resumeMs ?? 0);
-    // 1006: broken without a close frame; 4503: too slow. Everything else is a decision of the server.
-    const mayRetry = this.resumeMs !== null && this.protocol.welcome !== null && (event.code === 1006 || event.code === 4503);
-    if (!mayRetry || now + this.pause > this.deadline) {
+    let mayRetry = this.resumeMs !== null && !isFirst;
+    let pause = 0;
+    if (this.isLive) {
+      mayRetry &&= RETRIED_CODES.includes(event.code);
+      this.numFailed = this.numUseless = 0;
+    } else {
+      this.nextUrl();
+      this.numFailed += 1;
+      if (this.numFailed >= this.urls.length) {
+        mayRetry &&= this.numUseless < this.numFailed; // else every server serves another model
+        this.numFailed = this.numUseless = 0;
+        this.pause = pause = Math.min(Math.max(FIRST_PAUSE_MS, 2 * this.pause), LAST_PAUSE_MS);
+      } else mayRetry ||= isFirst;
+    }
+    this.isLive = false;
+    if (!mayRetry || (!isFirst && now + pause > this.deadline)) {
       this.isClosed = true;
       this.setFailed(error);
       this.dispatch(this.protocol.disconnected(error, { final: true }));
@@ -687,13 +823,13 @@ export class Client {
     this.dispatch(this.protocol.disconnected(error));
     setTimeout(() => {
       if (!this.isClosed) this.dial();
-    }, this.pause);
-    this.pause = Math.min(Math.max(FIRST_PAUSE_MS, 2 * this.pause), LAST_PAUSE_MS);
+    }, pause);
   }
 }
 
 /**
- * Connects to a server. `url`: http, https, ws or wss, with a path if the server is not at the root.
+ * Connects to a server. `url`: http, https, ws or wss, with a path if the server is not at the root; or an array of them, whose servers
+ * serve the same model: the first that answers is used, and the others take its place when the connection breaks.
  *
  * Options: `key`; `resumeMs`, for how long a broken connection is replaced and the server keeps streams; `window`, the tokens that a
  * stream may be ahead of its reader; `WebSocket`, a class to use instead of the global one.
