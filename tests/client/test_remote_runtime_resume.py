@@ -313,7 +313,7 @@ def test_the_first_address_that_answers_is_used_and_none_is_an_error() -> None:
     with serving() as server, connect([closed, server.url], timeout_s=TIMEOUT_S) as runtime:
         assert runtime.url == server.url
         assert runtime.cache._requests.url.startswith(server.url.replace("ws", "http"))
-    with pytest.raises(ConnectionLostError, match="127.0.0.1:9: .*; ws://127.0.0.1:10: "):
+    with pytest.raises(ConnectionLostError, match=r"127.0.0.1:9: .*; ws://127.0.0.1:10: "):
         connect([closed, "ws://127.0.0.1:10"], timeout_s=TIMEOUT_S)
     with pytest.raises(ConfigError, match="url"):
         connect([])
