@@ -30,7 +30,8 @@ def test_welcome_describes_the_server() -> None:
     config = ServeConfig(port=0, max_streams=7, max_frame_bytes=4096)
     with running_server(ScriptedTarget(), config, TokenizerInfo("m", 300, 512)) as url, WireClient(url) as client:
         welcome = client.greet()
-    assert welcome["models"] == [{"model": "m", "vocab_size": 300, "max_model_len": 512, "tool_format": None}]
+        info = {"model": "m", "vocab_size": 300, "max_model_len": 512, "tool_format": None, "identity": None}
+        assert welcome["models"] == [info]
     assert welcome["caps"] == ["program", "generate", "chat", "attach", "credit", "progress", "continue"]
     assert (
         welcome["limits"].items()
