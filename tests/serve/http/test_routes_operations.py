@@ -42,7 +42,8 @@ def test_version_describes_the_server(client: HttpClient) -> None:
     answer = client.get("/version")
     assert answer.status == 200
     found = answer.json
-    assert found["models"] == [{"model": "m", "vocab_size": 300, "max_model_len": 512, "tool_format": None}]
+    info = {"model": "m", "vocab_size": 300, "max_model_len": 512, "tool_format": None, "identity": None}
+    assert found["models"] == [info]
     assert found["protocol"] == 1
     assert found["version"] == rtlang.__version__
 
