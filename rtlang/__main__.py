@@ -19,7 +19,7 @@ from rich.console import Console
 import rtlang
 from rtlang.bench.machine import package_versions, this_machine
 from rtlang.console.bench.arrivals import bench_arrivals
-from rtlang.console.bench.endurance import bench_memory, bench_tiers
+from rtlang.console.bench.endurance import bench_memory, bench_pages, bench_tiers
 from rtlang.console.bench.programs import bench_language, bench_programs
 from rtlang.console.bench.restart import bench_restart
 from rtlang.console.bench.serve import bench_serve
@@ -85,6 +85,7 @@ bench.command("programs")(bench_programs)
 bench.callback()(bench_throughput)
 bench.command("memory")(bench_memory)
 bench.command("tiers")(bench_tiers)
+bench.command("pages")(bench_pages)
 app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)

@@ -1,4 +1,4 @@
-"""The commands `rtlang bench memory` and `rtlang bench tiers`."""
+"""The commands `rtlang bench memory`, `rtlang bench tiers` and `rtlang bench pages`."""
 
 from __future__ import annotations
 
@@ -65,6 +65,36 @@ def bench_tiers(
             found = small_pool.measure_small_pool(
                 config, num_documents=documents, num_tokens=tokens, num_requests=requests, share=share, tell=tell
             )
+        typer.echo(str(found))
+        if not found.is_met:
+            raise CommandError("the goal is missed")
+
+
+@with_settings(RuntimeConfig, "settings")
+def bench_pages(
+    settings: dict[str, Any],
+    tokens: Annotated[
+        str, typer.Option(help="Lengths of prompts in tokens, separated by commas.", metavar="N,N")
+    ] = "48,96,192,384,768",
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Prompts of each length.")] = 3,
+    shape: _Shape = None,
+) -> None:
+    """Measure when fetching the KV pages of another engine takes less time than computing them, by length of prompt and speed of link.
+
+    Exits with code 1 if a text differs.
+    """
+    page_exchange = import_module("rtlang.bench.page_exchange")
+    with one_line_errors(), _config(settings, shape) as config:
+        try:
+            lengths = [int(each) for each in tokens.split(",")]
+        except ValueError:
+            lengths = []
+        if not lengths or min(lengths) < 2 * config.page_size:
+            raise CommandError(
+                f"--tokens {tokens}: expected numbers of at least {2 * config.page_size}, separated by commas"
+            )
+        with told(Console(stderr=True, highlight=False, markup=False)) as tell:
+            found = page_exchange.measure_page_exchange(config, lengths=lengths, rounds=rounds, tell=tell)
         typer.echo(str(found))
         if not found.is_met:
             raise CommandError("the goal is missed")

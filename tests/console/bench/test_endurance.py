@@ -1,4 +1,4 @@
-"""The commands `rtlang bench memory` and `rtlang bench tiers`."""
+"""The commands `rtlang bench memory`, `rtlang bench tiers` and `rtlang bench pages`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from rtlang.__main__ import app
+from rtlang.bench import page_exchange
 from rtlang.bench.endurance import mixed_load, small_pool
 from rtlang.bench.endurance.mixed_load import MixedLoad
 from rtlang.bench.endurance.small_pool import PoolRun, SmallPool
 from rtlang.bench.memory import Sample
+from rtlang.bench.page_exchange import Exchange, PageExchange
 
 
 @pytest.mark.parametrize(("growth", "code"), [(1.05, 0), (1.2, 1)])
@@ -44,3 +46,20 @@ def test_different_texts_are_an_exit_code(
     assert result.exit_code == code
     assert ("same texts" if code == 0 else "DIFFERENT TEXTS") in result.stdout
     assert CliRunner().invoke(app, ["bench", "tiers", "--shape", "huge"]).exit_code == 1
+
+
+@pytest.mark.parametrize(("is_same", "code"), [(True, 0), (False, 1)])
+def test_another_text_with_pages_of_a_peer_is_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, is_same: bool, code: int
+) -> None:
+    def measured(config: Any, *, lengths: list[int], rounds: int, tell: Any) -> PageExchange:
+        assert (lengths, rounds, config.page_size) == ([40, 60], 2, 8)
+        return PageExchange(4096, 8, 1e9, (Exchange("loopback", 40, 0.1, 0.01, 0.02, 32, is_same),))
+
+    monkeypatch.setattr(page_exchange, "measure_page_exchange", measured)
+    command = ["bench", "pages", "--rounds", "2", "--page-size", "8", "--tokens"]
+    result = CliRunner().invoke(app, [*command, "40,60"])
+    assert result.exit_code == code
+    assert ("same text" if is_same else "DIFFERENT TEXT") in result.stdout
+    for wrong in ("40,x", "15", ""):
+        assert CliRunner().invoke(app, [*command, wrong]).exit_code == 1
