@@ -252,6 +252,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/cpu/test_linear.py",
         "part of the CPU backend",
     ),
+    "rtlang/model/decoders/weight_source.py": (
+        "tests/model/loading/test_loader.py",
+        "an interface, and what its sources do",
+    ),
     "kernels/rtlang_kernels/contract/fused_step.py": (
         "tests/kernels/cpu/test_fused_step.py",
         "plain data, and what is promised of it",

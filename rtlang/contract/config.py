@@ -43,8 +43,13 @@ class RuntimeConfig:
     )
     weights: str = _setting("safetensors", "safetensors, or dummy for seeded random weights that need only the config")
     weights_seed: int = _setting(0, "seed of dummy weights")
+    tensor_parallel: int = _setting(
+        1,
+        "processes that compute every layer together, each with a part of the weights and of the KV pool; on GPUs, one GPU each",
+    )
     num_threads: int | None = _setting(
-        None, "CPU threads of the forward pass; default: all cores available to the process"
+        None,
+        "CPU threads of the forward pass, in each process; default: all cores available to the process, divided among them",
     )
     max_model_len: int | None = _setting(
         None, "maximum length of a sequence in tokens; default: that of the checkpoint"
@@ -155,6 +160,14 @@ class RuntimeConfig:
         _one_of(self, "decoder", "auto", "native", "transformers")
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "speculation", "auto", "on", "off")
+        _at_least(self, 1, "tensor_parallel")
+        for name in ("cache_host_bytes", "cache_dir"):
+            if self.tensor_parallel > 1 and getattr(self, name) is not None:
+                raise ConfigError(
+                    name, getattr(self, name), "requires tensor_parallel 1: each process has a part of a page"
+                )
+        if self.tensor_parallel > 1 and self.device != "cpu":
+            raise ConfigError("tensor_parallel", self.tensor_parallel, "requires device cpu")
         if self.deterministic and self.device != "cpu":
             raise ConfigError("deterministic", True, "requires device cpu: the kernels of a GPU split sums by load")
         draft_model = self.draft_model

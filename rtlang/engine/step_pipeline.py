@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.log_limit import LimitedLog
 from rtlang.contract.step import Row, SampledRow, Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
@@ -124,6 +125,8 @@ class StepPipeline:
         if step is not None:
             try:
                 launched = self._launch(step)
+            except EngineDeadError:  # no step will succeed
+                raise
             except Exception as error:  # nothing was computed
                 kind = type(error).__name__
                 self._log.error(f"{kind} in a step: %d of %d rows", step.step_id, len(step.rows), exc_info=error)
@@ -139,6 +142,8 @@ class StepPipeline:
                 self._sample(launched)
             if launched is not None and not self._runner.is_pipelined:
                 outputs, launched = self._collect(launched, None), None
+        except EngineDeadError:
+            raise
         except Exception as error:
             assert due is not None
             self._started = None

@@ -31,6 +31,7 @@ class DraftRunner(HostRunner):
                 model=os.fspath(config.draft_model),
                 draft_model=None,
                 decoder="auto",
+                tensor_parallel=1,
                 max_model_len=None,
                 num_pages=None,
                 cache_bytes=None,

@@ -8,7 +8,8 @@ logits, and only a bounded number of scored tokens have logits at a time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
@@ -18,8 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import ConfigError
+from rtlang.contract.errors import ConfigError, EngineDeadError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, SampledRow, SampledToken, Step, StepOutput
@@ -27,8 +29,13 @@ from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.attention import PagedKV, StepAttention
 from rtlang.model.decoders.native_decoder import Decoder
-from rtlang.model.loading.loader import load_model
+from rtlang.model.loading.loader import check_ranks, load_model
 from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.messages import Kind, Words, release_of, step_of, step_words
+from rtlang.model.parallel.rank_pages import RankPages
+from rtlang.model.parallel.rank_processes import RankProcesses
+from rtlang.model.runner import PageMemory
 from rtlang.model.sampler import gather_samples, sample_tokens, sampled_rows, token_logprobs
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars.machine.export import Walk
@@ -37,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 _USUAL_SEQUENCES, _USUAL_TOKENS = 64, 4096
 """The default pool has room for so many sequences of so many tokens, or of the longest that the model takes, and for one of these."""
+_MANY = 1 << 40  # more pages than there can be
 _SCORE_CHUNK_BYTES = 64 << 20  # logits of scored tokens held at a time
 
 
@@ -58,7 +66,13 @@ class HostFlight:
 
 
 class HostRunner:
-    """The `Runner` of the host. Computes each step at once.
+    """The `Runner` of the host. Computes each step at once, with `tensor_parallel` together with the processes of other ranks.
+
+    Args:
+        group: the connected ranks of which this runner is one; default: `load` starts the others, if there are to be any.
+
+    Attributes:
+        on_death: called on another thread when the process of a rank ends, after which every step fails.
 
     Attributes (after `load`):
         model_config, tokenizer: the loaded model's.
@@ -73,8 +87,11 @@ class HostRunner:
     decoder: Decoder
     kv: PagedKV
 
-    def __init__(self, config: RuntimeConfig) -> None:
+    def __init__(self, config: RuntimeConfig, group: RankGroup | None = None) -> None:
         self.config = config
+        self.on_death: Callable[[EngineDeadError], None] | None = None
+        self._group = group
+        self._processes: RankProcesses | None = None
         self.num_replayed = self.num_eager = 0
 
     @property
@@ -93,33 +110,71 @@ class HostRunner:
         return self.config.max_model_len or self.model_config.max_position_embeddings
 
     @property
-    def page_memory(self) -> PagedKV:
+    def page_memory(self) -> PageMemory:
         """See `Runner`."""
-        return self.kv
+        return self.kv if self._group is None else RankPages(self.kv, self._group.size, self._send)
 
     def load(self) -> None:
         """Load the model and allocate the KV pool.
 
         Raises:
-            ModelLoadError: as `load_model`.
+            ModelLoadError: as `load_model`, or the process of a rank has ended.
             ConfigError: max_model_len exceeds the checkpoint's maximum, or the KV pool does not fit or holds less than two pages.
         """
-        torch.set_num_threads(self.config.num_threads or system_resources.num_cores())
+        num_ranks = self.config.tensor_parallel
+        torch.set_num_threads(self.config.num_threads or max(1, system_resources.num_cores() // num_ranks))
+        if num_ranks > 1 and self._group is None:
+            check_ranks(self.config)
+            self._processes = RankProcesses(self.config, self._note_death)
+            self._group = self._processes.start()
+        with self._guard():
+            self._load()
+        if self._processes is not None:
+            self._processes.loaded()
+        logger.info("KV pool of %d pages of %d tokens", self.kv.num_pages, self.config.page_size)
+
+    def _load(self) -> None:
+        group = self._group
         with torch.inference_mode():
-            self.decoder, self.model_config, self.tokenizer = load_model(self.config)
+            self.decoder, self.model_config, self.tokenizer = load_model(self.config, group=group)
         longest = self.model_config.max_position_embeddings
         if self.config.max_model_len is not None and self.config.max_model_len > longest:
             raise ConfigError("max_model_len", self.config.max_model_len, f"the checkpoint supports at most {longest}")
         geometries, dtype = self.decoder.geometries, self.decoder.dtype
-        num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, self.config.page_size, dtype))
+        bytes_per_page = PagedKV.bytes_per_page(geometries, self.config.page_size, dtype)
+        if group is None:
+            num_pages = self._pick_num_pages(bytes_per_page)
+        else:  # rank 0 decides, when all have loaded their weights into the memory that they share
+            group.smallest(0)
+            num_pages = group.smallest(self._pick_num_pages(bytes_per_page * group.size) if group.is_first else _MANY)
         self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype)
-        self._warm_up()
-        logger.info("KV pool of %d pages of %d tokens", num_pages, self.config.page_size)
+        if group is None or group.is_first:
+            self._warm_up()
+
+    def follow(self) -> None:
+        """As a rank other than 0, compute what rank 0 says until it says that this ends.
+
+        Raises:
+            RuntimeError: another rank has ended.
+        """
+        group = self._group
+        assert group is not None
+        while (kind := (words := group.receive())[0]) != Kind.END:
+            if kind == Kind.STEP:
+                step = step_of(words)
+                with torch.inference_mode():
+                    self._forward(step, StepAttention(Batch.from_step(step, self.config.page_size), self.kv))
+            elif kind == Kind.RELEASE:
+                self.kv.release(release_of(words))
+                trim_heap()
 
     def close(self) -> None:
-        """See `Runner`; drops the weights and the pages."""
+        """See `Runner`; drops the weights and the pages, and ends the processes of other ranks."""
         for name in ("decoder", "kv"):
             self.__dict__.pop(name, None)
+        if self._processes is not None:
+            self._processes.close()
+        self._processes = self._group = None
 
     def can_follow(self, walk: Walk) -> bool:
         """See `Runner`; always False, since the host computes all masks."""
@@ -128,13 +183,31 @@ class HostRunner:
     def launch(self, step: Step) -> HostFlight:
         """See `Runner`; computes the step's page copies and forward pass."""
         batch = Batch.from_step(step, self.config.page_size)
-        with torch.inference_mode():
-            self.kv.copy_pages(step.copies)
-            states = self.decoder.forward(StepAttention(batch, self.kv))
+        with torch.inference_mode(), self._guard():
+            if self._group is not None:
+                self._group.send(step_words(step))
+            states = self._forward(step, StepAttention(batch, self.kv))
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
             scores = self._score(step, batch, states[num_sampling:])
         return HostFlight(step, batch, logits, scores)
+
+    def _forward(self, step: Step, attention: StepAttention) -> Tensor:
+        self.kv.copy_pages(step.copies)
+        return self.decoder.forward(attention)
+
+    def _send(self, words: Words) -> None:
+        assert self._group is not None
+        with self._guard():
+            self._group.send(words)
+
+    def _guard(self) -> AbstractContextManager[None]:
+        """Names the rank that fails, if there are others."""
+        return nullcontext() if self._processes is None else self._processes.guard()
+
+    def _note_death(self, error: EngineDeadError) -> None:
+        if self.on_death is not None:
+            self.on_death(error)
 
     def sample(
         self,

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -139,6 +140,16 @@ class EngineLoop:
             if queue:
                 self._commands[client] = queue
             return command
+
+    def fail(self, error: EngineDeadError) -> None:
+        """End the engine between two steps with this error, unless it has ended."""
+
+        def act() -> None:
+            if self._cause is None:
+                raise error
+
+        with suppress(EngineDeadError):
+            self.post(act)
 
     def run(self, command: Callable[[], _T]) -> _T:
         """Run a command on the engine thread and return what it returns, or raise what it raises.

@@ -47,11 +47,9 @@ from rtlang.engine.planning.calibration import calibrated
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import RequestOutput
 from rtlang.engine.snapshots import SnapshotTaker
-from rtlang.model.faulty_runner import FaultyRunner
-from rtlang.model.gpu.device_runner import DeviceRunner
-from rtlang.model.host_runner import HostRunner
 from rtlang.model.identity import model_identity
 from rtlang.model.loading.loader import model_directory
+from rtlang.model.new_runner import new_runner
 from rtlang.model.runner import Runner
 from rtlang.model.runner_rebuild import RunnerRebuild
 from rtlang.model.text.tokenizer import Tokenizer
@@ -504,9 +502,11 @@ class Runtime:
             raise
 
     def _new_runner(self) -> Runner:
-        if self.config.device != "cpu":
-            return DeviceRunner(self.config)
-        return FaultyRunner(self.config) if self.config.fault_injection else HostRunner(self.config)
+        return new_runner(self.config, self._stop)
+
+    def _stop(self, error: EngineDeadError) -> None:
+        if self._loop is not None:
+            self._loop.fail(error)
 
     def _replaced_runner(self) -> Runner:
         """A new runner in the place of one that fails at every step."""

@@ -85,6 +85,8 @@ class EngineConnection:
                     run = self._runs.get(graph_id)
                     if run is not None:
                         self._act(run, message)
+        except EngineDeadError:  # it ended while no graph was open, or before its graphs were told
+            _leave()
         except RtlangError as error:
             self._end(graph_id, error)
         except Exception as error:
@@ -98,8 +100,7 @@ class EngineConnection:
                 self._runs.pop(graph_id, None)
                 self._client_ids.pop(graph_id, None)
                 if isinstance(event, GraphFailed) and isinstance(event.error, EngineDeadError):
-                    logging.shutdown()
-                    os._exit(ENGINE_FAILED)  # the other end opens the graph again
+                    _leave()  # the other end opens the graph again
             items = ((graph_id, each) for each in divide(event))
             self._writer.put(*items, channel=graph_id, client=principal.client_id)
 
@@ -190,3 +191,9 @@ def pack(item: Any) -> Message:
         return item
     graph_id, event = item
     return event.to_wire(graph_id) if isinstance(event, LogprobsPart) else event_to_wire(graph_id, event)
+
+
+def _leave() -> None:
+    """End the process of an engine that cannot go on."""
+    logging.shutdown()
+    os._exit(ENGINE_FAILED)

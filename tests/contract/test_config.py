@@ -39,6 +39,8 @@ def test_defaults_are_accepted_and_every_field_has_help(config: type) -> None:
         (RuntimeConfig, "retention_share", True),
         (RuntimeConfig, "retention_share", float("nan")),
         (RuntimeConfig, "num_threads", 0),
+        (RuntimeConfig, "tensor_parallel", 0),
+        (RuntimeConfig, "tensor_parallel", True),
         (RuntimeConfig, "page_size", 0),
         (RuntimeConfig, "page_size", 16.0),
         (RuntimeConfig, "max_rows", True),
@@ -67,6 +69,13 @@ def test_defaults_are_accepted_and_every_field_has_help(config: type) -> None:
 def test_a_wrong_value_is_refused_by_name(config: type, name: str, value: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         config(**{name: value})
+    assert caught.value.field == name
+
+
+@pytest.mark.parametrize(("name", "value"), [("cache_host_bytes", 1 << 20), ("cache_dir", "pages")])
+def test_tiers_of_pages_are_refused_where_each_process_has_a_part_of_a_page(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"{name} = .*: requires tensor_parallel 1") as caught:
+        RuntimeConfig(**{name: value, "tensor_parallel": 2})
     assert caught.value.field == name
 
 

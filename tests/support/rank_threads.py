@@ -1,4 +1,7 @@
-"""Ranks as threads of one process: as real as processes to torch's groups, and without their start."""
+"""Ranks as threads of one process: as real as processes to torch's groups, and without their start.
+
+Kernels are compiled by one thread at a time only, so a test first computes the same in a single process.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,11 @@ from torch import Tensor
 
 from rtlang.model.decoders.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.decoders.linear import Linear, own_memory, tune_linears
+from rtlang.model.decoders.weight_source import WeightSource
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
+from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.summed_linear import SummedLinear, with_shared_scale
+from rtlang.model.parallel.weight_parts import PartSource, part_of
 from rtlang_kernels import ops
 from rtlang_kernels.contract.fused_step import MAX_INT8_INPUTS, FusedLayer, FusedShape, FusedStep
 
@@ -61,19 +65,6 @@ class Decoder(Protocol):
         """Logits [M, vocab_size] of any M rows returned by `forward`."""
 
 
-class WeightSource(Protocol):
-    """A source of weights: files, or a random generator."""
-
-    def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """The named tensor in the decoder's dtype. Raises ModelLoadError if it is missing or has another shape."""
-
-    def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
-        """The named matrix as int8 with a float32 scale per row, if the layer computes with int8 inputs as well; else None."""
-
-    def has(self, name: str) -> bool:
-        """Whether an optional tensor exists."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Layer:
     input_norm: Tensor
@@ -95,7 +86,9 @@ class _Layer:
 class NativeDecoder:
     """A Llama-family model. Construct with `NativeDecoder.load`."""
 
-    def __init__(self, config: ModelConfig, dtype: torch.dtype, embedding: Tensor, norm: Tensor, head: Linear) -> None:
+    def __init__(
+        self, config: ModelConfig, dtype: torch.dtype, embedding: Tensor, norm: Tensor, head: Linear | None
+    ) -> None:
         assert config.native is not None
         self.config, self.native, self.dtype = config, config.native, dtype
         self._embedding, self._norm, self._head = embedding, norm, head
@@ -106,22 +99,33 @@ class NativeDecoder:
         self.geometries = (self._geometry,) * config.num_layers
 
     @classmethod
-    def load(cls, config: ModelConfig, source: WeightSource, dtype: torch.dtype) -> NativeDecoder:
+    def load(
+        cls, config: ModelConfig, source: WeightSource, dtype: torch.dtype, group: RankGroup | None = None
+    ) -> NativeDecoder:
         """Load the weights of `config` from `source` layer by layer, packing each one immediately.
 
+        Args:
+            group: the ranks that compute the model together; this one loads its part.
         Raises:
             ModelLoadError: a tensor is missing or has the wrong shape.
+            ConfigError: the model cannot be divided among the ranks.
         """
+        if group is not None:
+            source, config = PartSource(source, config, group), part_of(config, group.size)
         assert config.native is not None
         embedding, head_weight = _ends(config, source)
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
-        decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
+        head = Linear(head_weight) if group is None or group.is_first else None
+        decoder = cls(config, dtype, embedding, norm, head)
         del head_weight
         backend = ops.backend_for(embedding.device, dtype)
         has_int8 = backend.packed_int8_linear is not None
-        decoder._layers = [_load_layer(config, source, layer, dtype, has_int8) for layer in range(config.num_layers)]
-        tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), decoder._head))
-        make_fused, shape = backend.fused_step, _shape(config, dtype)
+        decoder._layers = [
+            _load_layer(config, source, layer, dtype, has_int8, group) for layer in range(config.num_layers)
+        ]
+        heads = () if head is None else (head,)
+        tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), *heads))
+        make_fused, shape = None if group is not None else backend.fused_step, _shape(config, dtype)
         if make_fused is not None and shape.is_supported and decoder._layers and not _has_int8(decoder._layers):
             decoder._fused = make_fused(shape, [_packed(layer) for layer in decoder._layers], norm)
         return decoder
@@ -172,8 +176,8 @@ class NativeDecoder:
         return norm(residual, None, self._norm, eps) if x is None else norm(x, residual, self._norm, eps)
 
     def project(self, states: Tensor) -> Tensor:
-        """See `Decoder`."""
-        return self._head(states)
+        """See `Decoder`; logits of no tokens on ranks other than the first, which sample nothing."""
+        return states[:, :0] if self._head is None else self._head(states)
 
     def _rotation(self, longest: int) -> tuple[Tensor, Tensor]:
         """Rotation tables for sequences of up to `longest` tokens."""
@@ -193,7 +197,7 @@ class NativeDecoder:
     @property
     def is_row_invariant(self) -> bool:
         """See `Decoder`; so are the packed linear layers and the other kernels of the CPU."""
-        return self._head.packed is not None
+        return ops.backend_for(self._embedding.device, self.dtype).packed_linear is not None
 
     @property
     def windows(self) -> tuple[Window, ...]:
@@ -242,7 +246,14 @@ def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
     return embedding, tensors[1] if len(tensors) == 2 else embedding
 
 
-def _load_layer(config: ModelConfig, source: WeightSource, layer: int, dtype: torch.dtype, has_int8: bool) -> _Layer:
+def _load_layer(
+    config: ModelConfig,
+    source: WeightSource,
+    layer: int,
+    dtype: torch.dtype,
+    has_int8: bool,
+    group: RankGroup | None = None,
+) -> _Layer:
     """Read one layer and pack its linear layers, as int8 where the backend and the checkpoint have it."""
     native = config.native
     assert native is not None
@@ -250,19 +261,25 @@ def _load_layer(config: ModelConfig, source: WeightSource, layer: int, dtype: to
     hidden, inner = config.hidden_size, native.intermediate_size
     q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
 
-    def joined(names: dict[str, int], width: int, has_bias: bool, *, is_gated: bool = False) -> Linear:
+    def joined(
+        names: dict[str, int], width: int, has_bias: bool, *, is_gated: bool = False, is_summed: bool = False
+    ) -> Linear:
         biases = [source.tensor(f"{prefix}{name}.bias", (size,)) for name, size in names.items() if has_bias]
         bias = torch.cat(biases) if biases else None
         found = []
-        if has_int8 and width <= MAX_INT8_INPUTS:
+        summing = group if is_summed else None
+        if has_int8 and width + (summing is not None) <= MAX_INT8_INPUTS:
             found = [source.int8(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
         whole = [each for each in found if each is not None]
         if len(whole) == len(names):
             values, scales = zip(*whole, strict=True)
-            return Linear.int8(torch.cat(values), torch.cat(scales), bias, dtype=dtype, is_gated=is_gated)
+            weight = torch.cat(values) if summing is None else with_shared_scale(torch.cat(values))
+            linear = Linear.int8(weight, torch.cat(scales), bias, dtype=dtype, is_gated=is_gated)
+            return linear if summing is None else SummedLinear.of(linear, summing)
         weights = [source.tensor(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
         weight = torch.cat(weights) if len(weights) > 1 else weights[0]
-        return Linear(weight, bias, is_gated=is_gated)
+        linear = Linear(weight, bias, is_gated=is_gated)
+        return linear if summing is None else SummedLinear.of(linear, summing)
 
     def norm(name: str, size: int) -> Tensor:
         return own_memory(source.tensor(f"{prefix}{name}.weight", (size,)))
@@ -275,10 +292,10 @@ def _load_layer(config: ModelConfig, source: WeightSource, layer: int, dtype: to
         qkv=joined(qkv, hidden, native.has_qkv_bias),
         q_norm=norm("self_attn.q_norm", config.head_dim) if native.has_qk_norm else None,
         k_norm=norm("self_attn.k_norm", config.head_dim) if native.has_qk_norm else None,
-        output=joined({attention("o"): hidden}, q_size, native.has_output_bias),
+        output=joined({attention("o"): hidden}, q_size, native.has_output_bias, is_summed=True),
         post_norm=norm("post_attention_layernorm", hidden),
         gate_up=joined({mlp("gate"): inner, mlp("up"): inner}, hidden, native.has_mlp_bias, is_gated=True),
-        down=joined({mlp("down"): hidden}, inner, native.has_mlp_bias),
+        down=joined({mlp("down"): hidden}, inner, native.has_mlp_bias, is_summed=True),
         sliding_window=native.sliding_windows[layer],
     )
 

@@ -30,6 +30,8 @@ from rtlang.model.loading.hub import hub_directory, is_hub_name
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.quantized import ADVICE, SCALE_SUFFIX, float_tensor, int8_tensor, is_beside_a_weight
 from rtlang.model.loading.transformers_loading import transformers_bytes
+from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.weight_parts import part_of
 from rtlang.model.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -42,14 +44,22 @@ _DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
 _IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
 
 
-def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) -> tuple[Decoder, ModelConfig, Tokenizer]:
+def load_model(
+    config: RuntimeConfig, accelerator: Accelerator | None = None, group: RankGroup | None = None
+) -> tuple[Decoder, ModelConfig, Tokenizer]:
     """Load the model of `config`, onto the accelerator if one is given.
 
+    Args:
+        group: the ranks that compute the model together; this one loads its part.
+    Returns:
+        The decoder, the configuration of the whole model, and the tokenizer.
     Raises:
         ModelLoadError: the directory, its config, weights or tokenizer are missing, damaged, unsupported or too large.
-        ConfigError: decoder="native" for a model that the native decoder does not compute exactly, or deterministic=True for one whose
-            bits depend on the other tokens of a step.
+        ConfigError: decoder="native" for a model that the native decoder does not compute exactly, deterministic=True for one whose
+            bits depend on the other tokens of a step, or tensor_parallel for one that cannot be divided.
     """
+    if group is not None:
+        check_ranks(config)
     directory = model_directory(config.model)
     model_config = ModelConfig.from_pretrained(directory)
     if config.decoder == "native" and model_config.native is None:
@@ -62,7 +72,9 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
     is_native = model_config.native is not None and config.decoder != "transformers"
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else weight_files(directory)
-    needed = _weight_bytes(config, directory, model_config, files)
+    needed = _weight_bytes(config, directory, model_config, files, 1 if group is None else group.size)
+    if group is not None and group.is_first and accelerator is None:
+        needed *= group.size  # in the same memory
     free = system_resources.free_bytes() if accelerator is None else accelerator.free_bytes()
     summary = f"the weights need {system_resources.show_bytes(needed)} of memory, but only {system_resources.show_bytes(free)} is free"
     if needed > free:
@@ -84,8 +96,9 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
                 quantizes_inputs=model_config.quantizes_inputs,
             )
         )
-        decoder = NativeDecoder.load(model_config, source, dtype)
-        source.check_unused(model_config)
+        decoder = NativeDecoder.load(model_config, source, dtype, group)
+        if group is None or group.is_first:
+            source.check_unused(model_config)
     else:
         decoder = TransformersDecoder.load(
             directory,
@@ -105,6 +118,25 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
     return decoder, model_config, tokenizer
 
 
+def check_ranks(config: RuntimeConfig) -> None:
+    """Check, before processes are started, that the model can be divided among `config.tensor_parallel` of them.
+
+    Raises:
+        ModelLoadError: config.json is missing or damaged.
+        ConfigError: the model cannot be divided.
+    """
+    model_config = ModelConfig.from_pretrained(model_directory(config.model))
+    if config.tensor_parallel == 1:
+        return
+    if model_config.native is None or config.decoder == "transformers":
+        raise ConfigError(
+            "tensor_parallel",
+            config.tensor_parallel,
+            "expected 1 for models that the native decoder does not compute",
+        )
+    part_of(model_config, config.tensor_parallel)
+
+
 def weight_bytes(config: RuntimeConfig) -> int:
     """Minimum memory in bytes of the loaded weights of `config.model`.
 
@@ -117,10 +149,13 @@ def weight_bytes(config: RuntimeConfig) -> int:
     return _weight_bytes(config, directory, model_config, files)
 
 
-def _weight_bytes(config: RuntimeConfig, directory: Path, model_config: ModelConfig, files: Iterable[Path]) -> int:
+def _weight_bytes(
+    config: RuntimeConfig, directory: Path, model_config: ModelConfig, files: Iterable[Path], num_ranks: int = 1
+) -> int:
+    """Bytes of the weights of one of `num_ranks` ranks."""
     dtype = pick_dtype(config.dtype, config.device)
     if model_config.native is not None and config.decoder != "transformers":
-        return native_bytes(model_config, dtype)
+        return native_bytes(part_of(model_config, num_ranks), dtype)
     if config.weights == "dummy":
         return transformers_bytes(directory, dtype)
     return checkpoint_bytes(files, dtype, is_quantized=model_config.is_quantized)

@@ -24,7 +24,7 @@ dist: Any = torch.distributed  # its types leave out most of what is used here
 
 COLLECTIVE_TIMEOUT_S = 60.0
 """Seconds after which a collective on activations fails: a rank has stopped without closing its connections."""
-_CONTROL_TIMEOUT = timedelta(days=365)  # the others wait for rank 0 as long as it has nothing to compute
+_PATIENCE = timedelta(days=365)  # the others wait for rank 0 as long as it has nothing to compute
 _FIRST_WORDS = 1024  # int32 words of a message that are sent at once; the rest follows
 
 
@@ -56,7 +56,7 @@ class RankGroup:
         """
         store = dist.FileStore(str(store_path), size)
         timeout = timedelta(seconds=timeout_s)
-        control = _gloo(dist.PrefixStore("control", store), rank, size, _CONTROL_TIMEOUT)
+        control = _gloo(dist.PrefixStore("control", store), rank, size, timeout)
         places = dist.PrefixStore("data", store), rank, size
         data = _nccl(*places, timeout) if device == "cuda" else _gloo(*places, timeout)
         return cls(rank, size, data, control)
@@ -94,7 +94,7 @@ class RankGroup:
 
     def broadcast(self, x: Tensor) -> Tensor:
         """Replace the values of x by those of rank 0; returns x. Raises RuntimeError as `all_reduce`."""
-        self._data.broadcast([x], _from_first()).wait()
+        self._data.broadcast([x], dist.BroadcastOptions()).wait()
         return x
 
     def send(self, message: NDArray[np.int32]) -> None:
@@ -123,6 +123,7 @@ class RankGroup:
         """The smallest of the numbers of all ranks, for agreements while loading. Raises RuntimeError as `all_reduce`."""
         options = dist.AllreduceOptions()
         options.reduceOp = dist.ReduceOp.MIN
+        options.timeout = _PATIENCE
         value = torch.tensor([number], dtype=torch.int64)
         self._control.allreduce([value], options).wait()
         return int(value)
@@ -157,6 +158,6 @@ def _nccl_type() -> Any:
 
 
 def _from_first() -> Any:
-    options = dist.BroadcastOptions()
-    options.rootRank, options.rootTensor = 0, 0
+    options = dist.BroadcastOptions()  # of rank 0
+    options.timeout = _PATIENCE
     return options

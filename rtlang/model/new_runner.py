@@ -1,0 +1,25 @@
+"""Makes the runner for the settings of a runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import EngineDeadError
+from rtlang.model.faulty_runner import FaultyRunner
+from rtlang.model.gpu.device_runner import DeviceRunner
+from rtlang.model.host_runner import HostRunner
+from rtlang.model.runner import Runner
+
+
+def new_runner(config: RuntimeConfig, on_death: Callable[[EngineDeadError], None]) -> Runner:
+    """A runner that has not loaded its model yet.
+
+    Args:
+        on_death: see `HostRunner`.
+    """
+    if config.device != "cpu":
+        return DeviceRunner(config)
+    runner = FaultyRunner(config) if config.fault_injection else HostRunner(config)
+    runner.on_death = on_death
+    return runner

@@ -1,0 +1,25 @@
+"""The runner that settings ask for."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.model.faulty_runner import FaultyRunner
+from rtlang.model.gpu.device_runner import DeviceRunner
+from rtlang.model.host_runner import HostRunner
+from rtlang.model.new_runner import new_runner
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        (RuntimeConfig(), HostRunner),
+        (RuntimeConfig(fault_injection=True), FaultyRunner),
+        (RuntimeConfig(device="interpreter"), DeviceRunner),
+    ],
+)
+def test_the_device_and_the_faults_decide(config: RuntimeConfig, kind: type) -> None:
+    runner = new_runner(config, lambda error: None)
+    assert type(runner) is kind
+    assert runner.config is config  # type: ignore[attr-defined]

@@ -1,0 +1,179 @@
+"""Programs on two ranks: the texts of one process, also constrained, preempted and drafted; and the death of a rank."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import EngineDeadError
+from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
+from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.model.host_runner import HostRunner
+from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.messages import end_words
+from rtlang.model.parallel.rank_worker import work
+from rtlang.model.runner import Runner
+from rtlang.runtime.runtime import Runtime
+from rtlang.supervise.engine_process import EngineProcess, EngineState
+
+TIMEOUT_S = 150.0  # an engine and its rank are started twice
+ONE = RuntimeConfig(dtype="float32", num_pages=40, num_threads=1, max_rows=8)
+TWO = replace(ONE, tensor_parallel=2)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline, pause = time.monotonic() + TIMEOUT_S, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline
+        pause.wait(0.02)
+
+
+class Ear:
+    """Listens to one graph."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.num_drafted = 0
+        self.values: dict[str, Any] = {}
+        self.end: GraphFinished | GraphFailed | None = None
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, TextDelta):
+            self.text += event.text
+        elif isinstance(event, NodeFinished):
+            self.num_drafted += sum(use.num_drafted for use in event.drafts)
+        elif isinstance(event, GraphFinished):
+            self.values = event.values
+            self.end = event
+        elif isinstance(event, GraphFailed):
+            self.end = event
+
+
+def run(target: Runtime | EngineProcess, *graphs: RequestGraph) -> list[Ear]:
+    ears = [Ear() for _ in graphs]
+    for graph, ear in zip(graphs, ears, strict=True):
+        target.submit(graph, ear, seed=1)
+    for ear in ears:
+        wait_until(lambda ear=ear: ear.end is not None)  # type: ignore[misc]
+        assert isinstance(ear.end, GraphFinished), ear.end
+    return ears
+
+
+def graph(prompt: str, constraint: Constraint | None = None, **params: Any) -> RequestGraph:
+    return RequestGraph(
+        (Text(0, None, (prompt,)), Generate(1, 0, "x", SamplingParams(**params), constraint=constraint))
+    )
+
+
+class RankedRuntime(Runtime):
+    """A runtime whose other rank is a thread."""
+
+    def __init__(self, config: RuntimeConfig, group: RankGroup) -> None:
+        super().__init__(config=config)
+        self._ranks = group
+
+    def _new_runner(self) -> Runner:
+        return HostRunner(self.config, self._ranks)
+
+
+@contextmanager
+def ranked_runtime(config: RuntimeConfig) -> Iterator[Runtime]:
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(1) as pool:
+        path = Path(directory) / "store"
+        other = pool.submit(work, config, 1, path)
+        group = RankGroup.connect(path, 0, 2)
+        with RankedRuntime(config, group) as runtime:
+            yield runtime
+            runtime._running_loop().run(lambda: group.send(end_words()))
+        other.result(TIMEOUT_S)
+
+
+STORY = "Once upon a time"
+GRAPHS = {
+    "constrained": [graph(STORY, Constraint(ConstraintKind.REGEX, "[a-f]{4}-[0-9]{3}"), max_tokens=20)],
+    "drafted": [graph("one two three one two three one two three one", max_tokens=24, ignore_eos=True)],
+    # 6 texts of 6 pages each in a pool of 14
+    "preempted": [graph(f"{STORY} {index}", max_tokens=80, ignore_eos=True) for index in range(6)],
+}
+SETTINGS: dict[str, dict[str, Any]] = {"preempted": {"num_pages": 14, "speculation": "off"}}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_two_ranks_give_the_texts_of_one_process(name: str) -> None:
+    settings = SETTINGS.get(name, {})
+    with Runtime(config=replace(ONE, **settings)) as runtime:
+        expected = run(runtime, *GRAPHS[name])
+    with ranked_runtime(replace(TWO, **settings)) as runtime:
+        found = run(runtime, *GRAPHS[name])
+        num_preempted = runtime._engine.scheduler.num_preemptions if runtime._engine is not None else 0
+    assert [ear.values for ear in found] == [ear.values for ear in expected]
+    assert [ear.text for ear in found] == [ear.text for ear in expected]
+    if name == "drafted":
+        assert found[0].num_drafted > 0
+    if name == "preempted":
+        assert num_preempted > 0
+
+
+def test_the_end_of_a_rank_is_one_error_that_names_it() -> None:
+    with Runtime(config=TWO) as runtime:
+        (expected,) = run(runtime, graph(STORY, max_tokens=8))
+        assert expected.text
+        ears = [Ear(), Ear()]
+        for ear in ears:
+            runtime.submit(graph(STORY, max_tokens=250, ignore_eos=True), ear)
+        wait_until(lambda: all(ear.text for ear in ears))
+        runner: Any = runtime._runner
+        os.kill(runner._processes.pids[0], signal.SIGKILL)
+        wait_until(lambda: all(ear.end is not None for ear in ears))
+        for ear in ears:
+            assert isinstance(ear.end, GraphFailed)
+            assert isinstance(ear.end.error, EngineDeadError)
+            assert "rank 1 of 2 ended with code -9" in str(ear.end.error)
+        assert not runtime.is_alive
+        with pytest.raises(EngineDeadError, match="rank 1 of 2"):
+            runtime.submit(graph(STORY), Ear())
+
+
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()] + [
+        int(each)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        if task.name != str(pid)
+        for each in (task / "children").read_text().split()
+    ]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds processes in /proc")
+def test_an_engine_that_lost_a_rank_is_started_again_and_its_texts_go_on() -> None:
+    long = graph(STORY, max_tokens=120, ignore_eos=True)
+    with Runtime(config=ONE) as runtime:
+        (expected,) = run(runtime, long)
+    with EngineProcess(TWO) as target:
+        assert target.pid is not None
+        (rank,) = children(target.pid)
+        ear = Ear()
+        target.submit(long, ear, seed=1)
+        wait_until(lambda: len(ear.text) > 20)
+        os.kill(rank, signal.SIGKILL)
+        wait_until(lambda: ear.end is not None)
+        assert isinstance(ear.end, GraphFinished), ear.end
+        assert (ear.text, ear.values) == (expected.text, expected.values)
+        first = target.pid
+        assert target.state is EngineState.READY
+        # Without a program it is noticed as well.
+        assert first is not None
+        os.kill(children(first)[0], signal.SIGKILL)
+        wait_until(lambda: target.pid not in (first, None))
