@@ -167,6 +167,21 @@ class CacheView:
 
         loop.run(act)
 
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Host and port where other engines may fetch pages; None without `cache_listen`."""
+        transfers = self._loop_of().engine.transfers
+        return None if transfers is None or transfers.server is None else transfers.server.address
+
+    def set_peers(self, addresses: Iterable[tuple[str, int]]) -> None:
+        """Name engines whose pages may be fetched, as (host, port), besides those of `cache_peers`. Replaces those of the last call.
+
+        Has no effect without `cache_listen` and `cache_peers`.
+        """
+        transfers = self._loop_of().engine.transfers
+        if transfers is not None:
+            transfers.set_peers([(str(host), int(port)) for host, port in addresses])
+
     def _tokens(self, prompt: Prompt | None, token_ids: Iterable[int] | None) -> list[int]:
         node = generation_graph(prompt, SamplingParams(), token_ids=token_ids).nodes[0]
         assert isinstance(node, Text)

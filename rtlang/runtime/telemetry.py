@@ -110,6 +110,9 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
             tiers[f"num_pages_recomputed_{tier.name}"] = engine.transfers.num_recomputed[tier.name]
             if tier.name == "peer":
                 tiers["num_peers_connected"] = tier.stats.num_connected
+        for name, value in zip(("prefill", "fetch"), engine.transfers.ns_per_token, strict=True):
+            if value is not None:
+                tiers[f"{name}_ns_per_token"] = value
         if engine.transfers.server is not None:
             tiers["num_pages_served"] = engine.transfers.server.stats.num_pages
     return tiers | {

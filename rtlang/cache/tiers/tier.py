@@ -72,5 +72,8 @@ class RemoteTier(CacheTier, Protocol):
     def ask(self, digests: Sequence[bytes]) -> None:
         """Find out which of these pages are there. Takes a bounded time."""
 
+    def set_peers(self, peers: Sequence[tuple[str, int]]) -> None:
+        """Name more places to ask, as (host, port). Replaces those of the last call."""
+
     def expect(self, digests: Sequence[bytes]) -> None:
         """These pages, and no others, will be loaded next, in this order."""

@@ -54,8 +54,9 @@ class CacheTiers:
         server = None
         if config.cache_listen is not None:
             server = PageServer(_listener(config.cache_listen), tiers, secret, root, instance)
-        if config.cache_peers is not None:
-            addresses = peer_addresses("cache_peers", config.cache_peers)
+        if config.cache_peers is not None or server is not None:  # more peers may be named later
+            named = config.cache_peers
+            addresses = [] if named is None else peer_addresses("cache_peers", named)
             tiers.append(PeerTier(addresses, secret, root, instance, memory.page_bytes))
         return cls(tuple(tiers), root, server)
 

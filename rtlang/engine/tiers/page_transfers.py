@@ -50,6 +50,7 @@ FETCH_TIMEOUT_S = 10.0
 """Seconds that a request waits for its pages."""
 SETTLE_S = 0.05
 """Seconds that a peer's question waits for pages on their way to the tiers."""
+_LONG_PROMPT = 1024
 FLUSH_S = 3.0
 """Seconds for storing pages when the engine ends."""
 
@@ -189,6 +190,21 @@ class PageTransfers:
         for request in found:
             self._waiting_since.pop(request, None)
         return found
+
+    def set_peers(self, peers: Sequence[tuple[str, int]]) -> None:
+        """See `RemoteTier.set_peers`. Any thread."""
+        for tier in self._remote:
+            tier.set_peers(peers)
+
+    @property
+    def ns_per_token(self) -> tuple[int | None, int | None]:
+        """Nanoseconds for computing a token of a long prompt, and for fetching it from a remote tier; None where that is unknown."""
+        compute_s = self._compute_s(0, _LONG_PROMPT)
+        price = next((self.prices.price(tier.name) for tier in self._remote), None)
+        return (
+            None if compute_s is None else int(compute_s * 1e9 / _LONG_PROMPT),
+            None if price is None else int(price * 1e9 / self._cache.page_size),
+        )
 
     def offload(self) -> None:
         """Begin to copy new pages, unless copies are under way."""

@@ -390,6 +390,9 @@ class Elsewhere(HostTier):
         self.asked.append(len(digests))
         self.known |= {digest for digest in digests if self.there.has(digest)}
 
+    def set_peers(self, peers: Sequence[tuple[str, int]]) -> None:
+        self.peers = list(peers)
+
     def expect(self, digests: Sequence[bytes]) -> None:
         self.expected.append(len(digests))
 

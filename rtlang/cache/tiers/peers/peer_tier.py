@@ -53,7 +53,8 @@ class PeerTier:
     """See `RemoteTier`.
 
     Args:
-        peers: (host, port) of page servers; a name may have several addresses, and one may be that of this process, which is left out.
+        peers: (host, port) of page servers, besides those of `set_peers`; a name may have several addresses, and one may be that of this
+            process, which is left out.
         secret, identity, instance: see `greet`.
         page_bytes: of every page.
         clock: seconds, monotonic; of rests.
@@ -72,7 +73,8 @@ class PeerTier:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.stats = TierStats()
-        self._named, self._secret, self._identity, self._instance = tuple(peers), secret, identity, instance
+        self._configured = self._named = tuple(peers)
+        self._secret, self._identity, self._instance = secret, identity, instance
         self._page_bytes, self._clock = page_bytes, clock
         self._peers: dict[Address, Peer] = {}  # replaced, never changed
         self._next_lookup = 0.0
@@ -88,11 +90,18 @@ class PeerTier:
         """See `CacheTier.open`; connects on a thread of its own, since a peer may take long."""
         threading.Thread(target=self._keep_connected, name="cache-peers", daemon=True).start()
 
+    def set_peers(self, peers: Sequence[Address]) -> None:
+        """Replace the peers besides those of the constructor; they are connected soon."""
+        named = tuple(dict.fromkeys((*self._configured, *peers)))
+        if named != self._named:
+            self._named, self._next_lookup = named, 0.0
+            self._wakes.set()
+
     def connect(self) -> float:
         """Connect the peers whose rest is over. Returns the seconds until the next one is to be tried."""
         now = self._clock()
         if now >= self._next_lookup:
-            self._next_lookup = now + LOOKUP_S
+            self._next_lookup = now + LOOKUP_S  # before the names are read
             self._look_up()
         for peer in self._peers.values():
             if self._is_closed or peer.is_connected or self._clock() < peer.next_try:
@@ -186,6 +195,7 @@ class PeerTier:
                 logger.exception("connecting to the peers of the cache failed")
                 seconds = LOOKUP_S
             self._wakes.wait(min(seconds, FIRST_REST_S) if self._peers else seconds)
+            self._wakes.clear()
 
     def _look_up(self) -> None:
         """Find the addresses of all names. Peers whose address is gone stay while they are connected."""

@@ -62,6 +62,25 @@ def test_a_process_is_not_its_own_peer_and_counts_once() -> None:
             assert tier.stats.num_connected == 1
 
 
+def test_peers_can_be_named_later_and_be_replaced() -> None:
+    with (
+        served(store([0])) as first,
+        served(store([1]), instance=b"second") as second,
+        served(store([2]), instance=b"third") as third,
+        fetching(first.address) as tier,
+    ):
+        for named, expected in (([second.address], 2), ([second.address, third.address], 3), ([], 3)):
+            tier.set_peers(named)
+            tier.connect()
+            assert tier.stats.num_connected == expected, "a connection lasts"
+        third.close()
+        tier.ask(DIGESTS[:3])
+        assert contents(tier, DIGESTS[:3]) == [page_of(0), page_of(1), None]
+        clock_free = tier._next_lookup
+        tier.set_peers([])
+        assert tier._next_lookup == clock_free, "nothing has changed"
+
+
 def test_a_peer_that_is_not_there_is_tried_again_after_rests() -> None:
     clock = [0.0]
     with served(store([])) as gone:
