@@ -93,6 +93,24 @@ _ROPES: dict[str, dict[str, Any]] = {
 _LEAN_ROPES = ("linear rope", "llama3 rope")
 
 
+DIVIDED, ATTENTION_WHOLE, NOT_DIVIDED = "yes", "yes, attention whole", "no"
+# by the plans of the installed transformers
+_UNDIVIDED = frozenset(
+    (
+        *("gpt_bigcode", "gpt2", "falcon", "gpt_oss", "hunyuan_v1_dense", "jetmoe", "opt", "persimmon"),
+        *("stablelm", "biogpt", "bitnet", "modernbert-decoder", "ctrl"),
+    )
+)
+_WITH_WHOLE_ATTENTION = frozenset(
+    (
+        *("phi3", "olmo2", "olmo3", "olmoe", "flex_olmo", "granitemoe", "granitemoeshared", "deepseek_v3"),
+        *("hunyuan_v1_moe", "afmoe", "minimax_m2", "youtu"),
+    )
+)
+WRONGLY_DIVIDED = frozenset(("gemma3n_text",))
+"""Families whose plan gives other logits, so that they are refused when they are loaded."""
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """One row of the table: models that share their code.
@@ -115,6 +133,13 @@ class Family:
     is_native: bool = False
     without_graphs: tuple[str | None, ...] = ()
     refusal: str | None = None
+
+    @property
+    def division(self) -> str:
+        """What the ranks of tensor parallelism divide."""
+        if self.model_type in _UNDIVIDED or self.model_type in WRONGLY_DIVIDED:
+            return NOT_DIVIDED
+        return ATTENTION_WHOLE if self.model_type in _WITH_WHOLE_ATTENTION else DIVIDED
 
 
 _OWN_ATTENTION = "its attention cannot be replaced"

@@ -12,8 +12,10 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tests.support.families import FAMILIES, Family, is_native, served
+from tests.support.divided_models import check_divided
+from tests.support.families import FAMILIES, NOT_DIVIDED, Family, is_native, served
 from tests.support.family_check import check_refused, check_served
+from tests.support.rank_threads import rank_threads
 
 PAGE = Path(__file__).parents[2] / "docs" / "model-families.md"
 BEGIN, END = "<!-- families: made by tests/support/family_table.py -->", "<!-- families end -->"
@@ -29,10 +31,11 @@ def family_table() -> str:
             f"Equal token for token ({len(good)} families, {by_decoder['transformers']} configurations, {by_decoder['native']} of them "
             "on the native decoder too):",
             "",
-            "| family | `model_type` | decoder | CUDA graphs | variants compared |",
-            "|---|---|---|---|---|",
+            "| family | `model_type` | decoder | CUDA graphs | tensor parallel | variants compared |",
+            "|---|---|---|---|---|---|",
             *(
-                f"| {family.title} | {family.model_type} | {_decoders(family)} | {_graphs(family)} | {', '.join(family.variants)} |"
+                f"| {family.title} | {family.model_type} | {_decoders(family)} | {_graphs(family)} | "
+                f"{family.division} | {', '.join(family.variants)} |"
                 for family in good
             ),
             "",
@@ -76,6 +79,13 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             check_served(family, variant, decoder, Path(scratch))
         print(f"equal    {family.model_type} {variant or ''} ({decoder})", file=sys.stderr)
+    with rank_threads(2) as ranks:
+        for family, variant, decoder in served():
+            if decoder == "native" or family.division == NOT_DIVIDED:
+                continue
+            with tempfile.TemporaryDirectory() as scratch:
+                check_divided(ranks, family, variant, Path(scratch))
+            print(f"divided  {family.model_type} {variant or ''}", file=sys.stderr)
     for family in FAMILIES:
         if family.refusal is not None:
             with tempfile.TemporaryDirectory() as scratch:

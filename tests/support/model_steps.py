@@ -14,10 +14,19 @@ from numpy.typing import NDArray
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step, StepOutput
 from rtlang.model.batch import Batch
-from rtlang.model.decoders.attention import StepAttention
+from rtlang.model.decoders.attention import PagedKV, StepAttention
+from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.host_runner import HostRunner
 
 STORIES = Path(__file__).resolve().parents[3] / "shared" / "models" / "stories260k"  # published weights; may be absent
+
+
+@dataclass(frozen=True)
+class StepRunner:
+    """A decoder and its pages, without the rest of a runner: enough to compute logits."""
+
+    decoder: Decoder
+    kv: PagedKV
 
 
 @dataclass
@@ -58,7 +67,7 @@ def next_row(sequence: TrackedSequence, num_tokens: int, pages: Pages, page_size
     )
 
 
-def all_logits(runner: HostRunner, rows: Sequence[Row]) -> list[torch.Tensor]:
+def all_logits(runner: HostRunner | StepRunner, rows: Sequence[Row]) -> list[torch.Tensor]:
     """Logits of every token of every row, float32 [q_len, vocab_size] per row."""
     scored = [
         Row(
@@ -73,13 +82,15 @@ def all_logits(runner: HostRunner, rows: Sequence[Row]) -> list[torch.Tensor]:
         )
         for row in rows
     ]
-    batch = Batch.from_step(Step(0, tuple(scored)), runner.config.page_size)
+    batch = Batch.from_step(Step(0, tuple(scored)), runner.kv.page_size)
     with torch.inference_mode():
         logits = runner.decoder.project(runner.decoder.forward(StepAttention(batch, runner.kv)))
     return list(logits.float().split([len(row.token_ids) for row in rows]))
 
 
-def ragged_logits(runner: HostRunner, vocab_size: int, seed: int = 0) -> list[tuple[list[int], torch.Tensor]]:
+def ragged_logits(
+    runner: HostRunner | StepRunner, vocab_size: int, seed: int = 0
+) -> list[tuple[list[int], torch.Tensor]]:
     """Four sequences through the runner in ragged chunks; the last shares pages with the third, some of them within one step.
 
     Returns:
@@ -91,11 +102,11 @@ def ragged_logits(runner: HostRunner, vocab_size: int, seed: int = 0) -> list[tu
     def draw(count: int) -> list[int]:
         return torch.randint(0, vocab_size, (count,), generator=generator).tolist()
 
-    page_size = runner.config.page_size
+    page_size = runner.kv.page_size
     shared = 5 * page_size  # 20 tokens at a page size of 4
     a, b, c = TrackedSequence(draw(13)), TrackedSequence(draw(31)), TrackedSequence(draw(shared + 24))
     d = TrackedSequence(c.token_ids[:shared] + draw(9))
-    pages = Pages(runner.num_pages, seed)
+    pages = Pages(runner.kv.num_pages, seed)
     parts: dict[int, list[torch.Tensor]] = {id(item): [] for item in (a, b, c, d)}
     # tokens of a, b, c, d per step; d starts in the very step in which c computes the part they share
     plan = [(5, 9, 7, 0), (1, 1, shared - 7 + 4, 5), (3, 20, 1, 1), (1, 1, 10, 2), *[(1, 1, 1, 1)] * 12]

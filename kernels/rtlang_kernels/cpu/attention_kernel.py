@@ -10,6 +10,7 @@ a sum. The loop is compiled once; the steps that depend on the head geometry are
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
@@ -372,10 +373,15 @@ def attend(
                 invoke(layout[FINISH], (here, target, lse, sink, num_heads))
 
 
+_compiling = threading.Lock()  # `cache` lets two threads make the same
+
+
 @cache
 def attend_kernel() -> Any:
     """The compiled loop."""
     compiled: Any = attend
-    compiled.compile(ATTEND_TYPES)
-    compiled.disable_compile()  # calls by address are not type-checked
+    with _compiling:
+        if not compiled.signatures:
+            compiled.compile(ATTEND_TYPES)
+            compiled.disable_compile()  # calls by address are not type-checked
     return compiled

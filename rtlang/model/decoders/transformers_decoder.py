@@ -5,6 +5,8 @@ another, in its mask interface, describes a mask instead of building it. The mod
 a position per token and no cache. A self-check at load time detects models that bypass the interface or depend on the batch shape; they
 are rejected with an error that names the model type.
 
+With several ranks each keeps its part of the model (rtlang.model.parallel) and calls this decoder for the same steps.
+
 Operations of torch between the linear layers and attention may give a token other bits if a step has other tokens. `is_deterministic`
 computes steps in tiles of fixed size instead (fixed_tiles.py), and refuses models for which that is not enough.
 """
@@ -33,6 +35,9 @@ from rtlang.model.decoders.attention import HeadGeometry, PagedKV, StepAttention
 from rtlang.model.decoders.fixed_tiles import tiles_of
 from rtlang.model.decoders.linear import own_memory, pack_linears
 from rtlang.model.loading.transformers_loading import load_model, progress_reported, quiet, read_config, refuse_known
+from rtlang.model.parallel.divided_layers import divide
+from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.plan_table import read_plan
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +72,10 @@ class TransformersDecoder:
         device: torch.device | None = None,
         *,
         is_deterministic: bool = False,
+        group: RankGroup | None = None,
     ) -> None:
         self.model, self.path, self.dtype, self.device = model, path, dtype, device or torch.device("cpu")
+        self._group, self._is_divided = group, False
         self.geometries: tuple[HeadGeometry, ...] = ()
         self.is_row_invariant = is_deterministic  # otherwise sums of torch may depend on the number of tokens
         self._window_of: dict[int, Window] = {}  # by layer, learned from the masks of the self-check
@@ -89,6 +96,7 @@ class TransformersDecoder:
         on_progress: Callable[[float], None] = lambda fraction: None,
         device: torch.device | None = None,
         is_deterministic: bool = False,
+        group: RankGroup | None = None,
     ) -> TransformersDecoder:
         """Load a checkpoint (or seeded noise of its shape, with `dummy_seed`), replace its attention, and check the result.
 
@@ -98,16 +106,18 @@ class TransformersDecoder:
             on_progress: called with the fraction of tensors read so far.
             device: device to move the model to; default: the CPU.
             is_deterministic: give each token the same bits whatever else a step computes; on the CPU.
+            group: the ranks among which the model is divided, all of which load it at the same time; default: this process has all of it.
         Raises:
-            ConfigError: with `is_deterministic`, the bits of a token depend on other tokens nevertheless; names the model type.
+            ConfigError: with `is_deterministic`, the bits of a token depend on other tokens nevertheless; with `group`, the model cannot be
+                divided among them; names the model type.
             ModelLoadError: transformers cannot load the model, or it fails the self-check; names the model type.
         """
         config = read_config(directory)
         refuse_known(config, str(directory), max_len)
         with quiet(), progress_reported(on_progress):
             model = load_model(directory, files, config, dtype, dummy_seed)
-        model = model.eval().requires_grad_(False).to(device or "cpu")
-        decoder = cls(model, str(directory), dtype, device, is_deterministic=is_deterministic)
+        model = model.eval().requires_grad_(False)
+        decoder = cls(model, str(directory), dtype, device, is_deterministic=is_deterministic, group=group)
         with torch.inference_mode():
             decoder._take_over()
         return decoder
@@ -221,7 +231,11 @@ class TransformersDecoder:
         vocab = int(self.model.config.get_text_config().vocab_size)
         generator = torch.Generator().manual_seed(0)
         sequences = [torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS]
-        stock = [self._stock_logits(sequence) for sequence in sequences]
+        if self._group is None:
+            self.model.to(self.device)
+            stock = [self._stock_logits(sequence) for sequence in sequences]
+        else:
+            stock = self._divide(self._group, sequences, vocab)
         self._replace_attention()
         self._disable_padding_check()
         self._called = []
@@ -240,6 +254,28 @@ class TransformersDecoder:
         self._check_logits(sequences, stock)
         if self.is_row_invariant:
             self._check_bits(vocab)
+
+    def _divide(self, group: RankGroup, sequences: list[list[int]], vocab: int) -> list[Tensor]:
+        """Keep this rank's part of the model on the device; returns the stock logits, which the first rank computes on the CPU.
+
+        Of weights that are mapped files, the others read their parts only.
+        """
+        cuts = read_plan(self.model, group.rank, group.size)
+        stock = torch.empty(sum(map(len, sequences)), vocab, dtype=torch.float32)
+        failure: Exception | None = None
+        device, self.device = self.device, torch.device("cpu")
+        if group.is_first:
+            try:
+                stock = torch.cat([self._stock_logits(sequence) for sequence in sequences])
+            except (ModelLoadError, ConfigError) as error:
+                failure = error
+        if not group.smallest(int(failure is None)):
+            raise failure or self._refusal("the first rank refuses it")
+        divide(self.model, cuts, group)
+        self._is_divided = True
+        self.model.to(device)
+        self.device = device
+        return list(torch.split(group.broadcast(stock.to(device)), [len(sequence) for sequence in sequences]))
 
     def _replace_attention(self) -> None:
         self._name = name = _register(self)
@@ -279,7 +315,7 @@ class TransformersDecoder:
         """Run a forward pass of the self-check; any exception from the model's code becomes a refusal."""
         try:
             return self._call_model(input_ids, positions, keep)
-        except ModelLoadError:
+        except (ModelLoadError, ConfigError):
             raise
         except Exception as error:  # third-party code of any model type may raise anything
             raise self._refusal(f"its code fails on a flattened batch: {error!r}") from error
@@ -365,7 +401,10 @@ class TransformersDecoder:
                 continue
             raise ConfigError("deterministic", True, f"{kind}: its bits depend on the other tokens of a step")
 
-    def _refusal(self, reason: str) -> ModelLoadError:
+    def _refusal(self, reason: str) -> ModelLoadError | ConfigError:
+        if self._is_divided:
+            kind = f"expected 1 for model type {self.model.config.model_type!r}, divided by its plan in transformers"
+            return ConfigError("tensor_parallel", self._group.size if self._group else 1, f"{kind}: {reason}")
         return ModelLoadError(self.path, f"model type {self.model.config.model_type!r} is not supported: {reason}")
 
 
