@@ -20,6 +20,7 @@ import rtlang
 from rtlang.bench.machine import package_versions, this_machine
 from rtlang.console.bench.arrivals import bench_arrivals
 from rtlang.console.bench.endurance import bench_memory, bench_pages, bench_tiers
+from rtlang.console.bench.fleet import bench_fleet
 from rtlang.console.bench.programs import bench_language, bench_programs
 from rtlang.console.bench.restart import bench_restart
 from rtlang.console.bench.serve import bench_serve
@@ -86,6 +87,7 @@ bench.callback()(bench_throughput)
 bench.command("memory")(bench_memory)
 bench.command("tiers")(bench_tiers)
 bench.command("pages")(bench_pages)
+bench.command("fleet")(bench_fleet)
 app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)

@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rtlang",
         "rtlang.cache",
         "rtlang.client",
+        "rtlang.cluster",
         "rtlang.compiler",
         "rtlang.contract",
         "rtlang.engine",

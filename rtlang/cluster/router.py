@@ -30,7 +30,8 @@ class ProgramWork:
     """The estimated work of a program; see `program_prefix`.
 
     Attributes:
-        digests: chained digests of the blocks of its constant prefix: equal digests mean that all blocks up to there are equal.
+        digests: chained digests of the blocks of its constant prefix, from 0 to 2**64 - 1. Equal digests mean that all blocks up to
+            there are equal.
         tokens_per_block: tokens of one block.
         compute: tokens to compute where nothing of it is cached, the prefix included; an output token counts as several.
     """

@@ -8,6 +8,7 @@ forgotten first. Thus a replica that holds a block holds all blocks before it.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,15 +18,13 @@ class Segment:
 
     Attributes:
         start: number of blocks before it.
-        digests: of its blocks.
+        digests: of its blocks, 64 bits each.
         holds: by replica, the part of the segment that it holds.
     """
 
     __slots__ = ("children", "digests", "holds", "parent", "start", "tokens_per_block")
 
-    def __init__(
-        self, parent: Segment | None, start: int, digests: tuple[int, ...], tokens_per_block: float = 1.0
-    ) -> None:
+    def __init__(self, parent: Segment | None, start: int, digests: array[int], tokens_per_block: float = 1.0) -> None:
         self.parent, self.start, self.digests, self.tokens_per_block = parent, start, digests, tokens_per_block
         self.children: dict[int, Segment] = {}  # by their first digest
         self.holds: dict[str, _Hold] = {}
@@ -74,7 +73,7 @@ class SentIndex:
     """The index; see the module. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._root = Segment(None, 0, ())
+        self._root = Segment(None, 0, array("Q"))
         self._held: dict[str, _Held] = {}
 
     def add(self, name: str, capacity_tokens: float) -> None:
@@ -114,7 +113,7 @@ class SentIndex:
             self._split(path[-1].segment, path[-1].num_blocks)
         if at < len(digests):
             parent = segments[-1] if segments else self._root
-            added = Segment(parent, at, tuple(digests[at:]), tokens_per_block)
+            added = Segment(parent, at, array("Q", digests[at:]), tokens_per_block)
             parent.children[digests[at]] = added
             segments.append(added)
         held = self._held[name]

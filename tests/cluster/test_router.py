@@ -13,7 +13,7 @@ TOKENS_PER_BLOCK = 64.0
 
 
 def work_of(prefix: tuple[int, ...], own: float = 100.0) -> ProgramWork:
-    digests = tuple(hash(prefix[:length]) for length in range(1, len(prefix) + 1))
+    digests = tuple(hash(prefix[:length]) % 2**64 for length in range(1, len(prefix) + 1))
     return ProgramWork(digests, TOKENS_PER_BLOCK, len(prefix) * TOKENS_PER_BLOCK + own)
 
 

@@ -32,7 +32,7 @@ class ListIndex:
 
 
 def digests_of(prefix: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(hash(prefix[:length]) for length in range(1, len(prefix) + 1))
+    return tuple(hash(prefix[:length]) % 2**64 for length in range(1, len(prefix) + 1))
 
 
 def num_held(index: SentIndex, name: str, prefix: tuple[int, ...]) -> int:
