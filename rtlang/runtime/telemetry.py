@@ -97,6 +97,7 @@ class Telemetry:
 
 def counters(engine: Engine, runner: Runner) -> dict[str, int]:
     """Counters and gauges of an engine and its runner."""
+    waiting = list(engine.requests)
     cache, scheduler, drafter = engine.cache, engine.scheduler, engine.drafter
     model = None if drafter is None else drafter.model
     tiers = {
@@ -125,6 +126,10 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         "num_requests_running": len(scheduler.running),
         "num_requests_waiting": scheduler.num_waiting,
         "num_requests_parked": len(scheduler.parked),
+        "num_prompt_tokens_waiting": sum(
+            [max(0, each.num_target_tokens - each.num_computed_tokens) for each in waiting]
+        ),
+        "num_output_tokens_waiting": sum([max(0, each.max_tokens - each.num_output_tokens) for each in waiting]),
         "num_preemptions": scheduler.num_preemptions,
         "num_prompt_tokens": engine.num_prompt_tokens,
         "num_cached_tokens": engine.num_cached_tokens,
@@ -134,6 +139,8 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         "num_pages_cached": cache.num_cached,
         "num_pages_in_use": cache.num_in_use,
         "num_pages_held": cache.num_held,
+        "num_tokens_looked_up": cache.stats.num_queried_tokens,
+        "num_tokens_hit": cache.stats.num_hit_tokens,
         "num_pages_evicted": cache.stats.num_evicted_pages,
         "num_holds_refused": cache.retention.num_refused,
         "num_holds_revoked": cache.retention.num_revoked,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 import time
 from collections.abc import Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,17 @@ from rtlang.supervise.text_calls import answer_text_call
 
 logger = logging.getLogger(__name__)
 
+REPORT_S = 0.1
+_LOAD = {
+    "prompt": "num_prompt_tokens_waiting",
+    "output": "num_output_tokens_waiting",
+    "running": "num_requests_running",
+    "pages": "num_pages",
+    "free": "num_pages_free",
+    "asked": "num_tokens_looked_up",
+    "hit": "num_tokens_hit",
+}
+"""The fields of a report of load, and the counters that they come from."""
 ENGINE_FAILED = 70
 """Exit code of the process: the engine cannot go on."""
 
@@ -62,10 +74,14 @@ class EngineConnection:
                 "vocab_size": service.info.vocab_size,
                 "max_model_len": service.info.max_model_len,
                 "model_identity": self._runtime.model_identity,
+                "cache_tokens": self._runtime.stats()["num_pages"] * self._runtime.config.page_size,
             }
         )
+        is_over = threading.Event()
+        threading.Thread(target=self._report_load, args=(is_over,), name="rtlang-load", daemon=True).start()
         for message in messages:
             self._take(message)
+        is_over.set()
         for run in list(self._runs.values()):
             run.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -151,6 +167,19 @@ class EngineConnection:
         if run is not None:
             run.cancel()
         self._writer.put((graph_id, GraphFailed(graph_id, error)), channel=graph_id, client=client_id)
+
+    def _report_load(self, is_over: threading.Event) -> None:
+        """Send the load of the engine every REPORT_S, while it changes. Other connections may cause it as well."""
+        last: dict[str, int] = {}
+        while not is_over.wait(REPORT_S):
+            try:
+                stats = self._runtime.stats()
+            except EngineDeadError:
+                return
+            load = {short: stats[name] for short, name in _LOAD.items()}
+            if load != last:
+                self._writer.put({"t": "load"} | load)
+                last = load
 
     def _answer_ping(self) -> None:
         """Answer with the seconds for which the engine's thread has done nothing that was asked."""

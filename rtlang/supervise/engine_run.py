@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -28,8 +29,10 @@ from rtlang.supervise.large_events import Joiner
 class RunOwner(Protocol):
     """The part of the target that a run calls."""
 
-    def send(self, run: EngineRun, message: Message | Callable[[], Message], nodes: Sequence[Node] = ()) -> None:
-        """Add nodes to a run, and send a message about it if the engine has its graph."""
+    def send(
+        self, run: EngineRun, message: Message | Callable[[], Message], note: Callable[[], None] | None = None
+    ) -> None:
+        """Change a run with `note`, and send a message about it if an engine has its graph. Nothing is opened in between."""
 
     def cancel(self, run: EngineRun) -> None:
         """End a run."""
@@ -43,7 +46,12 @@ class EngineRun:
         share: its share of admitted requests.
         ledger: its output so far.
         joiner: joins the parts of its large events.
-        is_sent: whether the present process has the graph. Guarded by the owner's lock.
+        engine: the engine that has the graph; None if none has. This and all below is guarded by the owner's lock.
+        stream_id: names the graph in messages to that engine. Every opening has another one.
+        is_proven: whether an event has come since the graph was opened.
+        num_strikes: engines in a row that ended while it was open there and not proven.
+        outbox: events that are to be delivered.
+        is_delivering: whether a thread delivers them.
     """
 
     def __init__(
@@ -67,7 +75,11 @@ class EngineRun:
         self.share, self.options, self._checks = share, options, checks
         self.nodes = {node.node_id: node for node in graph.nodes}
         self.ledger, self.joiner = RunLedger(), Joiner()
-        self.is_sent = self.has_ended = False
+        self.engine: Any = None
+        self.stream_id = graph_id
+        self.has_ended = self.is_proven = self.is_delivering = False
+        self.num_strikes = 0
+        self.outbox: deque[Event] = deque()
         self._is_open, self._credit, self._num_delivered = is_open, credit, 0
         self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
         self._known, self._continue_from = dict(known), dict(continue_from)
@@ -90,7 +102,7 @@ class EngineRun:
         Another thread calls it: a large graph takes a tenth of a second.
         """
         self.joiner = Joiner()  # parts of an earlier process are lost with it
-        nodes, is_open, credit = tuple(self.nodes.values()), self._is_open, self._credit
+        nodes, is_open, credit, stream_id = tuple(self.nodes.values()), self._is_open, self._credit, self.stream_id
         known, continue_from = dict(self._known), dict(self._continue_from)
         if not self.ledger.is_empty:
             known |= self.ledger.known
@@ -104,7 +116,7 @@ class EngineRun:
 
         def message() -> Message:
             graph = RequestGraph(nodes, self._graph.inputs, self._graph.outputs)
-            made: Message = {"t": "open", "s": self._graph_id, "graph": graph.to_plain(), "open": is_open}
+            made: Message = {"t": "open", "s": stream_id, "graph": graph.to_plain(), "open": is_open}
             made |= self.options
             if self._deadline is not None:
                 made["deadline_s"] = max(0.001, self._deadline - time.monotonic())
@@ -144,13 +156,14 @@ class EngineRun:
             except BaseException:
                 self._checks.remove(nodes)
                 raise
-            self._known.update(known or {})
-            self._continue_from.update(continue_from or {})
-            self._owner.send(self, partial(self._extension, tuple(nodes), known or {}, continue_from or {}), nodes)
 
-    def _extension(self, nodes: Sequence[Node], known: Known, continue_from: ContinueFrom) -> Message:
-        message: Message = {"t": "extend", "s": self._graph_id, "nodes": nodes_to_plain(nodes)}
-        return message | continuation_to_wire(known, continue_from)
+            def note() -> None:
+                self.nodes.update((node.node_id, node) for node in nodes)
+                self._known.update(known or {})
+                self._continue_from.update(continue_from or {})
+
+            message = partial(_extension, tuple(nodes), known or {}, continue_from or {})
+            self._owner.send(self, message, note)
 
     def resolve(self, node_id: int, value: Any) -> None:
         self._answer(node_id, {"t": "resolve", "n": node_id, "value": value_to_wire(checked_answer(value))})
@@ -163,17 +176,28 @@ class EngineRun:
     def grant(self, num_tokens: int) -> None:
         check_credit(num_tokens)
         if self._credit is not None:
-            self._credit += num_tokens
-            self._owner.send(self, {"t": "grant", "n": num_tokens})
+            self._owner.send(self, {"t": "grant", "n": num_tokens}, partial(self._add_credit, num_tokens))
+
+    def _add_credit(self, num_tokens: int) -> None:
+        assert self._credit is not None
+        self._credit += num_tokens
 
     def close(self) -> None:
+        self._owner.send(self, {"t": "close"}, self._note_closed)
+
+    def _note_closed(self) -> None:
         self._is_open = False
-        self._owner.send(self, {"t": "close"})
 
     def cancel(self) -> None:
         self._owner.cancel(self)
 
     def _answer(self, node_id: int, message: Message) -> None:
         if node_id not in self._answers:
-            self._answers[node_id] = message
-            self._owner.send(self, message)
+            self._owner.send(self, message, partial(self._note_answer, node_id, message))
+
+    def _note_answer(self, node_id: int, message: Message) -> None:
+        self._answers[node_id] = message
+
+
+def _extension(nodes: Sequence[Node], known: Known, continue_from: ContinueFrom) -> Message:
+    return {"t": "extend", "nodes": nodes_to_plain(nodes)} | continuation_to_wire(known, continue_from)

@@ -1,4 +1,4 @@
-"""The metrics of a server whose engine is another process: its own, and those of the engine as it sent them last."""
+"""The metrics of a server whose engines are other processes: its own, and those of the engines as they sent them last."""
 
 from __future__ import annotations
 
@@ -9,25 +9,39 @@ from prometheus_client.exposition import generate_latest
 
 from rtlang.contract.metrics import Metrics
 
-OF_SERVER = ("rtlang:ws_", "rtlang:sockets", "rtlang:engine_restarts")
+OF_SERVER = ("rtlang:ws_", "rtlang:sockets", "rtlang:engine_restarts", "rtlang:replicas", "rtlang:moved_programs")
 """Prefixes of the names of the metrics that the server's process counts."""
+_Families = dict[str, tuple[list[str], list[str]]]
+"""By the name of a family: its comments and its samples, as lines."""
 
 
 class MirroredMetrics(Metrics):
-    """Metrics of two processes. Thread-safe."""
+    """Metrics of several processes. Thread-safe."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._mirrored = b""
+        self._mirrored: dict[str | None, _Families] = {}
 
-    def mirror(self, rendered: bytes) -> None:
-        """Take over the engine's metrics in the Prometheus text format."""
-        lines = [line for line in rendered.splitlines(keepends=True) if not _is_of_server(line.decode())]
-        self._mirrored = b"".join(lines)
+    def mirror(self, rendered: bytes, replica: str | None = None) -> None:
+        """Take over the metrics of an engine in the Prometheus text format.
+
+        Args:
+            replica: the value of the label `replica` that each sample gets; None for no label.
+        """
+        self._mirrored = {**self._mirrored, replica: _families(rendered.decode(), replica)}
+
+    def forget(self, replica: str) -> None:
+        """Leave out the metrics of an engine that is gone."""
+        self._mirrored = {name: families for name, families in self._mirrored.items() if name != replica}
 
     def render(self) -> bytes:
         """See `Metrics.render`."""
-        return self._mirrored + generate_latest(self)
+        joined: _Families = {}
+        for families in self._mirrored.values():
+            for name, (comments, samples) in families.items():
+                joined.setdefault(name, (comments, []))[1].extend(samples)
+        lines = [line for comments, samples in joined.values() for line in (*comments, *samples)]
+        return "".join(lines).encode() + generate_latest(self)
 
     def collect(self) -> Iterator[Metric]:
         """The server's own metrics."""
@@ -36,6 +50,26 @@ class MirroredMetrics(Metrics):
                 yield family
 
 
-def _is_of_server(line: str) -> bool:
-    name = line.split(" ")[2] if line.startswith("#") else line
-    return name.startswith(OF_SERVER)
+def _families(rendered: str, replica: str | None) -> _Families:
+    """The families of the engine; every one begins with its comments."""
+    found: _Families = {}
+    name, has_samples = "", True
+    for line in rendered.splitlines(keepends=True):
+        if line.startswith("#"):
+            if has_samples:
+                name, has_samples = line.split(" ")[2], False
+            found.setdefault(name, ([], []))[0].append(line)
+        else:
+            has_samples = True
+            found.setdefault(name, ([], []))[1].append(line if replica is None else _labelled(line, replica))
+    return {name: lines for name, lines in found.items() if not name.startswith(OF_SERVER)}
+
+
+def _labelled(sample: str, replica: str) -> str:
+    """A sample with one more label."""
+    label = 'replica="' + replica.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    name, brace, rest = sample.partition("{")
+    if brace:
+        return f"{name}{{{label},{rest}"
+    name, _, value = sample.partition(" ")
+    return f"{name}{{{label}}} {value}"

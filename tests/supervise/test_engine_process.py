@@ -25,11 +25,12 @@ from rtlang.contract.graph import Call, Const, Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal, PrincipalLimits
 from rtlang.runtime.runtime import Runtime
-from rtlang.supervise.engine_process import EngineProcess, EngineState
+from rtlang.supervise.engine_link import EngineState
+from rtlang.supervise.engine_process import EngineProcess
 from rtlang.supervise.engine_run import EngineRun
 from tests.support.waiting import wait_until
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 GRAPH = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=2))))
 
 
@@ -133,9 +134,9 @@ def test_a_graph_may_be_extended_answered_and_ended_while_a_silent_process_is_re
     wait_until(lambda: any(isinstance(event, CallRequested) for event in ear.events))
     assert target.pid is not None
     os.kill(target.pid, signal.SIGSTOP)  # it gives no sign of life any more
-    limit_s, target._stall_timeout_s = target._stall_timeout_s, 0.1
+    limit_s, target.stall_timeout_s = target.stall_timeout_s, 0.1
     wait_until(lambda: target.state is EngineState.RESTARTING)
-    target._stall_timeout_s = limit_s
+    target.stall_timeout_s = limit_s
     other.cancel()
     end = cancelled.end.get(timeout=TIMEOUT_S)
     assert isinstance(end, GraphFailed)

@@ -1,0 +1,175 @@
+"""Graphs on engines that do as the test says: they are placed, open again elsewhere, and one that ends engines fails alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import EngineDeadError, InternalError
+from rtlang.contract.events import GraphFailed, GraphFinished, TextDelta
+from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.params import SamplingParams, Usage
+from rtlang.supervise import engine_link, engine_target
+from rtlang.supervise.engine_link import EngineState
+from rtlang.supervise.engine_target import EngineTarget
+from tests.support.graph_ear import Ear
+from tests.support.scripted_engines import ScriptedEngine, ScriptedLauncher
+from tests.support.waiting import wait_until
+
+GRAPH = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=8))))
+USAGE = Usage(1, 0, 2)
+Launchers = dict[str, ScriptedLauncher]
+
+
+@pytest.fixture
+def launchers(monkeypatch: pytest.MonkeyPatch) -> Launchers:
+    monkeypatch.setattr(engine_link, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(engine_link, "MAX_PAUSE_S", 0.01)
+    return {name: ScriptedLauncher(name) for name in ("a", "b")}
+
+
+@pytest.fixture
+def target(launchers: Launchers) -> Iterator[EngineTarget]:
+    with EngineTarget(launchers.values(), RuntimeConfig()) as target:
+        wait_until(lambda: all(engine.is_open for engine in target._engines.values()))
+        yield target
+
+
+def holder(launchers: Launchers, count: int = 1) -> ScriptedEngine:
+    """The running engine where so many graphs were opened."""
+
+    def found() -> list[ScriptedEngine]:
+        engines = [launcher.engines[-1] for launcher in launchers.values()]
+        return [engine for engine in engines if not engine.was_killed and len(engine.opened()) == count]
+
+    wait_until(lambda: len(found()) == 1)
+    return found()[0]
+
+
+def test_a_graph_goes_on_at_the_other_engine_and_late_events_are_dropped(
+    target: EngineTarget, launchers: Launchers
+) -> None:
+    states: list[EngineState] = []
+    target.watch(states.append)
+    ear = Ear()
+    target.submit(GRAPH, ear, seed=3)
+    first = holder(launchers)
+    (opened,) = first.opened()
+    first.tell(opened["s"], TextDelta(opened["s"], 1, 0, "one", (5, 6)))
+    wait_until(lambda: ear.num_tokens == 2)
+    first.kill()
+    second = next(each.engines[0] for each in launchers.values() if each.engines[0] is not first)
+    wait_until(lambda: len(second.opened()) == 1)
+    (again,) = second.opened()
+    assert (again["seed"], again["continue_from"]) == (3, [{"n": 1, "ids": [[5, 6]]}])
+    assert again["s"] != opened["s"]
+    second.tell(opened["s"], TextDelta(opened["s"], 1, 0, "late", (9,)))
+    second.tell(again["s"], TextDelta(again["s"], 1, 0, " two", (7,)))
+    second.tell(again["s"], GraphFinished(again["s"], {"x": "one two"}, USAGE))
+    assert ear.values() == {"x": "one two"}
+    assert ear.text == {(1, 0): "one two"}
+    assert {event.graph_id for event in ear.events} == {ear.events[0].graph_id}
+    assert states == [], "one engine was ready all the time"
+
+
+def test_a_graph_whose_engines_end_again_and_again_fails_alone(target: EngineTarget, launchers: Launchers) -> None:
+    good, bad = Ear(), Ear()
+    target.submit(GRAPH, good, seed=1)
+    target.submit(GRAPH, bad, seed=2)
+    num_deaths = 0
+    while bad.end.empty() and num_deaths < 10:
+        for launcher in launchers.values():
+            engine = launcher.engines[-1]
+            for opened in () if engine.was_killed else engine.opened():
+                if opened["seed"] == 1:
+                    engine.tell(opened["s"], TextDelta(opened["s"], 1, 0, "", ()))
+                else:
+                    num_deaths += 1
+                    engine.kill()
+                    break
+    end = bad.end.get(timeout=60)
+    assert isinstance(end, GraphFailed)
+    assert isinstance(end.error, InternalError)
+    assert 3 <= num_deaths <= 4
+    assert good.end.empty()
+    wait_until(
+        lambda: any(
+            opened["seed"] == 1 and not launcher.engines[-1].was_killed
+            for launcher in launchers.values()
+            for opened in launcher.engines[-1].opened()
+        )
+    )
+
+
+def test_suspects_are_opened_one_after_the_other(
+    target: EngineTarget, launchers: Launchers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ears = [Ear() for _ in range(3)]
+    for ear in ears:
+        target.submit(GRAPH, ear)
+    for _ in range(engine_target.MAX_STRIKES):
+        holder(launchers, 3).kill()
+    engine = holder(launchers)
+    seen: list[int] = []
+    for _ in ears:
+        wait_until(lambda: len(engine.opened()) == len(seen) + 1)
+        seen.append(engine.opened()[-1]["s"])
+        engine.tell(seen[-1], TextDelta(seen[-1], 1, 0, "x", (4,)))
+    later = Ear()
+    target.submit(GRAPH, later)
+    for stream_id in seen:
+        engine.tell(stream_id, GraphFinished(stream_id, {"x": "x"}, USAGE))
+    assert [ear.values() for ear in ears] == [{"x": "x"}] * 3
+
+
+def test_a_listener_that_raises_cancels_its_graph_and_no_other(target: EngineTarget, launchers: Launchers) -> None:
+    def raises(event: object) -> None:
+        raise ValueError("a listener's fault")
+
+    target.submit(GRAPH, raises)
+    engine = holder(launchers)
+    (opened,) = engine.opened()
+    engine.tell(opened["s"], TextDelta(opened["s"], 1, 0, "x", (4,)))
+    wait_until(lambda: [message["t"] for message in engine.received] == ["open", "cancel"])
+    engine.tell(opened["s"], GraphFinished(opened["s"], {"x": "x"}, USAGE))
+    ear = Ear()
+    target.submit(GRAPH, ear)
+    (_, second) = holder(launchers, 2).opened()
+    engine.tell(second["s"], GraphFinished(second["s"], {"x": "y"}, USAGE))
+    assert ear.values() == {"x": "y"}
+
+
+def test_a_call_goes_to_another_engine_when_one_ends_meanwhile(target: EngineTarget, launchers: Launchers) -> None:
+    first, second = (launcher.engines[0] for launcher in launchers.values())
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.append(target.text_service.decode([1])))
+    thread.start()
+    wait_until(lambda: len(first.received) == 1)
+    first.kill()
+    wait_until(lambda: len(second.received) == 1)
+    second.send({"t": "reply", "q": second.received[0]["q"], "value": "a"})
+    thread.join(60)
+    assert found == ["a"]
+
+
+def test_all_graphs_end_when_no_engine_can_be_started_any_more(
+    monkeypatch: pytest.MonkeyPatch, launchers: Launchers
+) -> None:
+    launcher = launchers["a"]
+    with EngineTarget([launcher], RuntimeConfig()) as target:
+        states: list[EngineState] = []
+        target.watch(states.append)
+        ear = Ear()
+        target.submit(GRAPH, ear)
+        launcher._num_refused = 99
+        launcher.engines[0].kill()
+        end = ear.end.get(timeout=60)
+        assert isinstance(end, GraphFailed)
+        assert isinstance(end.error, EngineDeadError)
+        assert states == [EngineState.RESTARTING, EngineState.DEAD]
+        assert not target.is_alive
+        with pytest.raises(EngineDeadError):
+            target.submit(GRAPH, Ear())
