@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rtlang.cassette.surface import replay as replay
     from rtlang.client.async_runtime import connect_async as connect_async
     from rtlang.client.connect import connect as connect
+    from rtlang.cluster.ray.data import map_batches as map_batches
     from rtlang.contract.budget import Budget as Budget
     from rtlang.contract.cache_report import CacheExplanation as CacheExplanation
     from rtlang.contract.config import RuntimeConfig as RuntimeConfig
@@ -158,6 +159,7 @@ _MODULES = {
     "rtlang.contract.snapshot": "EngineSnapshot",
     "rtlang.client.async_runtime": "connect_async",
     "rtlang.client.connect": "connect",
+    "rtlang.cluster.ray.data": "map_batches",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 

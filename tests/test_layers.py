@@ -50,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rtlang.contract",
         "rtlang.lang",
         "rtlang.client",
+        "rtlang.cluster",
         "rtlang.runtime",
     },  # hands names on
     "rtlang.compat": {"rtlang", "rtlang.contract", "rtlang.lang"},
