@@ -166,8 +166,6 @@ class RuntimeConfig:
                 raise ConfigError(
                     name, getattr(self, name), "requires tensor_parallel 1: each process has a part of a page"
                 )
-        if self.tensor_parallel > 1 and self.device != "cpu":
-            raise ConfigError("tensor_parallel", self.tensor_parallel, "requires device cpu")
         if self.deterministic and self.device != "cpu":
             raise ConfigError("deterministic", True, "requires device cpu: the kernels of a GPU split sums by load")
         draft_model = self.draft_model

@@ -8,8 +8,7 @@ logits, and only a bounded number of scored tokens have logits at a time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import ConfigError, EngineDeadError
+from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, SampledRow, SampledToken, Step, StepOutput
@@ -32,9 +31,9 @@ from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.loading.loader import check_ranks, load_model
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
-from rtlang.model.parallel.messages import Kind, Words, release_of, step_of, step_words
+from rtlang.model.parallel.messages import Kind, release_of, step_of, step_words
 from rtlang.model.parallel.rank_pages import RankPages
-from rtlang.model.parallel.rank_processes import RankProcesses
+from rtlang.model.parallel.ranks import Ranks
 from rtlang.model.runner import PageMemory
 from rtlang.model.sampler import gather_samples, sample_tokens, sampled_rows, token_logprobs
 from rtlang.model.text.tokenizer import Tokenizer
@@ -72,7 +71,7 @@ class HostRunner:
         group: the connected ranks of which this runner is one; default: `load` starts the others, if there are to be any.
 
     Attributes:
-        on_death: called on another thread when the process of a rank ends, after which every step fails.
+        ranks: the other ranks.
 
     Attributes (after `load`):
         model_config, tokenizer: the loaded model's.
@@ -89,9 +88,7 @@ class HostRunner:
 
     def __init__(self, config: RuntimeConfig, group: RankGroup | None = None) -> None:
         self.config = config
-        self.on_death: Callable[[EngineDeadError], None] | None = None
-        self._group = group
-        self._processes: RankProcesses | None = None
+        self.ranks = Ranks(config, group)
         self.num_replayed = self.num_eager = 0
 
     @property
@@ -112,7 +109,8 @@ class HostRunner:
     @property
     def page_memory(self) -> PageMemory:
         """See `Runner`."""
-        return self.kv if self._group is None else RankPages(self.kv, self._group.size, self._send)
+        group = self.ranks.group
+        return self.kv if group is None else RankPages(self.kv, group.size, self.ranks.send)
 
     def load(self) -> None:
         """Load the model and allocate the KV pool.
@@ -123,18 +121,12 @@ class HostRunner:
         """
         num_ranks = self.config.tensor_parallel
         torch.set_num_threads(self.config.num_threads or max(1, system_resources.num_cores() // num_ranks))
-        if num_ranks > 1 and self._group is None:
-            check_ranks(self.config)
-            self._processes = RankProcesses(self.config, self._note_death)
-            self._group = self._processes.start()
-        with self._guard():
-            self._load()
-        if self._processes is not None:
-            self._processes.loaded()
+        check_ranks(self.config)
+        with self.ranks.loading() as group:
+            self._load(group)
         logger.info("KV pool of %d pages of %d tokens", self.kv.num_pages, self.config.page_size)
 
-    def _load(self) -> None:
-        group = self._group
+    def _load(self, group: RankGroup | None) -> None:
         with torch.inference_mode():
             self.decoder, self.model_config, self.tokenizer = load_model(self.config, group=group)
         longest = self.model_config.max_position_embeddings
@@ -148,7 +140,7 @@ class HostRunner:
             group.smallest(0)
             num_pages = group.smallest(self._pick_num_pages(bytes_per_page * group.size) if group.is_first else _MANY)
         self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype)
-        if group is None or group.is_first:
+        if not self.ranks.is_following:
             self._warm_up()
 
     def follow(self) -> None:
@@ -157,7 +149,7 @@ class HostRunner:
         Raises:
             RuntimeError: another rank has ended.
         """
-        group = self._group
+        group = self.ranks.group
         assert group is not None
         while (kind := (words := group.receive())[0]) != Kind.END:
             if kind == Kind.STEP:
@@ -172,9 +164,7 @@ class HostRunner:
         """See `Runner`; drops the weights and the pages, and ends the processes of other ranks."""
         for name in ("decoder", "kv"):
             self.__dict__.pop(name, None)
-        if self._processes is not None:
-            self._processes.close()
-        self._processes = self._group = None
+        self.ranks.close()
 
     def can_follow(self, walk: Walk) -> bool:
         """See `Runner`; always False, since the host computes all masks."""
@@ -183,9 +173,9 @@ class HostRunner:
     def launch(self, step: Step) -> HostFlight:
         """See `Runner`; computes the step's page copies and forward pass."""
         batch = Batch.from_step(step, self.config.page_size)
-        with torch.inference_mode(), self._guard():
-            if self._group is not None:
-                self._group.send(step_words(step))
+        with torch.inference_mode(), self.ranks.guard():
+            if self.ranks.group is not None:
+                self.ranks.send(step_words(step))
             states = self._forward(step, StepAttention(batch, self.kv))
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
@@ -195,19 +185,6 @@ class HostRunner:
     def _forward(self, step: Step, attention: StepAttention) -> Tensor:
         self.kv.copy_pages(step.copies)
         return self.decoder.forward(attention)
-
-    def _send(self, words: Words) -> None:
-        assert self._group is not None
-        with self._guard():
-            self._group.send(words)
-
-    def _guard(self) -> AbstractContextManager[None]:
-        """Names the rank that fails, if there are others."""
-        return nullcontext() if self._processes is None else self._processes.guard()
-
-    def _note_death(self, error: EngineDeadError) -> None:
-        if self.on_death is not None:
-            self.on_death(error)
 
     def sample(
         self,

@@ -16,10 +16,12 @@ def new_runner(config: RuntimeConfig, on_death: Callable[[EngineDeadError], None
     """A runner that has not loaded its model yet.
 
     Args:
-        on_death: see `HostRunner`.
+        on_death: see `Ranks`.
     """
+    runner: HostRunner | DeviceRunner
     if config.device != "cpu":
-        return DeviceRunner(config)
-    runner = FaultyRunner(config) if config.fault_injection else HostRunner(config)
-    runner.on_death = on_death
+        runner = DeviceRunner(config)
+    else:
+        runner = FaultyRunner(config) if config.fault_injection else HostRunner(config)
+    runner.ranks.on_death = on_death
     return runner

@@ -27,7 +27,8 @@ from rtlang.model.parallel.messages import end_words
 from rtlang.model.parallel.rank_worker import work
 from rtlang.model.runner import Runner
 from rtlang.runtime.runtime import Runtime
-from rtlang.supervise.engine_process import EngineProcess, EngineState
+from rtlang.supervise.engine_link import EngineState
+from rtlang.supervise.engine_process import EngineProcess
 
 TIMEOUT_S = 150.0  # an engine and its rank are started twice
 ONE = RuntimeConfig(dtype="float32", num_pages=40, num_threads=1, max_rows=8)
@@ -136,7 +137,7 @@ def test_the_end_of_a_rank_is_one_error_that_names_it() -> None:
             runtime.submit(graph(STORY, max_tokens=250, ignore_eos=True), ear)
         wait_until(lambda: all(ear.text for ear in ears))
         runner: Any = runtime._runner
-        os.kill(runner._processes.pids[0], signal.SIGKILL)
+        os.kill(runner.ranks.pids[0], signal.SIGKILL)
         wait_until(lambda: all(ear.end is not None for ear in ears))
         for ear in ears:
             assert isinstance(ear.end, GraphFailed)

@@ -23,11 +23,18 @@ from rtlang.model.gpu.device_batch import DecodeSteps, Heads, HeadsPlan, JointPl
 
 logger = logging.getLogger(__name__)
 
+_ANOTHER = "another rank cannot do it"
 _MAX_TABLE_WORDS = 1 << 20  # maximum size of one graph's page table
 
 
 def capture_decoding(
-    decoder: Decoder, kv: PagedKV, accelerator: Accelerator, sampled: Tensor, sizes: Sequence[int], max_len: int
+    decoder: Decoder,
+    kv: PagedKV,
+    accelerator: Accelerator,
+    sampled: Tensor,
+    sizes: Sequence[int],
+    max_len: int,
+    agree: Callable[[bool], bool] = bool,
 ) -> dict[int, DecodeSteps]:
     """Capture a graph for each number of tokens; empty if the decoder or the device does not support it.
 
@@ -36,6 +43,7 @@ def capture_decoding(
         sampled: int64, the tokens sampled last; its address must not change.
         sizes: number of tokens of each graph, ascending.
         max_len: maximum sequence length in tokens.
+        agree: whether a claim holds on all ranks: all of them have the same graphs, or none.
     """
     decoder.reserve(max_len)
     found: dict[int, DecodeSteps] = {}
@@ -51,16 +59,21 @@ def capture_decoding(
         for level in range(plan.num_levels):
             launch = partial(_compute, decoder, kv, plan, level, batch, sampled)
             launch()
-            obstacle = accelerator.obstacle(launch) if not found and not replays else None
-            if obstacle is not None:
+            is_first = not found and not replays
+            obstacle = accelerator.obstacle(launch) if is_first else None
+            if is_first and not agree(obstacle is None):
                 logger.warning(
-                    "decoding steps are launched kernel by kernel instead of replayed from graphs: %s", obstacle
+                    "decoding steps are launched kernel by kernel instead of replayed from graphs: %s",
+                    obstacle or _ANOTHER,
                 )
                 return {}
+            reason = _ANOTHER
             try:
                 replays.append(accelerator.capture(launch))
+                is_captured = True
             except RuntimeError as error:
-                reason = " ".join(str(error).split())
+                is_captured, reason = False, " ".join(str(error).split())
+            if not agree(is_captured):
                 logger.warning(
                     "decoding steps are launched kernel by kernel, because capturing a graph failed: %s", reason
                 )

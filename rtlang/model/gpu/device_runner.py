@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -33,8 +34,11 @@ from rtlang.model.gpu.device_batch import DecodeSteps, on_device, sources_of
 from rtlang.model.gpu.device_grammar import DeviceGrammars
 from rtlang.model.gpu.device_graphs import capture_decoding
 from rtlang.model.gpu.device_sampler import Masks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
-from rtlang.model.loading.loader import load_model
+from rtlang.model.loading.loader import check_ranks, load_model
 from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.messages import Kind, end_words, sampled_of, sampled_words, step_of, step_words
+from rtlang.model.parallel.ranks import Ranks
 from rtlang.model.sampler import gather_samples, sampled_rows
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars import Vocabulary
@@ -76,6 +80,12 @@ class DeviceFlight:
 class DeviceRunner:
     """The `Runner` of a device. Owns the decoder, the KV pages and all other device memory.
 
+    With other ranks, each of which has a device, all launch the same steps and replay the same graphs, which contain the sums over ranks.
+    Rank 0 samples, and the others get the tokens on their devices.
+
+    Args:
+        group: as for `HostRunner`.
+
     Attributes (after `load`):
         model_config, tokenizer, decoder, kv: as in `HostRunner`; the last page of `kv` is a scratch page.
         grammars: automata on the device.
@@ -90,8 +100,11 @@ class DeviceRunner:
     kv: PagedKV
     grammars: DeviceGrammars
 
-    def __init__(self, config: RuntimeConfig, accelerator: Accelerator | None = None) -> None:
+    def __init__(
+        self, config: RuntimeConfig, accelerator: Accelerator | None = None, group: RankGroup | None = None
+    ) -> None:
         self.config = config
+        self.ranks = Ranks(config, group)
         self._accelerator = accelerator
         self._sampled = torch.empty(0, dtype=torch.int64)
         self._sampled_at: dict[int, int] = {}  # by request id, index of its token in _sampled
@@ -137,30 +150,41 @@ class DeviceRunner:
         """Load the model, allocate the KV pool, compile kernels and capture graphs.
 
         Raises:
-            ModelLoadError: as `load_model`.
+            ModelLoadError: as `load_model`, or the process of a rank has ended.
             ConfigError: the device is unavailable, max_model_len exceeds the checkpoint's maximum, or the KV pool does not fit.
         """
         self._check_open()
+        check_ranks(self.config)
+        with self.ranks.loading() as group:
+            self._load(group)
+
+    def _load(self, group: RankGroup | None) -> None:
         accelerator, config = self.accelerator, self.config
         accelerator.enter()
-        torch.set_num_threads(config.num_threads or system_resources.num_cores())
+        torch.set_num_threads(config.num_threads or max(1, system_resources.num_cores() // config.tensor_parallel))
         with torch.inference_mode():
-            self.decoder, self.model_config, self.tokenizer = load_model(config, accelerator)
+            self.decoder, self.model_config, self.tokenizer = load_model(config, accelerator, group)
             longest = self.model_config.max_position_embeddings
             if config.max_model_len is not None and config.max_model_len > longest:
                 raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")
             geometries, dtype = self.decoder.geometries, self.decoder.dtype
             kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
             num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
+            if group is not None:
+                num_pages = group.smallest(num_pages)
             self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
             self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_samples())
             self._sampled = torch.zeros(
                 max(_WARM_UP_ROWS, self._most_samples()), dtype=torch.int64, device=accelerator.device
             )
-            self._warm_up()
-            self._graphs = capture_decoding(
-                self.decoder, self.kv, accelerator, self._sampled, self._graph_sizes(), self.max_model_len
-            )
+            if self.ranks.is_following:
+                self.follow()
+            else:
+                self._warm_up()
+                self.ranks.send(end_words())
+            agree = bool if group is None else partial(_all_agree, group)
+            places = self._sampled, self._graph_sizes(), self.max_model_len
+            self._graphs = capture_decoding(self.decoder, self.kv, accelerator, *places, agree)
             self._sampled_at, self.num_replayed, self.num_eager = {}, 0, 0
         logger.info(
             "KV pool of %d pages of %d tokens on %s, graphs for %s tokens",
@@ -182,6 +206,20 @@ class DeviceRunner:
         self._sampled = torch.empty(0, dtype=torch.int64)
         if self._accelerator is not None:
             self._accelerator.release()
+        self.ranks.close()
+
+    def follow(self) -> None:
+        """See `HostRunner.follow`."""
+        group = self.ranks.group
+        assert group is not None
+        while (kind := (words := group.receive())[0]) != Kind.END:
+            if kind == Kind.STEP:
+                self.launch(step_of(words))
+            elif kind == Kind.SAMPLED:
+                num_sampled, self._sampled_at = sampled_of(words)
+                if num_sampled:
+                    with torch.inference_mode():
+                        group.broadcast(self._sampled[:num_sampled])
 
     def launch(self, step: Step) -> DeviceFlight:
         """See `Runner`; enqueues the step's page copies and layers. The previous step must have been sampled.
@@ -196,6 +234,12 @@ class DeviceRunner:
             if flight is not None:
                 return flight
             batch = Batch.from_step(step, self.config.page_size)
+            return self._launch(step, batch)
+
+    def _launch(self, step: Step, batch: Batch) -> DeviceFlight:
+        """Launch a step kernel by kernel."""
+        self._announce(step)
+        with self.ranks.guard():
             self.kv.copy_pages(step.copies)
             for graph in self._graphs.values():
                 graph.forget()
@@ -206,9 +250,15 @@ class DeviceRunner:
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
             flight = DeviceFlight(step, batch.sampling_rows, batch.scoring_rows, logits)
-            self._score(flight, states[num_sampling:])
+            if not self.ranks.is_following:
+                self._score(flight, states[num_sampling:])
             self.num_eager += 1
         return flight
+
+    def _announce(self, step: Step) -> None:
+        """Let the other ranks launch the step as well: they decide in the same way how."""
+        if self.ranks.group is not None:
+            self.ranks.send(step_words(step))
 
     def sample(
         self,
@@ -224,6 +274,7 @@ class DeviceRunner:
         self._check_open()
         self._sampled_at = {}
         if flight.logits is None:
+            self._hand_on(0)
             return
         with torch.inference_mode():
             sampling = sampled_rows(rows)
@@ -237,6 +288,16 @@ class DeviceRunner:
                 self.grammars.advance(sampling, found, self._sampled)
             flight.logits = None
         self._sampled_at = {row.request_id: index for index, row in enumerate(sampling) if not row.num_draft_tokens}
+        self._hand_on(len(sampling))
+
+    def _hand_on(self, num_sampled: int) -> None:
+        """Copy the tokens sampled last to the devices of the other ranks."""
+        group = self.ranks.group
+        if group is not None:
+            self.ranks.send(sampled_words(num_sampled, self._sampled_at))
+            if num_sampled:
+                with torch.inference_mode(), self.ranks.guard():
+                    group.broadcast(self._sampled[:num_sampled])
 
     def can_follow(self, walk: Walk) -> bool:
         """See `Runner`."""
@@ -247,12 +308,14 @@ class DeviceRunner:
     def collect(self, flight: DeviceFlight) -> StepOutput:
         """See `Runner`."""
         self._check_open()
-        outputs = gather_samples(flight.step.rows, flight.samples.wait() if flight.samples is not None else ())
-        found = [
-            logprob
-            for token_ids, num_top, fetched in flight.scores
-            for logprob in read_logprobs(token_ids, num_top, *fetched.wait())
-        ]
+        with self.ranks.guard():
+            outputs = gather_samples(flight.step.rows, flight.samples.wait() if flight.samples is not None else ())
+            found = [
+                logprob
+                for token_ids, num_top, fetched in flight.scores
+                for logprob in read_logprobs(token_ids, num_top, *fetched.wait())
+            ]
+        self.ranks.check()  # a sum without a rank that has ended is none
         start = 0
         for index in flight.scoring_rows:
             output, stop = outputs[index], start + len(flight.step.rows[index].score_token_ids)
@@ -284,7 +347,9 @@ class DeviceRunner:
         for other, graph in self._graphs.items():
             if other != size:
                 graph.forget()
-        logits = self._graphs[size].replay()[:num_tokens]
+        self._announce(step)
+        with self.ranks.guard():
+            logits = self._graphs[size].replay()[:num_tokens]
         self.num_replayed += 1
         sampling_rows = tuple(index for index, row in enumerate(rows) for _ in range(row.num_sampled))
         return DeviceFlight(step, sampling_rows, (), logits)
@@ -379,7 +444,8 @@ class DeviceRunner:
                     "num_pages", config.num_pages, f"the KV pool needs {needed:,} bytes, but only {free:,} are free"
                 )
             return config.num_pages
-        cache_bytes = config.cache_bytes if config.cache_bytes is not None else int(_CACHE_SHARE * free)
+        given = None if config.cache_bytes is None else config.cache_bytes // config.tensor_parallel
+        cache_bytes = given if given is not None else int(_CACHE_SHARE * free)
         if cache_bytes > free:
             raise ConfigError("cache_bytes", config.cache_bytes, f"only {free:,} bytes of memory are free")
         num_pages = cache_bytes // bytes_per_page - 1
@@ -390,3 +456,8 @@ class DeviceRunner:
                 f"a page takes {bytes_per_page:,} bytes, and at least three pages are needed",
             )
         return num_pages
+
+
+def _all_agree(group: RankGroup, claim: bool) -> bool:
+    """Whether the claim holds on every rank."""
+    return group.smallest(int(claim)) == 1

@@ -125,9 +125,9 @@ def check_ranks(config: RuntimeConfig) -> None:
         ModelLoadError: config.json is missing or damaged.
         ConfigError: the model cannot be divided.
     """
-    model_config = ModelConfig.from_pretrained(model_directory(config.model))
     if config.tensor_parallel == 1:
         return
+    model_config = ModelConfig.from_pretrained(model_directory(config.model))
     if model_config.native is None or config.decoder == "transformers":
         raise ConfigError(
             "tensor_parallel",
@@ -135,6 +135,8 @@ def check_ranks(config: RuntimeConfig) -> None:
             "expected 1 for models that the native decoder does not compute",
         )
     part_of(model_config, config.tensor_parallel)
+    if config.device == "cuda" and torch.cuda.device_count() < config.tensor_parallel:
+        raise ConfigError("tensor_parallel", config.tensor_parallel, f"torch finds {torch.cuda.device_count()} GPUs")
 
 
 def weight_bytes(config: RuntimeConfig) -> int:

@@ -114,7 +114,15 @@ class RankProcesses:
         try:
             yield
         except Exception as error:
-            raise self._failure(error) from error
+            failure = self._failure(error)
+            if failure is error:
+                raise
+            raise failure from error
+
+    def check(self) -> None:
+        """Raise EngineDeadError if a rank has ended."""
+        if self._codes:
+            raise self._error(self._ended(next(iter(self._codes))))
 
     def close(self) -> None:
         """End the processes and wait for them. Idempotent."""

@@ -20,6 +20,7 @@ import torch.distributed
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.logs import configure_logs
+from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.rank_processes import failure_path, up_key
@@ -41,8 +42,10 @@ def work(config: RuntimeConfig, rank: int, store_path: Path) -> None:
     """
     store = dist.FileStore(str(store_path), config.tensor_parallel)
     store.set(up_key(rank), "")
+    if config.device == "cuda":
+        torch.cuda.set_device(rank)
     group = RankGroup.connect(store_path, rank, config.tensor_parallel, config.device)
-    runner = HostRunner(config, group)
+    runner = HostRunner(config, group) if config.device == "cpu" else DeviceRunner(config, group=group)
     runner.load()
     runner.follow()
 

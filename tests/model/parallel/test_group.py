@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +31,6 @@ def test_a_sum_is_the_sum_of_all_parts_on_every_rank(ranks: RankThreads, dtype: 
     expected = torch.stack([each.double() for each in parts]).sum(0)
     for total in ranks.run(lambda group: group.all_reduce(parts[group.rank].clone())):
         torch.testing.assert_close(total.double(), expected, rtol=1e-2 if dtype is torch.bfloat16 else 1e-6, atol=1e-2)
-        assert torch.equal(total, total)
 
 
 def test_the_bits_of_a_sum_do_not_depend_on_the_rest_of_the_tensor(ranks: RankThreads) -> None:
@@ -66,3 +68,44 @@ def test_the_words_of_rank_0_reach_every_other_rank(ranks: RankThreads, num_word
 
 def test_the_ranks_agree_on_the_smallest_number(ranks: RankThreads) -> None:
     assert ranks.run(lambda group: group.smallest(100 - group.rank)) == [101 - ranks.size] * ranks.size
+
+
+class PretendedNccl:
+    """Notes what would be launched on GPUs."""
+
+    Options = SimpleNamespace
+
+    def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
+        self.timeout, self.calls = options._timeout, list[str]()
+
+    def _note(self, name: str) -> PretendedNccl:
+        self.calls.append(name)
+        return self
+
+    def allreduce(self, tensors: list[torch.Tensor], options: Any = None) -> PretendedNccl:
+        return self._note("allreduce")
+
+    def broadcast(self, tensors: list[torch.Tensor], options: Any) -> PretendedNccl:
+        return self._note("broadcast")
+
+    def wait(self) -> None:
+        self.calls[-1] += ", ordered"
+
+    def abort(self) -> None:
+        self.calls.append("abort")
+
+
+def test_gpus_exchange_activations_with_nccl_and_messages_with_gloo(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(torch.distributed, "ProcessGroupNCCL", PretendedNccl, raising=False)
+    group = RankGroup.connect(tmp_path / "store", 0, 1, "cuda", timeout_s=7.0)
+    nccl = group._data
+    assert isinstance(nccl, PretendedNccl)
+    assert nccl.timeout.total_seconds() == 7.0
+    group.all_reduce(torch.ones(3))
+    group.broadcast(torch.ones(3))
+    group.send(np.ones(2000, dtype=np.int32))
+    assert group.smallest(4) == 4
+    group.abort()
+    assert nccl.calls == ["allreduce, ordered", "broadcast, ordered", "abort"]
