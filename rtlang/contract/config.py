@@ -161,7 +161,7 @@ class RuntimeConfig:
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "speculation", "auto", "on", "off")
         _at_least(self, 1, "tensor_parallel")
-        for name in ("cache_host_bytes", "cache_dir"):
+        for name in ("cache_host_bytes", "cache_dir", "cache_peers"):
             if self.tensor_parallel > 1 and getattr(self, name) is not None:
                 raise ConfigError(
                     name, getattr(self, name), "requires tensor_parallel 1: each process has a part of a page"

@@ -72,7 +72,9 @@ def test_a_wrong_value_is_refused_by_name(config: type, name: str, value: Any) -
     assert caught.value.field == name
 
 
-@pytest.mark.parametrize(("name", "value"), [("cache_host_bytes", 1 << 20), ("cache_dir", "pages")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("cache_host_bytes", 1 << 20), ("cache_dir", "pages"), ("cache_peers", "127.0.0.1:1")]
+)
 def test_tiers_of_pages_are_refused_where_each_process_has_a_part_of_a_page(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"{name} = .*: requires tensor_parallel 1") as caught:
         RuntimeConfig(**{name: value, "tensor_parallel": 2})
