@@ -48,8 +48,8 @@ MAX_BATCH_BYTES = 32 << 20
 MAX_BATCH_PAGES = 512
 FETCH_TIMEOUT_S = 10.0
 """Seconds that a request waits for its pages."""
-SETTLE_S = 0.05
-"""Seconds that a peer's question waits for pages on their way to the tiers."""
+SETTLE_S = 0.5
+"""Seconds that a peer's question waits for pages on their way to the tiers, which takes milliseconds as a rule."""
 _LONG_PROMPT = 1024
 FLUSH_S = 3.0
 """Seconds for storing pages when the engine ends."""
@@ -134,7 +134,7 @@ class PageTransfers:
         self._waiting: deque[_Fetch] = deque()  # in order
         self._loading: _Load | None = None
         self._is_storing = False
-        self._settled = threading.Event()  # unset while pages are on their way to the tiers
+        self._settled = threading.Event()  # unset while written pages are not in the tiers yet
         self._settled.set()
         self._is_closed = False
         self.server = server
@@ -191,6 +191,10 @@ class PageTransfers:
             self._waiting_since.pop(request, None)
         return found
 
+    def settle(self) -> bool:
+        """Wait a moment until all written pages are in the tiers; returns whether they are. Any thread but the engine's."""
+        return self._settled.wait(SETTLE_S)
+
     def set_peers(self, peers: Sequence[tuple[str, int]]) -> None:
         """See `RemoteTier.set_peers`. Any thread."""
         for tier in self._remote:
@@ -212,10 +216,13 @@ class PageTransfers:
             return
         touched = self._cache.evictions.take_new()
         pages = self._cache.take_new_pages(self._num_per_batch)
+        if pages:
+            self._settled.clear()
+        else:
+            self._settled.set()
         if not pages and not touched:
             return
         self._is_storing = True
-        self._settled.clear()
         memory = self._memory
 
         def copy() -> None:
@@ -423,14 +430,12 @@ class PageTransfers:
             for i in kept:
                 for tier in self._stores:
                     tier.put(pages[i].digest, contents[i].data)
-            self._settled.set()
             self._report(self._stored)
 
         self._run(self._storer, store, self._stored)
 
     def _stored(self) -> None:
         self._is_storing = False
-        self._settled.set()
 
     # -- any thread
 
@@ -458,7 +463,7 @@ class PageTransfers:
             except Exception:
                 logger.exception("opening the %s tier of the cache failed", tier.name)
         if self.server is not None and not self._is_closed:
-            self.server.settle = lambda: self._settled.wait(SETTLE_S)
+            self.server.settle = self.settle
             self.server.start()
 
     def _report(self, then: Callable[[], None]) -> None:

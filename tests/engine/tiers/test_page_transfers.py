@@ -20,6 +20,7 @@ from rtlang.cache.tiers.tier import CacheTier
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.principal import Principal
 from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.tiers import page_transfers
 from rtlang.engine.tiers.page_transfers import PageTransfers
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_runner import FakeRunner, naive_generate
@@ -425,6 +426,22 @@ def test_pages_that_only_another_engine_has_are_asked_for_once_and_kept() -> Non
     assert remote.asked[asked:] == [5]
     assert remote.expected[-2:] == [5, 0]
     driver.assert_idle()
+
+
+def test_transfers_are_settled_when_all_written_pages_are_in_the_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_transfers, "SETTLE_S", 0.0)
+    jobs = Jobs(is_held=True)
+    driver = Driver([HostTier(1 << 20)], jobs=jobs)
+    assert driver.transfers.settle()
+    driver.add(tokens_of(0), 1, seed=1)
+    states = []
+    for _ in range(100):
+        driver.step()
+        states.append((driver.transfers.settle(), driver.transfers.tiers[0].stats.num_pages))
+        if jobs.waiting:
+            jobs.waiting.pop(0)()
+    assert states[-1] == (True, 10)
+    assert all(count in (0, 10) for is_settled, count in states if is_settled)
 
 
 def test_another_engine_is_not_asked_where_computing_is_faster_than_an_answer() -> None:
