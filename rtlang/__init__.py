@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rtlang.contract.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from rtlang.cassette.surface import journal as journal
     from rtlang.cassette.surface import record as record
     from rtlang.cassette.surface import replay as replay
     from rtlang.client.async_runtime import connect_async as connect_async
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import GraphError as GraphError
     from rtlang.contract.errors import InternalError as InternalError
     from rtlang.contract.errors import InvalidValueError as InvalidValueError
+    from rtlang.contract.errors import JournalError as JournalError
     from rtlang.contract.errors import ModelLoadError as ModelLoadError
     from rtlang.contract.errors import NumericsError as NumericsError
     from rtlang.contract.errors import OverloadError as OverloadError
@@ -120,7 +122,7 @@ if TYPE_CHECKING:
     from rtlang.runtime.runtime import Runtime as Runtime
 
 _MODULES = {
-    "rtlang.cassette.surface": "record replay",
+    "rtlang.cassette.surface": "journal record replay",
     "rtlang.contract.budget": "Budget",
     "rtlang.contract.cache_report": "CacheExplanation",
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
@@ -128,8 +130,8 @@ _MODULES = {
     "rtlang.contract.errors": (
         "AbortedError ApplyError BudgetError CallError CapacityError CassetteError ConfigError ConnectionLostError ConstraintError "
         "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError InvalidValueError "
-        "ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError SlowConsumerError "
-        "SpentError SwitchError ToolError TraceError ValueParseError"
+        "JournalError ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError "
+        "SlowConsumerError SpentError SwitchError ToolError TraceError ValueParseError"
     ),
     "rtlang.lang.control": "best call first repeat switch vote",
     "rtlang.lang.execution.explain": "Explanation explain",

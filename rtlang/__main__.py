@@ -6,6 +6,7 @@ invalid options exit with code 2. Modules that load torch are imported inside th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import sys
@@ -30,7 +31,7 @@ from rtlang.console.doctor import doctor
 from rtlang.console.errors import one_line_errors
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
-from rtlang.console.loading import started
+from rtlang.console.loading import journaled, started
 from rtlang.console.options import with_settings
 from rtlang.console.serving import ENGINE_FAILED, serve_engine
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
@@ -142,6 +143,12 @@ def run(
         Path | None,
         typer.Option("--html", metavar="OUT", help="Write a page about the run to this file: graph, timeline, texts."),
     ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Keep what the run receives in this file, and go on from what is there after a crash."
+        ),
+    ] = None,
 ) -> None:
     """Run a program: stream its generated text, then print its values and token usage."""
     console = Console(highlight=False, markup=False, emoji=False)
@@ -154,15 +161,23 @@ def run(
             raise CommandError(
                 f"{given}: runtime options cannot be combined with --url; the server at {url} has its own"
             )
-        target = (
-            rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
-            if url is not None
-            else started(RuntimeConfig(**settings))
-        )
-        try:
+        with contextlib.ExitStack() as exits:
+
+            def open_target() -> Target:
+                opened: Target = (
+                    rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
+                    if url is not None
+                    else started(RuntimeConfig(**settings))
+                )
+                exits.callback(opened.close)
+                return opened
+
+            target: Target = (
+                open_target()
+                if journal is None
+                else exits.enter_context(journaled(journal, open_target, program, arguments))
+            )
             result, seconds = _stream(loaded, arguments, target, None if only_values else console)
-        finally:
-            target.close()
         if html is not None:
             _write(html, result.to_html(loaded.name))
         values, problems = values_of(result)

@@ -128,6 +128,25 @@ def test_run_with_json_prints_the_values_alone(folder: Path) -> None:
     assert set(json.loads(output)) == {"trait", "sheet", "best"}
 
 
+def test_a_journaled_run_is_continued_and_a_finished_one_replayed_without_a_model(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "journal"
+    options = ["run", f"{folder}/programs.py:portrait", "-a", "name=Ada", "--json", "--journal", str(journal)]
+    code, output, errors = invoke(folder, *options)
+    assert code == 0, errors
+    data = journal.read_bytes()
+    journal.write_bytes(data[: 2 * len(data) // 3])  # what a killed process may leave
+    assert invoke(folder, *options) == (0, output, "")
+    monkeypatch.setattr("rtlang.__main__.started", lambda config: pytest.fail("a finished journal needs no model"))
+    assert invoke(folder, *options) == (0, output, "")
+    code, _, errors = invoke(folder, *(each.replace("Ada", "Eve") for each in options))
+    assert code == 1
+    assert 'arguments: {"name": "Ada"} in the journal, {"name": "Eve"} now' in errors
+    code, _, errors = invoke(folder, *options[:-1], str(tmp_path / "no" / "journal"))
+    assert (code, "No such file or directory" in errors) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -76,7 +76,7 @@ class _Recorded:
         return found | own if has_budget else own | found
 
 
-class _DefaultWithin(ABC):
+class DefaultWithin(ABC):
     """A context manager: within it, it is the default runtime.
 
     Args:
@@ -102,7 +102,7 @@ class _DefaultWithin(ABC):
         """Release what it holds."""
 
 
-class Recorder(_DefaultWithin):
+class Recorder(DefaultWithin):
     """A `Target` that runs graphs on `runtime` and keeps the outcomes of their nodes. Recorded outcomes are not computed again.
 
     A context manager: within it, it is the default runtime. The wrapped runtime stays open.
@@ -260,7 +260,7 @@ def _is_cancelled(outcome: KnownOutcome) -> bool:
     )
 
 
-class Replay(_DefaultWithin):
+class Replay(DefaultWithin):
     """A `Target` that answers from a recording, without a model. A context manager: within it, it is the default runtime.
 
     An outcome that the recording lacks fails its node with CassetteError.

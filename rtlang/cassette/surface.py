@@ -1,9 +1,12 @@
-"""`rt.record` and `rt.replay`."""
+"""`rt.record`, `rt.replay` and `rt.journal`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
+from rtlang.cassette.journal import Journal
+from rtlang.cassette.journal_file import JournalFile
 from rtlang.cassette.recorder import Recorder, Replay
 from rtlang.contract.target import Target
 from rtlang.lang.execution.run import default_runtime, resolve_runtime, set_default_runtime
@@ -33,6 +36,43 @@ def replay(path: str | os.PathLike[str]) -> Replay:
         CassetteError: the file does not exist or is damaged.
     """
     return Replay(path, _swap_default)
+
+
+def journal(
+    path: str | os.PathLike[str],
+    runtime: Target | Callable[[], Target] | None = None,
+    *,
+    program: str | None = None,
+    arguments: str | None = None,
+    seed: int | None = None,
+) -> Journal:
+    """A runtime that runs one program on `runtime` (default: the default runtime), and keeps all that the run receives in the file `path`.
+
+    Run again after its process has died, the program continues behind the text that it has generated:
+
+        with rt.journal("run.journal", runtime):
+            result = report.run(topic)
+
+    Outcomes of nodes and answers of host functions are taken from the file. Where the program does something else than before, its run ends
+    with JournalError. A finished journal is read without the runtime.
+
+    Args:
+        runtime: may also be a function that makes it, which is called if the journal is not finished.
+        program, arguments: what the run is, as text. A journal of another one is refused.
+        seed: the seed of the run; random if it is not given.
+    Raises:
+        JournalError: another process writes to the file, or it is damaged, or of another program. TraceError: there is no runtime.
+    """
+    file = JournalFile(path)
+    try:
+        made = Journal(file, _swap_default, program=program, arguments=arguments, seed=seed)
+        if not file.is_finished:
+            makes = None if hasattr(runtime, "submit") else runtime
+            made.runtime = resolve_runtime(makes() if callable(makes) else runtime)  # type: ignore[arg-type]
+        return made
+    except BaseException:
+        file.close()
+        raise
 
 
 def _swap_default(runtime: Target | None) -> Target | None:

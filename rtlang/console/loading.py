@@ -1,20 +1,24 @@
-"""Starts a runtime for a command, with a progress bar for loading model weights, on terminals and for slow loads only.
+"""Opens the runtime or the journal of a command, with a progress bar for loading model weights, on terminals and for slow loads only.
 
 The loader reports progress in its log records, from any thread; `show_loading` turns them into a bar on the terminal.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.target import Target
 
 LOADER = "rtlang.model.loading.loader"
 """Logger name; importing the module would load torch first."""
@@ -25,6 +29,19 @@ def started(config: RuntimeConfig) -> Any:
     with show_loading(Console(stderr=True)), import_module("rtlang.runtime.process_settings").loading():
         import_module("rtlang.runtime.precompile").start_background_compile(config)
         return import_module("rtlang").Runtime(config=config).start()
+
+
+def journaled(path: Path, open_target: Callable[[], Target], program: str, arguments: Mapping[str, Any]) -> Any:
+    """A journal of a run, on a runtime that is opened if the journal is not finished.
+
+    Raises:
+        CommandError: the file cannot be opened. JournalError: see `rtlang.journal`.
+    """
+    described = json.dumps(dict(arguments), sort_keys=True, default=repr)
+    try:
+        return import_module("rtlang").journal(path, open_target, program=program, arguments=described)
+    except OSError as error:
+        raise CommandError(f"--journal {path}: {error.strerror or error}") from None
 
 
 @contextmanager

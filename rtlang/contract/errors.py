@@ -323,6 +323,23 @@ class CassetteError(RtlangError):
         self.path, self.reason = path, reason
 
 
+class JournalError(RtlangError):
+    """A journal cannot be continued: it is in use, damaged, of another program or model, or the program does something else now.
+
+    Attributes:
+        path: the file.
+        node_id: the node that differs, if one does; `before` and `now` are what differs of it, as text.
+    """
+
+    code = "journal"
+
+    def __init__(
+        self, path: str, reason: str, node_id: int | None = None, before: str | None = None, now: str | None = None
+    ) -> None:
+        super().__init__(f"the journal {path!r}: {reason}")
+        self.path, self.reason, self.node_id, self.before, self.now = path, reason, node_id, before, now
+
+
 class EngineDeadError(RtlangError):
     """The engine has stopped; the message contains the cause, which a server keeps to its log, under `fault_id` if that is known."""
 

@@ -79,7 +79,7 @@ class RunLedger:
         given = {node_id: [list(ids) for ids in each] for node_id, each in self._given.items()}
         self._num_repeated.clear()
         for node_id, choices in self._tokens.items():
-            node = _node_with(node_id, kinds)
+            node = node_with(node_id, kinds)
             if isinstance(node, Generate) and node.params.best_of == 1:
                 before = [*given.get(node_id, ()), *([] for _ in range(node.params.n))]
                 given[node_id] = [before[choice] + choices.get(choice, []) for choice in range(node.params.n)]
@@ -105,7 +105,7 @@ class RunLedger:
         return True
 
 
-def _node_with(node_id: int, nodes: list[Node]) -> Node | None:
+def node_with(node_id: int, nodes: list[Node]) -> Node | None:
     """The node with this id, which may be that of a later iteration of a repeated block; None if there is none."""
     for node in nodes:
         if node.node_id == node_id:

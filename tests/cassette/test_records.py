@@ -1,0 +1,79 @@
+"""Records that are appended: what is complete is read, an incomplete end is dropped, and damage is an error."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from rtlang.cassette.records import RecordFile, decode_records, encode_record
+from rtlang.contract.errors import CassetteError
+
+MAGIC = b"some records 1\n"
+BODIES: list[Any] = [{"a": 1}, ["x" * 300, b"\0"], 7]
+
+
+def error(reason: str) -> CassetteError:
+    return CassetteError("records", reason)
+
+
+def opened(path: Path, *, is_written: bool = True) -> RecordFile:
+    return RecordFile(path, MAGIC, is_written=is_written, maker="a test", user="another test writes", new_error=error)
+
+
+def written(body: Any) -> bytes:
+    """A record by the description in records.py."""
+    packed = msgpack.packb(body)
+    return struct.pack(">II", len(packed), zlib.crc32(packed)) + packed
+
+
+def test_records_have_the_described_form() -> None:
+    data = MAGIC + b"".join(map(written, BODIES))
+    assert b"".join(map(encode_record, BODIES)) == data[len(MAGIC) :]
+    found = list(decode_records(data, MAGIC, "a test", error))
+    assert [body for body, _ in found] == BODIES
+    assert [at for _, at in found][-1] == len(data)
+
+
+def test_whatever_a_killed_process_left_is_continued(tmp_path: Path) -> None:
+    whole = MAGIC + b"".join(map(written, BODIES))
+    ends = [len(MAGIC)]
+    for body in BODIES:
+        ends.append(ends[-1] + len(written(body)))
+    for length in range(len(whole) + 1):
+        path = tmp_path / str(length)
+        path.write_bytes(whole[:length])
+        num_complete = sum(end <= length for end in ends) - 1
+        file = opened(path)
+        assert [body for body, _ in file.read()] == BODIES[: max(0, num_complete)]
+        file.append("new")
+        file.sync()
+        file.close()
+        file.close()
+        kept = whole[: ends[max(0, num_complete)]]
+        assert path.read_bytes() == kept + written("new")
+
+
+def test_damage_other_files_and_other_writers_are_errors(tmp_path: Path) -> None:
+    data = MAGIC + written(1) + written(2)
+    damaged = bytearray(data)
+    damaged[len(MAGIC) + 8] ^= 1
+    with pytest.raises(CassetteError, match=f"the record at byte {len(MAGIC)} is damaged"):
+        list(decode_records(bytes(damaged), MAGIC, "a test", error))
+    with pytest.raises(CassetteError, match="expected a file that a test made"):
+        list(decode_records(b"something", MAGIC, "a test", error))
+    path = tmp_path / "records"
+    path.write_bytes(data)
+    file = opened(path)
+    with pytest.raises(CassetteError, match="another test writes to it"):
+        opened(path)
+    reader = opened(path, is_written=False)
+    assert [body for body, _ in reader.read()] == [1, 2]
+    reader.close()
+    file.close()
+    with pytest.raises(CassetteError, match="it is closed"):
+        file.append(3)
