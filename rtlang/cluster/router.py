@@ -1,4 +1,5 @@
-"""The choice of a replica for a whole program: the one with the least waiting work and tokens to compute together.
+"""The choice of a replica for a whole program: the one with the least waiting work and tokens to compute together, those of the program's
+prefix counted twice.
 
 Considered are the replicas that were sent a part of the program's prefix, those with the longest parts first, and a few others at random.
 The prefixes of all that was sent are remembered, within the capacity of each replica's cache; no replica has to say what it holds. The
@@ -9,7 +10,7 @@ No input or output, no threads and no clock: the same calls with the same seed g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, KeysView
 from dataclasses import dataclass
 from random import Random
 
@@ -20,6 +21,14 @@ NUM_OTHERS = 4
 
 MAX_HOLDERS = 32
 """Replicas with a part of the prefix that are considered at most."""
+
+NUM_SAMPLED = 8
+"""Replicas that are considered, at random, of those with one part of the prefix if they are too many to consider all."""
+
+MISS_WEIGHT = 2.0
+"""Tokens of waiting that one token of a prefix is worth. Computing a prefix where it is not held also evicts as much there, a part of which
+is computed again. 2 against 1 at the heavy load of `rtlang bench fleet --simulate` with 100 replicas: hit rate .961 for .952, mean
+latency 1.56 for 2.42; 3 gains little more, and moves less work to idle replicas."""
 
 CAPACITY_TOKENS = 400_000
 """Capacity of a replica's cache if nobody knows it."""
@@ -39,6 +48,11 @@ class ProgramWork:
     digests: tuple[int, ...]
     tokens_per_block: float
     compute: float
+
+    @property
+    def prefix_tokens(self) -> float:
+        """Tokens of the prefix."""
+        return len(self.digests) * self.tokens_per_block
 
     def remaining(self, num_held: int) -> float:
         """Tokens to compute where the first `num_held` blocks are cached."""
@@ -89,9 +103,9 @@ class Router:
         self._index = SentIndex()
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The replicas, in no particular order."""
-        return tuple(self._names)
+    def names(self) -> KeysView[str]:
+        """The names of the replicas."""
+        return self._replicas.keys()
 
     def add(self, name: str, capacity_tokens: int | None = None) -> None:
         """Add a replica, which has no work and holds nothing.
@@ -138,12 +152,14 @@ class Router:
         return self._replica(name).waiting
 
     def cost(self, name: str, work: ProgramWork) -> float:
-        """Tokens to compute until a program ends that is sent to this replica now: those that wait, and those of the program.
+        """The cost of sending a program to a replica, in tokens: those that wait, and those to compute, missing blocks by `MISS_WEIGHT`.
 
         Raises:
             LookupError: there is none of this name.
         """
-        return self._replica(name).waiting + work.remaining(_num_held(self._index.match(work.digests), name))
+        num_held = _num_held(self._index.match(work.digests), name)
+        missing = (len(work.digests) - num_held) * work.tokens_per_block
+        return self._replica(name).waiting + work.compute - work.prefix_tokens + MISS_WEIGHT * missing
 
     def choose(self, work: ProgramWork, among: Collection[str] | None = None) -> str:
         """Choose a replica for a program, and note that the program is sent there.
@@ -214,8 +230,11 @@ class Router:
         self._index.note(name, work.digests, work.tokens_per_block)
 
     def _least(self, work: ProgramWork, path: list[Match], among: Collection[str] | None) -> tuple[str, int]:
-        """The replica of the least cost, of those that are considered, and the number of blocks that it holds."""
-        replicas, compute, tokens_per_block = self._replicas, work.compute, work.tokens_per_block
+        """The replica of the least cost, of those that are considered, and the number of blocks that it holds.
+
+        What is the same for all replicas is left out of the costs.
+        """
+        replicas, block_cost = self._replicas, MISS_WEIGHT * work.tokens_per_block
         least: tuple[str, int] | None = None
         least_cost = 0.0
         seen: set[str] = set()
@@ -229,14 +248,14 @@ class Router:
                     continue
                 seen.add(name)
                 num_held = start + min(holds[name].num_blocks, num_matched)
-                cost = replicas[name].waiting + max(0.0, compute - num_held * tokens_per_block)
+                cost = replicas[name].waiting - num_held * block_cost
                 if least is None or cost < least_cost:
                     least, least_cost = (name, num_held), cost
         for name in self._others(among):
             if name in seen:
                 continue
             num_held = _num_held(path, name)
-            cost = replicas[name].waiting + max(0.0, compute - num_held * tokens_per_block)
+            cost = replicas[name].waiting - num_held * block_cost
             if least is None or cost < least_cost:
                 least, least_cost = (name, num_held), cost
         if least is None:
@@ -244,10 +263,13 @@ class Router:
         return least
 
     def _some_of(self, names: Collection[str], num_wanted: int, among: Collection[str] | None) -> Iterable[str]:
-        """At most so many of the names, at random."""
+        """The names, or a few at random if they are more than wanted."""
         if among is not None:
             names = [name for name in names if name in among]
-        return names if len(names) <= num_wanted else self._random.sample(list(names), num_wanted)
+        if len(names) <= num_wanted:
+            return names
+        listed, draw = list(names), self._random.random
+        return [listed[int(draw() * len(listed))] for _ in range(min(num_wanted, NUM_SAMPLED))]
 
     def _others(self, among: Collection[str] | None) -> Iterable[str]:
         """A few replicas at random; all if they are few."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.cluster.router import MAX_HOLDERS, NUM_OTHERS, ProgramWork, Router, may_move_fork
+from rtlang.cluster.router import MAX_HOLDERS, MISS_WEIGHT, NUM_OTHERS, ProgramWork, Router, may_move_fork
 
 TOKENS_PER_BLOCK = 64.0
 
@@ -31,7 +31,14 @@ class Oracle:
             while common < min(len(sent), len(prefix)) and sent[common] == prefix[common]:
                 common += 1
             held = max(held, common)
-        return self.waiting[name] + work.compute - held * TOKENS_PER_BLOCK
+        own = work.compute - len(prefix) * TOKENS_PER_BLOCK
+        return self.waiting[name] + own + 2 * (len(prefix) - held) * TOKENS_PER_BLOCK
+
+    def remaining(self, name: str, prefix: tuple[int, ...], work: ProgramWork) -> float:
+        missing = (
+            self.cost(name, prefix, work) - self.waiting[name] - work.compute + len(prefix) * TOKENS_PER_BLOCK
+        ) / 2
+        return work.compute - len(prefix) * TOKENS_PER_BLOCK + missing
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -61,7 +68,7 @@ def test_choice_is_the_least_cost_of_all_if_all_are_considered(seed: int) -> Non
             assert {name: router.cost(name, work) for name in allowed} == allowed
             chosen = router.choose(work, among)
             assert allowed[chosen] == min(allowed.values())
-            oracle.waiting[chosen] = allowed[chosen]
+            oracle.waiting[chosen] += oracle.remaining(chosen, prefix, work)
             oracle.prefixes[chosen].append(prefix)
         assert {name: router.waiting(name) for name in router.names} == oracle.waiting
 
@@ -81,8 +88,10 @@ def test_holder_is_found_among_many_replicas() -> None:
     for _ in range(20):
         assert router.choose(work) == first
         router.report(first, 0.0)
-    router.report(first, 51 * TOKENS_PER_BLOCK)
-    assert router.choose(work) != first, "waiting there takes longer than computing the prefix elsewhere"
+    router.report(first, MISS_WEIGHT * 50 * TOKENS_PER_BLOCK - 1)
+    assert router.choose(work) == first
+    router.report(first, MISS_WEIGHT * 50 * TOKENS_PER_BLOCK + 1)
+    assert router.choose(work) != first, "waiting there costs more than computing the prefix elsewhere"
 
 
 def test_holder_of_a_longer_part_comes_before_holders_of_a_shorter_one() -> None:
@@ -142,7 +151,7 @@ def test_replica_that_starts_again_holds_nothing() -> None:
     chosen = router.choose(work)
     router.remove(chosen)
     router.add(chosen)
-    assert router.cost(chosen, work) == work.compute
+    assert router.cost(chosen, work) == work.compute + (MISS_WEIGHT - 1) * work.prefix_tokens
     with pytest.raises(ValueError, match=chosen):
         router.add(chosen)
     with pytest.raises(LookupError, match="nobody"):
@@ -191,7 +200,7 @@ def test_replicas_come_and_go_under_load() -> None:
         if len(router.names) < 3 or (random.random() < 0.1 and len(router.names) < 30):
             router.add(f"r{step}")
         elif random.random() < 0.1:
-            router.remove(random.choice(router.names))
+            router.remove(random.choice(list(router.names)))
         name = router.choose(work_of(tuple(random.randint(0, 1) for _ in range(6))))
         assert name in router.names
         router._index.check()
