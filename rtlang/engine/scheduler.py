@@ -471,10 +471,14 @@ class Scheduler:
             for blocked in self._blocked:
                 blocked.num_passed += 1
             self._num_waiting -= 1
+            num_tokens = self._num_next(request, 0, limit)
+            if not num_tokens and request.num_computed_tokens > request.num_tree_tokens:
+                self._copies.pop()  # a step without rows would not make the copy, so these few tokens are computed
+                request.num_computed_tokens = request.num_tree_tokens
+                num_tokens = self._num_next(request, 0, limit)
             if request.first_step_time is None:
                 request.first_step_time = now
                 request.num_cached_tokens = min(request.num_computed_tokens, request.num_prompt_tokens)
-            num_tokens = self._num_next(request, 0, limit)
             if num_tokens == 0:
                 self._requests.park(request)
                 continue
@@ -502,10 +506,8 @@ class Scheduler:
         shares = self._shares
         if self._largest is None:
             self._largest = max(shares.active, key=lambda each: each.num_running / shares.weight(each))
-        largest = self._largest
-        if largest is flow or largest.num_running / shares.weight(largest) <= (flow.num_running + 1) / shares.weight(
-            flow
-        ):
+        largest, own = self._largest, (flow.num_running + 1) / shares.weight(flow)
+        if largest is flow or largest.num_running / shares.weight(largest) <= own:
             return False
         candidates = [each for each in self.running if each.flow is largest and each not in self._scheduled]
         if not candidates:

@@ -131,3 +131,21 @@ def test_random_grants_never_lose_a_token_or_a_page() -> None:
     world.scheduler.check()
     assert all(request.status is RequestStatus.FINISHED for request in requests)
     assert world.cache.num_in_use == 0
+
+
+def test_a_prompt_that_is_cached_up_to_its_last_token_is_computed_from_its_last_full_page() -> None:
+    world = World()  # pages of 4 tokens
+    first = world.add(list(range(7)))
+    world.step()
+    world.scheduler.remove(first)
+    credit = Credit(0)
+    request = world.add(list(range(7)), credit=credit)
+    step = world.step()
+    # A tail that is copied from another page needs a step that makes the copy: here there would be none.
+    assert sizes(step) == {request.request_id: 2}
+    assert not step.copies
+    assert world.scheduler.schedule(0.0) is None
+    assert request.status is RequestStatus.PARKED
+    credit.num_tokens = 1
+    world.scheduler.resume(credit)
+    assert sizes(world.step()) == {request.request_id: 1}
