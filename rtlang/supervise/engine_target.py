@@ -387,7 +387,7 @@ class EngineTarget:
     def on_end(self, link: EngineLink) -> None:
         """See `LinkOwner.on_end`."""
         self._update_state()
-        if self._state is EngineState.DEAD:
+        if self._state is EngineState.DEAD and not self._is_closing.is_set():
             self._stop(EngineDeadError("the engine has stopped"))
 
     # -- any thread

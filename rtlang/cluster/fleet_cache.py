@@ -1,0 +1,75 @@
+"""The caches of all replicas as one: explanations and pins of the replica that holds most of a prompt, lists of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from rtlang.contract.cache_report import CacheExplanation
+from rtlang.contract.cache_service import CacheService, PinGrant
+from rtlang.contract.errors import EngineDeadError
+from rtlang.contract.nodes import Part
+from rtlang.contract.principal import Principal
+
+_T = TypeVar("_T")
+
+
+class FleetCacheService:
+    """The `CacheService` of a fleet. Limits of pins hold for each replica; a pin ends with the engine that keeps it.
+
+    Args:
+        services: returns the cache services of the replicas that are ready, by name.
+    """
+
+    def __init__(self, services: Callable[[], Mapping[str, CacheService]]) -> None:
+        self._services = services
+
+    def explain(self, parts: Sequence[Part], principal: Principal) -> CacheExplanation:
+        """See `CacheService.explain`; of the replica that holds most of the prompt."""
+        return self._fullest(parts, principal)[1]
+
+    def pin(self, parts: Sequence[Part], ttl_s: float, principal: Principal) -> PinGrant:
+        """See `CacheService.pin`; at the replica that holds most of the prompt, where programs that begin with it go."""
+        return self._fullest(parts, principal)[0].pin(parts, ttl_s, principal)
+
+    def pins(self, principal: Principal) -> list[PinGrant]:
+        """See `CacheService.pins`."""
+        return [grant for grants in self._of_all(lambda each: each.pins(principal)).values() for grant in grants]
+
+    def unpin(self, pin_id: str, principal: Principal) -> bool:
+        """See `CacheService.unpin`."""
+        return any(self._of_all(lambda each: each.unpin(pin_id, principal)).values())
+
+    def tree(self, max_nodes: int, principal: Principal) -> list[dict[str, Any]]:
+        """See `CacheService.tree`. Each node has the field `replica` as well, and ids are unique in the fleet."""
+        trees = self._of_all(lambda each: each.tree(max_nodes, principal))
+        share, count = max(1, max_nodes // len(trees)), len(trees)
+        return [
+            _renumbered(node, index, count) | {"replica": name}
+            for index, (name, nodes) in enumerate(trees.items())
+            for node in nodes[:share]
+        ]
+
+    def _fullest(self, parts: Sequence[Part], principal: Principal) -> tuple[CacheService, CacheExplanation]:
+        found = self._of_all(lambda each: (each, each.explain(parts, principal))).values()
+        return max(found, key=lambda each: each[1].num_cached_tokens)
+
+    def _of_all(self, call: Callable[[CacheService], _T]) -> dict[str, _T]:
+        """The results of a call to every replica, without those that end meanwhile.
+
+        Raises:
+            EngineDeadError: no replica has answered.
+        """
+        results: dict[str, _T] = {}
+        for name, service in self._services().items():
+            with suppress(EngineDeadError):
+                results[name] = call(service)
+        if not results:
+            raise EngineDeadError("no replica is ready; try again later")
+        return results
+
+
+def _renumbered(node: dict[str, Any], index: int, count: int) -> dict[str, Any]:
+    parent = node["parent"]
+    return node | {"id": node["id"] * count + index, "parent": None if parent is None else parent * count + index}

@@ -1,0 +1,70 @@
+"""The caches of several replicas as one, with replicas that answer as the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rtlang.cluster.fleet_cache import FleetCacheService
+from rtlang.contract.cache_report import CacheExplanation
+from rtlang.contract.cache_service import PinGrant
+from rtlang.contract.errors import EngineDeadError
+from rtlang.contract.nodes import Part
+from rtlang.contract.principal import Principal
+
+ANA = Principal("ana")
+
+
+class Replica:
+    """A cache that holds so many tokens of every prompt."""
+
+    def __init__(self, num_cached: int, *, is_dead: bool = False) -> None:
+        self.num_cached, self._is_dead = num_cached, is_dead
+        self.kept: dict[str, PinGrant] = {}
+
+    def explain(self, parts: Sequence[Part], principal: Principal) -> CacheExplanation:
+        if self._is_dead:
+            raise EngineDeadError("it has ended")
+        return CacheExplanation(10, self.num_cached, None, ())
+
+    def pin(self, parts: Sequence[Part], ttl_s: float, principal: Principal) -> PinGrant:
+        grant = PinGrant(f"pin of {self.num_cached}", 10, self.num_cached, ttl_s, True)
+        self.kept[grant.pin_id] = grant
+        return grant
+
+    def pins(self, principal: Principal) -> list[PinGrant]:
+        return list(self.kept.values())
+
+    def unpin(self, pin_id: str, principal: Principal) -> bool:
+        return self.kept.pop(pin_id, None) is not None
+
+    def tree(self, max_nodes: int, principal: Principal) -> list[dict[str, Any]]:
+        return [{"id": 1, "parent": None}, {"id": 2, "parent": 1}, {"id": 3, "parent": 2}][:max_nodes]
+
+
+def test_the_replica_that_holds_most_of_a_prompt_explains_and_pins_it() -> None:
+    replicas = {"a": Replica(3), "b": Replica(9, is_dead=True), "c": Replica(7)}
+    cache = FleetCacheService(lambda: replicas)
+    assert cache.explain(["text"], ANA).num_cached_tokens == 7
+    grant = cache.pin(["text"], 5.0, ANA)
+    assert (list(replicas["c"].kept), cache.pins(ANA)) == ([grant.pin_id], [grant])
+    assert not cache.unpin("pin of 3", ANA)
+    assert cache.unpin(grant.pin_id, ANA)
+    assert cache.pins(ANA) == []
+
+
+def test_the_tree_holds_nodes_of_all_replicas_under_ids_of_their_own() -> None:
+    cache = FleetCacheService(lambda: {"a": Replica(1), "b": Replica(2)})
+    nodes = cache.tree(4, ANA)
+    assert [node["replica"] for node in nodes] == ["a", "a", "b", "b"]
+    assert len({node["id"] for node in nodes}) == 4
+    for parent, child in (nodes[:2], nodes[2:]):
+        assert (parent["parent"], child["parent"]) == (None, parent["id"])
+
+
+def test_without_a_ready_replica_calls_fail() -> None:
+    for replicas in ({}, {"a": Replica(1, is_dead=True)}):
+        with pytest.raises(EngineDeadError):
+            FleetCacheService(lambda found=replicas: found).explain(["text"], ANA)  # type: ignore[misc]
