@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from rtlang.contract.errors import ConfigError
-from rtlang.model.decoders import transformers_decoder
 from rtlang.model.decoders.attention import PagedKV
 from rtlang.model.decoders.linear import PackedModule
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
@@ -22,7 +17,7 @@ from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.plan_table import Style, read_plan
 from tests.support.families import ATTENTION_WHOLE, DIVIDED, NOT_DIVIDED, Family, make_config
 from tests.support.model_steps import Pages, StepRunner, TrackedSequence, all_logits, next_row, ragged_logits
-from tests.support.rank_threads import TIMEOUT_S, RankThreads
+from tests.support.rank_threads import RankThreads
 from tests.support.tiny_models import random_model, save_checkpoint
 
 PAGE_SIZE, NUM_PAGES = 4, 64
@@ -68,8 +63,7 @@ def run_divided(ranks: RankThreads, path: Path, vocab_size: int, dtype: torch.dt
         heads = [each.num_q_heads for each in decoder.geometries]
         return Result(ragged, prompt, sequence.token_ids[len(prompt) :], heads, _num_parameters(decoder.model))
 
-    with one_load_at_a_time(ranks.size):
-        return ranks.run(work)
+    return ranks.run(work)
 
 
 def check_divided(ranks: RankThreads, family: Family, variant: str | None, path: Path) -> None:
@@ -115,23 +109,6 @@ def _worst_error(model: Any, result: Result) -> float:
             expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(found) :].float()
             errors.append((found - expected).norm(dim=-1) / expected.norm(dim=-1))
     return float(torch.cat(errors).max())
-
-
-@contextmanager
-def one_load_at_a_time(num_ranks: int) -> Iterator[None]:
-    """While it makes a model, transformers replaces functions and the default dtype of torch, for all threads."""
-    lock, load = threading.Lock(), transformers_decoder.load_model
-    all_loaded = threading.Barrier(num_ranks)
-
-    def load_alone(*arguments: Any) -> Any:
-        with lock:
-            model = load(*arguments)
-        all_loaded.wait(TIMEOUT_S)
-        return model
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transformers_decoder, "load_model", load_alone)
-        yield
 
 
 def _num_parameters(model: torch.nn.Module) -> int:

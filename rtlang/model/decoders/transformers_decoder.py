@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.errors import ConfigError, ModelLoadError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
@@ -36,7 +37,7 @@ from rtlang.model.decoders.fixed_tiles import tiles_of
 from rtlang.model.decoders.linear import own_memory, pack_linears
 from rtlang.model.loading.transformers_loading import load_model, progress_reported, quiet, read_config, refuse_known
 from rtlang.model.parallel.divided_layers import divide
-from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.group import RankGroup, in_turn
 from rtlang.model.parallel.plan_table import read_plan
 
 logger = logging.getLogger(__name__)
@@ -83,6 +84,10 @@ class TransformersDecoder:
         self._step: StepAttention | None = None  # set during forward
         self._called: list[int] = []  # layers that called the interface in this forward pass
         self._probed: dict[int, HeadGeometry] = {}
+        self._sequences: list[
+            list[int]
+        ] = []  # of the self-check, with the stock logits [len(sequence), vocab_size] of each
+        self._stock: list[Tensor] = []
 
     @classmethod
     def load(
@@ -114,11 +119,17 @@ class TransformersDecoder:
         """
         config = read_config(directory)
         refuse_known(config, str(directory), max_len)
-        with quiet(), progress_reported(on_progress):
-            model = load_model(directory, files, config, dtype, dummy_seed)
-        model = model.eval().requires_grad_(False)
-        decoder = cls(model, str(directory), dtype, device, is_deterministic=is_deterministic, group=group)
+
+        def load() -> TransformersDecoder:
+            with quiet(), progress_reported(on_progress):
+                model = load_model(directory, files, config, dtype, dummy_seed)
+            model = model.eval().requires_grad_(False)
+            decoder = cls(model, str(directory), dtype, device, is_deterministic=is_deterministic, group=group)
+            decoder._prepare_check()
+            return decoder
+
         with torch.inference_mode():
+            decoder = load() if group is None else in_turn(group, load, str(directory))
             decoder._take_over()
         return decoder
 
@@ -223,19 +234,43 @@ class TransformersDecoder:
             raise self._refusal(f"the window of layer {layer} changes from {self._window_of[layer]} to {window}")
         return window
 
-    def _take_over(self) -> None:
-        """Replace the model's attention, record its head geometry, pack its linear layers, and compare with the stock model."""
+    def _prepare_check(self) -> None:
+        """Compute the stock logits of the self-check, and keep this rank's part of the model, on the device.
+
+        With several ranks the first one computes these logits, on the CPU. Of weights that are mapped files, the others read their parts
+        only.
+        """
         parameters = inspect.signature(self.model.forward).parameters
         if not {"position_ids", "logits_to_keep"} <= set(parameters):
             raise self._refusal("its forward method must accept both position_ids and logits_to_keep")
         vocab = int(self.model.config.get_text_config().vocab_size)
         generator = torch.Generator().manual_seed(0)
-        sequences = [torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS]
-        if self._group is None:
+        self._sequences = [
+            torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS
+        ]
+        group = self._group
+        if group is None:
             self.model.to(self.device)
-            stock = [self._stock_logits(sequence) for sequence in sequences]
+            self._stock = [self._stock_logits(sequence) for sequence in self._sequences]
+            return
+        cuts = read_plan(self.model, group.rank, group.size)
+        device, self.device = self.device, torch.device("cpu")
+        if group.is_first:
+            self._stock = [self._stock_logits(sequence) for sequence in self._sequences]
         else:
-            stock = self._divide(self._group, sequences, vocab)
+            self._stock = [torch.empty(length, vocab, dtype=torch.float32) for length in _CHECK_LENGTHS]
+        divide(self.model, cuts, group)
+        self._is_divided, self.device = True, device
+        self.model.to(device)
+        trim_heap()
+
+    def _take_over(self) -> None:
+        """Replace the model's attention, record its head geometry, pack its linear layers, and compare with the stock model."""
+        sequences, stock = self._sequences, self._stock
+        if self._group is not None:
+            stock = [self._group.broadcast(logits.to(self.device)) for logits in stock]
+        vocab = stock[0].shape[1]
+        self._sequences, self._stock = [], []
         self._replace_attention()
         self._disable_padding_check()
         self._called = []
@@ -254,28 +289,6 @@ class TransformersDecoder:
         self._check_logits(sequences, stock)
         if self.is_row_invariant:
             self._check_bits(vocab)
-
-    def _divide(self, group: RankGroup, sequences: list[list[int]], vocab: int) -> list[Tensor]:
-        """Keep this rank's part of the model on the device; returns the stock logits, which the first rank computes on the CPU.
-
-        Of weights that are mapped files, the others read their parts only.
-        """
-        cuts = read_plan(self.model, group.rank, group.size)
-        stock = torch.empty(sum(map(len, sequences)), vocab, dtype=torch.float32)
-        failure: Exception | None = None
-        device, self.device = self.device, torch.device("cpu")
-        if group.is_first:
-            try:
-                stock = torch.cat([self._stock_logits(sequence) for sequence in sequences])
-            except (ModelLoadError, ConfigError) as error:
-                failure = error
-        if not group.smallest(int(failure is None)):
-            raise failure or self._refusal("the first rank refuses it")
-        divide(self.model, cuts, group)
-        self._is_divided = True
-        self.model.to(device)
-        self.device = device
-        return list(torch.split(group.broadcast(stock.to(device)), [len(sequence) for sequence in sequences]))
 
     def _replace_attention(self) -> None:
         self._name = name = _register(self)

@@ -41,6 +41,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _LONG_BYTES = 256 << 20  # smaller weights load within a second
 _PROGRESS_STEP = 0.05
 _DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
+_KINDS = {torch.bfloat16: "BF16", torch.float16: "F16", torch.float32: "F32"}
 _IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
 
 
@@ -75,6 +76,8 @@ def load_model(
     needed = _weight_bytes(config, directory, model_config, files, 1 if group is None else group.size)
     if group is not None and group.is_first and accelerator is None:
         needed *= group.size  # in the same memory
+    if group is not None and accelerator is None and not is_native and not are_mapped(files, dtype):
+        needed += _weight_bytes(config, directory, model_config, files)  # ranks load the whole model, one after another
     free = system_resources.free_bytes() if accelerator is None else accelerator.free_bytes()
     summary = f"the weights need {system_resources.show_bytes(needed)} of memory, but only {system_resources.show_bytes(free)} is free"
     if needed > free:
@@ -109,6 +112,7 @@ def load_model(
             on_progress=progress.report,
             device=device,
             is_deterministic=config.deterministic,
+            group=group,
         )
     if config.deterministic and not decoder.is_row_invariant:
         raise ConfigError(
@@ -122,19 +126,16 @@ def check_ranks(config: RuntimeConfig) -> None:
     """Check, before processes are started, that the model can be divided among `config.tensor_parallel` of them.
 
     Raises:
-        ModelLoadError: config.json is missing or damaged.
+        ModelLoadError: config.json is missing or damaged, or transformers cannot construct the model.
         ConfigError: the model cannot be divided.
     """
     if config.tensor_parallel == 1:
         return
     model_config = ModelConfig.from_pretrained(model_directory(config.model))
-    if model_config.native is None or config.decoder == "transformers":
-        raise ConfigError(
-            "tensor_parallel",
-            config.tensor_parallel,
-            "expected 1 for models that the native decoder does not compute",
-        )
-    part_of(model_config, config.tensor_parallel)
+    if model_config.native is not None and config.decoder != "transformers":
+        part_of(model_config, config.tensor_parallel)
+    else:
+        transformers_bytes(model_directory(config.model), pick_dtype(config.dtype), config.tensor_parallel)
     if config.device == "cuda" and torch.cuda.device_count() < config.tensor_parallel:
         raise ConfigError("tensor_parallel", config.tensor_parallel, f"torch finds {torch.cuda.device_count()} GPUs")
 
@@ -158,8 +159,8 @@ def _weight_bytes(
     dtype = pick_dtype(config.dtype, config.device)
     if model_config.native is not None and config.decoder != "transformers":
         return native_bytes(part_of(model_config, num_ranks), dtype)
-    if config.weights == "dummy":
-        return transformers_bytes(directory, dtype)
+    if config.weights == "dummy" or num_ranks > 1:
+        return transformers_bytes(directory, dtype, num_ranks)
     return checkpoint_bytes(files, dtype, is_quantized=model_config.is_quantized)
 
 
@@ -391,6 +392,18 @@ def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype, *, is_quantized:
                 str(directory), f"tensor {name} is {kind}; only floats and int8 with scales are supported{ADVICE}"
             )
     return sum(count for name, (_, _, count) in found.items() if name not in scales) * dtype.itemsize
+
+
+def are_mapped(files: Iterable[Path], dtype: torch.dtype) -> bool:
+    """Whether the weights of a model of transformers stay in its files until they are used, because all of them have its dtype.
+
+    Experts that the library puts together are copied nevertheless; they are not looked for.
+    """
+    kinds: set[str] = set()
+    for path in files:
+        with safetensors.safe_open(str(path), framework="pt") as reader:
+            kinds.update(reader.get_slice(name).get_dtype() for name in reader.keys())  # noqa: SIM118 - not a mapping
+    return kinds == {_KINDS[dtype]}
 
 
 def _is_file(path: Path) -> bool:

@@ -16,6 +16,7 @@ import torch
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.quantized import float_state, is_beside_a_weight, quantization_obstacle
+from rtlang.model.parallel.plan_table import kept_numel, read_plan
 
 logger = logging.getLogger(__name__)
 
@@ -29,15 +30,16 @@ _REFUSED = {
 _ATTENTION_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
 
 
-def transformers_bytes(directory: Path, dtype: torch.dtype) -> int:
-    """Bytes of the parameters that config.json implies.
+def transformers_bytes(directory: Path, dtype: torch.dtype, num_ranks: int = 1) -> int:
+    """Bytes of the parameters that config.json implies; of those that one of `num_ranks` ranks keeps.
 
     Raises:
         ModelLoadError: transformers does not know the model type or cannot construct the model.
+        ConfigError: the model cannot be divided among the ranks.
     """
     with torch.device("meta"), quiet():
         model = load_model(directory, (), read_config(directory), dtype, 0)
-    return sum(parameter.numel() * dtype.itemsize for parameter in model.parameters())
+    return dtype.itemsize * kept_numel(model, read_plan(model, 0, num_ranks) if num_ranks > 1 else ())
 
 
 def read_config(directory: Path) -> Any:

@@ -10,9 +10,10 @@ the order of ranks. So batch invariance holds with any number of ranks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,9 @@ import torch.distributed
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang.contract.errors import ConfigError, ModelLoadError
+
+T = TypeVar("T")
 dist: Any = torch.distributed  # its types leave out most of what is used here
 
 COLLECTIVE_TIMEOUT_S = 60.0
@@ -137,6 +141,27 @@ class RankGroup:
         parts = list(x.new_empty((self.size, *x.shape)))
         self._data.allgather([parts], [x.contiguous()]).wait()
         return parts
+
+
+def in_turn(group: RankGroup, load: Callable[[], T], model: str) -> T:
+    """Call a function that needs much memory on one rank after another; returns the result of this rank.
+
+    Args:
+        model: its name for errors.
+    Raises:
+        ModelLoadError, ConfigError: as the call; or a ModelLoadError that names the rank whose call has raised one.
+    """
+    found: list[T] = []
+    failure: Exception | None = None
+    for turn in range(group.size):
+        if turn == group.rank:
+            try:
+                found.append(load())
+            except (ModelLoadError, ConfigError) as error:
+                failure = error
+        if not group.smallest(int(failure is None)):
+            raise failure or ModelLoadError(model, f"rank {turn} of {group.size} could not load its part")
+    return found[0]
 
 
 def _gloo(store: Any, rank: int, size: int, timeout: timedelta) -> Any:

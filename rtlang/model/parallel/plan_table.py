@@ -11,7 +11,7 @@ A rank has whole heads. With fewer KV heads than ranks, several ranks have the s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -111,6 +111,20 @@ def read_plan(model: Any, rank: int, num_ranks: int) -> tuple[Cut, ...]:
             num_ranks, f"expected 1 for model type {model.config.model_type!r}, whose plan in transformers {kind}"
         )
     return cuts
+
+
+def kept_numel(model: Any, cuts: Iterable[Cut]) -> int:
+    """Elements of the parameters of a whole model that a rank keeps, tied ones once."""
+    kept = {id(parameter): parameter.numel() for parameter in model.parameters()}
+    for cut in cuts:
+        if not cut.ranges:
+            continue
+        own = sum(stop - start for start, stop in cut.ranges)
+        parameters = [model.get_parameter(cut.name if cut.is_parameter else f"{cut.name}.weight")]
+        if not cut.is_parameter and cut.style in (Style.COLUMNS, Style.GATHERED_COLUMNS, Style.PACKED_COLUMNS):
+            parameters += [bias] if (bias := model.get_submodule(cut.name).bias) is not None else []
+        kept.update((id(parameter), parameter.numel() * own // cut.size) for parameter in parameters)
+    return sum(kept.values())
 
 
 class _Reader:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rtlang.contract.errors import ConfigError
-from rtlang.model.parallel.plan_table import Cut, Style, read_plan
+from rtlang.model.parallel.plan_table import Cut, Style, kept_numel, read_plan
 from tests.support.divided_models import division
 from tests.support.families import FAMILIES, WRONGLY_DIVIDED, make_config
 
@@ -83,6 +83,17 @@ def test_what_cannot_be_divided_is_refused_with_its_sizes(
     assert refused.value.value == str(num_ranks)
     assert reason in str(refused.value)
     assert model_type in str(refused.value)
+
+
+@pytest.mark.parametrize("settings", [{}, {"tie_word_embeddings": True}, {"attention_bias": True, "mlp_bias": True}])
+def test_the_parameters_that_ranks_keep_are_counted(settings: dict[str, Any]) -> None:
+    model = model_of("llama", **settings)
+    both = sum(kept_numel(model, read_plan(model, rank, 2)) for rank in range(2))
+    whole = {name: each.numel() for name, each in model.named_parameters()}
+    kept_twice = sum(
+        count for name, count in whole.items() if "norm" in name or name.endswith(("o_proj.bias", "down_proj.bias"))
+    )
+    assert both == sum(whole.values()) + kept_twice
 
 
 @pytest.mark.parametrize(
