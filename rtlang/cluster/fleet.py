@@ -14,17 +14,19 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rtlang.cluster.fleet_cache import FleetCacheService
+from rtlang.cluster.prefill_rule import PrefillRule
 from rtlang.cluster.program_prefix import EXPECTED_OUTPUT, OUTPUT_WEIGHT, program_work
 from rtlang.cluster.router import ProgramWork, Router
 from rtlang.contract.cache_service import CacheService
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import EngineDeadError, ParameterError
+from rtlang.contract.events import Event, NodeFinished, TextDelta
 from rtlang.contract.fleet_report import FleetReport, ReplicaReport
-from rtlang.contract.graph import RequestGraph
+from rtlang.contract.graph import Generate, RequestGraph, Select
 from rtlang.supervise.cache_calls import RemoteCacheService
 from rtlang.supervise.engine_link import EngineLink, EngineState
 from rtlang.supervise.engine_run import EngineRun
@@ -48,6 +50,8 @@ class Fleet(EngineTarget):
 
     Args:
         launchers: start the engines, one replica each; their names differ.
+        prefill: names of those that only compute prompts (see prefill_rule.py): a program that is opened there moves to another replica
+            after its first token, which fetches the pages of the prompt if the settings have `cache_listen`.
         config: settings of the runtime of each engine.
         stall_timeout_s: seconds without an answer of an engine's thread after which its engine is replaced.
         seed: determines the random choices of the router.
@@ -62,6 +66,7 @@ class Fleet(EngineTarget):
         *,
         stall_timeout_s: float = 120.0,
         seed: int = 0,
+        prefill: Collection[str] = (),
     ) -> None:
         given = list(launchers)
         names = [launcher.name for launcher in given]
@@ -69,6 +74,12 @@ class Fleet(EngineTarget):
             raise ParameterError("launchers", names, "expected at least one, and different names")
         super().__init__(given, config, stall_timeout_s=stall_timeout_s)
         self.cache_service: CacheService = FleetCacheService(self._cache_services)
+        if unknown := set(prefill) - set(names):
+            raise ParameterError("prefill", sorted(unknown), f"expected some of {', '.join(names)}")
+        if len(set(prefill)) == len(names):
+            raise ParameterError("prefill", sorted(prefill), "expected a replica that is not among them")
+        self._prefill = frozenset(prefill)  # replicas that follow one have the same role
+        self._rule = PrefillRule()
         self._router = Router(seed=seed)
         self._works: dict[int, ProgramWork] = {}  # by graph id
         self._loads: dict[str, _Load] = {}
@@ -124,6 +135,7 @@ class Fleet(EngineTarget):
             self._forget_sent(name)
         self.metrics.forget(name)
         self._update_state()
+        self._name_peers()
 
     def move(self, graph_id: int, to: str) -> None:
         """Move a program to another replica: it goes on there behind the output that it has given. Does nothing if it has ended.
@@ -192,6 +204,7 @@ class Fleet(EngineTarget):
         super().on_ready(link)
         with self._lock:
             self._changed.notify_all()
+        self._name_peers()
 
     def on_death(self, link: EngineLink, *, was_ready: bool) -> None:
         """See `LinkOwner.on_death`."""
@@ -200,6 +213,7 @@ class Fleet(EngineTarget):
                 self._engines[link.name].is_open = False
             self._forget_sent(link.name)
             self._loads.pop(link.name, None)
+            self._rule.forget(link.name)
         super().on_death(link, was_ready=was_ready)
         with self._lock:
             self._changed.notify_all()
@@ -211,7 +225,32 @@ class Fleet(EngineTarget):
     def _choose(self, run: EngineRun, engines: Mapping[str, PlacedEngine]) -> PlacedEngine:
         if run.graph_id not in self._works:  # rejected
             return next(iter(engines.values()))
-        return engines[self._router.choose(self._works[run.graph_id], engines)]
+        work = self._works[run.graph_id]
+        return engines[self._router.choose(work, self._names_for(run, work, engines))]
+
+    def _names_for(self, run: EngineRun, work: ProgramWork, engines: Mapping[str, PlacedEngine]) -> Collection[str]:
+        """The replicas for a program: those that compute prompts only if it begins, and if that pays."""
+        staying = [name for name in engines if not self._computes_prompts(name)]
+        if not staying or len(staying) == len(engines):
+            return engines
+        if not run.ledger.is_empty:
+            return staying
+        num_held = max(self._router.num_held_tokens(name, work) for name in staying)
+        return engines.keys() - staying if self._rule.is_worthwhile(work, num_held) else staying
+
+    def _computes_prompts(self, name: str) -> bool:
+        return name.partition("~")[0] in self._prefill
+
+    def _note_output(self, run: EngineRun, event: Event) -> None:
+        """A program that was opened for its prompt goes on elsewhere, if there is a place."""
+        engine = run.engine
+        if engine is None or not self._computes_prompts(engine.name):
+            return
+        node = run.nodes.get(event.node_id) if isinstance(event, TextDelta | NodeFinished) else None
+        if isinstance(node, Generate | Select) and any(
+            each.is_open and not self._computes_prompts(name) for name, each in self._engines.items()
+        ):
+            self._move(run, engine, None)
 
     def _note_left(self, run: EngineRun, engine: PlacedEngine) -> None:
         work = self._works.get(run.graph_id)
@@ -228,6 +267,16 @@ class Fleet(EngineTarget):
         self._loads[engine.name] = _Load(message, time.monotonic())
         if engine.name in self._router.names:
             self._router.report(engine.name, _waiting(message))
+        self._rule.report(engine.name, {name: message.get(name) or None for name in ("prefill_ns", "fetch_ns")})
+
+    def _name_peers(self) -> None:
+        """Tell every engine where the others serve their pages."""
+        with self._lock:
+            ready = [engine.link for engine in self._engines.values() if engine.link.is_ready]
+        addresses = [link.ready["pages_at"] for link in ready if link.ready.get("pages_at")]
+        if addresses:
+            for link in ready:
+                link.put({"t": "peers", "addresses": addresses})
 
     def _cache_services(self) -> dict[str, CacheService]:
         ready = [engine.link for engine in list(self._engines.values()) if engine.link.is_ready]
@@ -240,6 +289,11 @@ class Fleet(EngineTarget):
             return self._engines[name]
         except KeyError:
             raise ParameterError("name", name, f"expected one of {', '.join(self._engines)}") from None
+
+    def _role(self, name: str) -> str:
+        if not self._prefill:
+            return "any"
+        return "prefill" if self._computes_prompts(name) else "decode"
 
     def _move(self, run: EngineRun, engine: PlacedEngine, target: PlacedEngine | None) -> None:
         """Take a program off a replica and open it at another one, or at the one that the router chooses."""
@@ -264,7 +318,7 @@ class Fleet(EngineTarget):
         return ReplicaReport(
             name=engine.name,
             state="draining" if engine.is_leaving and link.state is not EngineState.DEAD else str(link.state),
-            role="any",
+            role=self._role(engine.name),
             num_programs=len(engine.runs),
             num_waiting_tokens=round(_waiting(load)),
             num_running=load["running"],

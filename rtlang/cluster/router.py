@@ -161,6 +161,10 @@ class Router:
         missing = (len(work.digests) - num_held) * work.tokens_per_block
         return self._replica(name).waiting + work.compute - work.prefix_tokens + MISS_WEIGHT * missing
 
+    def num_held_tokens(self, name: str, work: ProgramWork) -> float:
+        """Tokens of a program's prefix that a replica is taken to have."""
+        return _num_held(self._index.match(work.digests), name) * work.tokens_per_block
+
     def choose(self, work: ProgramWork, among: Collection[str] | None = None) -> str:
         """Choose a replica for a program, and note that the program is sent there.
 

@@ -41,8 +41,10 @@ _LOAD = {
     "free": "num_pages_free",
     "asked": "num_tokens_looked_up",
     "hit": "num_tokens_hit",
+    "prefill_ns": "prefill_ns_per_token",
+    "fetch_ns": "fetch_ns_per_token",
 }
-"""The fields of a report of load, and the counters that they come from."""
+"""The fields of a report of load, and the counters that they come from; 0 where a time is unknown."""
 ENGINE_FAILED = 70
 """Exit code of the process: the engine cannot go on."""
 
@@ -74,6 +76,7 @@ class EngineConnection:
                 "vocab_size": service.info.vocab_size,
                 "max_model_len": service.info.max_model_len,
                 "model_identity": self._runtime.model_identity,
+                "pages_at": self._runtime.cache.address,
                 "cache_tokens": self._runtime.stats()["num_pages"] * self._runtime.config.page_size,
             }
         )
@@ -95,6 +98,8 @@ class EngineConnection:
                     self._open(message)
                 case "ping":
                     self._answer_ping()
+                case "peers":
+                    self._runtime.cache.set_peers(message["addresses"])
                 case "call":
                     self._pool.submit(self._call, message)
                 case _:
@@ -176,7 +181,7 @@ class EngineConnection:
                 stats = self._runtime.stats()
             except EngineDeadError:
                 return
-            load = {short: stats[name] for short, name in _LOAD.items()}
+            load = {short: stats.get(name, 0) for short, name in _LOAD.items()}
             if load != last:
                 self._writer.put({"t": "load"} | load)
                 last = load

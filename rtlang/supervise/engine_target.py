@@ -28,7 +28,7 @@ from rtlang.contract.budget import Budget
 from rtlang.contract.cache_service import CacheService
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, InternalError, RtlangError
-from rtlang.contract.events import GraphFailed, GraphFinished
+from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.graph_checks import check_inputs
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
@@ -306,6 +306,9 @@ class EngineTarget:
     def _note_left(self, run: EngineRun, engine: PlacedEngine) -> None:
         """An engine does not have a graph any more, because either has ended or the graph moves."""
 
+    def _note_output(self, run: EngineRun, event: Event) -> None:
+        """An engine gave output of a graph, which will be delivered. The graph may have ended with it."""
+
     def _note_load(self, engine: PlacedEngine, message: Message) -> None:
         """An engine reported its load."""
 
@@ -347,6 +350,7 @@ class EngineTarget:
                 return
             run.is_proven, run.num_strikes = True, 0
             run.outbox.append(event)
+            self._note_output(run, event)
         self._probe_next(run)
         self._deliver(run)
 

@@ -204,3 +204,12 @@ def test_replicas_come_and_go_under_load() -> None:
         name = router.choose(work_of(tuple(random.randint(0, 1) for _ in range(6))))
         assert name in router.names
         router._index.check()
+
+
+def test_a_replica_is_taken_to_have_the_blocks_that_it_was_sent() -> None:
+    router = Router()
+    router.add("a")
+    router.add("b")
+    router.choose(ProgramWork((1, 2, 3), 64.0, 500.0), {"a"})
+    assert router.num_held_tokens("a", ProgramWork((1, 2, 9), 64.0, 500.0)) == 128.0
+    assert router.num_held_tokens("b", ProgramWork((1, 2, 9), 64.0, 500.0)) == 0.0
