@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -23,9 +24,10 @@ from rtlang.contract.events import Completion, NodeFailed, NodeFinished, Timing
 from rtlang.contract.graph import RequestGraph, nodes_to_plain
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.protocol.event_codec import event_to_wire
-from rtlang.serve.server import running_server
+from rtlang.serve.server import TokenizerInfo, running_server
 from tests.serve.http.test_routes_cache import KEYS, CachedTarget
 from tests.support.cut_proxy import cut_proxy
+from tests.support.scripted_target import ScriptedTarget
 from tests.support.serving import serving
 
 MODULE = Path(__file__).parents[2] / "rtlang" / "client" / "js" / "rtlang.js"
@@ -292,6 +294,93 @@ console.log(JSON.stringify(log));
     assert repeated[:2] == [best, waiting]
     assert refused == ["error"], "the graph cannot complete without nodes that the first server took"
     assert last == [{"t": "cancel", "s": 1}]
+
+
+def test_a_forgotten_stream_and_a_busy_server_get_the_graph_again_under_another_id() -> None:
+    log = run(
+        """
+let now = 1000;
+const log = [];
+const p = new rtlang.ClientProtocol({ resumeMs: 30000, now: () => now });
+const say = (message) => p.receive(JSON.stringify(message)).map((n) => [n.type, n.afterMs ?? n.error?.code ?? null]);
+const sent = () => p.takeOutput().map(JSON.parse);
+const welcome = (epoch) => p.receive(JSON.stringify({ t: "welcome", v: 1, epoch, limits: {}, models: [], caps: [] }));
+const again = (epoch) => { p.disconnected(new Error("gone")); p.connected(); sent(); welcome(epoch); };
+p.connected(); welcome("e");
+const body = { prompt: "a", budget: { seconds: 20 } };
+const stream = p.open("generate", body, { credit: 10, deadlineMs: 60000 });
+say({ t: "ack", s: 1, rid: "r", epoch: "e", granted: 10 });
+say({ t: "delta", s: 1, n: 1, o: 0, d: "x", ids: [5, 6] });
+again("e"); sent();
+now += 4000;
+log.push(say({ t: "error", s: 1, code: "gone", message: "gone", param: "rid" }), sent());
+again("other"); sent();
+log.push(say({ t: "error", s: 2, code: "overload", message: "busy", retry_after: 2 }));
+p.grant(stream, 3);
+now += 2000;
+log.push(p.retry(stream).length, sent(), p.retry(stream).length, sent());
+now += 29000;
+log.push(say({ t: "error", s: 3, code: "overload", message: "busy" }));
+const second = p.open("generate", { prompt: "b" });
+say({ t: "ack", s: 4, rid: "q", epoch: "other" });
+p.cancel(second); sent();
+p.disconnected(new Error("gone")); p.connected(); sent();
+log.push(p.receive(JSON.stringify({ t: "welcome", v: 1, epoch: "third" })).map((n) => n.error?.code ?? n.type), sent());
+console.log(JSON.stringify(log));
+"""
+    )
+    gone, (opening,), busy, none, (again,), still_none, nothing, failed, cancelled, silent = log
+    assert gone == []
+    assert (opening["t"], opening["s"], opening["credit"], opening["deadline_ms"]) == ("open", 2, 8, 56000)
+    assert opening["body"]["budget"] == {"seconds": 16}
+    assert opening["continue_from"] == [{"n": 1, "ids": [[5, 6]]}]
+    assert busy == [["retry", 2000]]
+    assert (none, still_none, nothing) == (0, 0, [])
+    assert (again["s"], again["credit"], again["deadline_ms"]) == (3, 11, 54000)
+    assert again["continue_from"] == opening["continue_from"]
+    assert failed == [["error", "overload"]]
+    assert (cancelled, silent) == (["welcome", "aborted"], [])
+
+
+def test_a_server_of_another_model_is_refused_and_the_next_address_is_tried() -> None:
+    script = """
+const client = await rtlang.connect(JSON.parse(args[0]), { resumeMs: 60000 });
+const stream = client.generate({ prompt: "Hi", params: { max_tokens: 2 } });
+const texts = [];
+try {
+  for await (const delta of stream) { texts.push(delta.text); console.log(delta.text); }
+} catch (error) { texts.push(error.message); }
+console.log(JSON.stringify([texts, client.url]));
+client.close();
+"""
+    ours, theirs = TokenizerInfo("m", identity="m@1"), TokenizerInfo("m", identity="m@2")
+    first, second, third = ScriptedTarget(), ScriptedTarget(), ScriptedTarget()
+    with (
+        running_server(second, tokenizer_info=theirs) as other,
+        running_server(third, tokenizer_info=ours) as same,
+        running_server(first, tokenizer_info=ours) as url,
+        cut_proxy(url) as proxy,
+        start(script, json.dumps([proxy.url])) as alone,
+        start(script, json.dumps(["ws://127.0.0.1:9", proxy.url, other, same])) as moving,
+    ):
+        first.wait_for(2)
+        first.step("<0>")
+        assert alone.stdout is not None
+        assert moving.stdout is not None
+        assert alone.stdout.readline() == moving.stdout.readline() == "<0>\n"
+        proxy.lead_to(other)
+        proxy.cut()
+        texts, _ = json.loads(alone.communicate(timeout=60)[0])
+        assert re.search("it serves m@2, and this connection began with m@1", texts[1])
+        third.wait_for(1)
+        third.step("<1>")
+        third.step()
+        output, errors = moving.communicate(timeout=60)
+        assert output.splitlines()[0] == "<1>", errors
+        texts, used = json.loads(output.splitlines()[1])
+        assert texts == ["<0>", "<1>"]
+        assert used.startswith(same)
+        assert second.runs == []
 
 
 def test_a_stream_goes_on_when_another_server_takes_the_place_of_its_own() -> None:
