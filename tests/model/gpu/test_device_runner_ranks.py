@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytest.importorskip("triton")  # there is none for some platforms
 
@@ -13,6 +14,8 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.model.gpu.device_runner import DeviceRunner
+from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.messages import Words
 from tests.support.tiny_models import make_checkpoint
 
 PROMPT, NUM_TOKENS = [5, 80, 33, 7, 120, 9], 5
@@ -54,3 +57,43 @@ def test_two_ranks_give_the_tokens_of_one_device(tmp_path: Path, monkeypatch: py
     assert found[0] == tokens
     assert found[1] == pytest.approx(scores, abs=1e-4)
     assert found[2:] == (num_replayed, num_eager) == (NUM_TOKENS - 1, 2)
+
+
+class Doubting(RankGroup):
+    """A rank 0 whose other rank cannot capture graphs."""
+
+    def smallest(self, number: int) -> int:
+        return number if number > 1 else 0
+
+    def all_reduce(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    def broadcast(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    def send(self, message: Words) -> None:
+        """There is nobody."""
+
+
+def test_no_rank_has_graphs_that_another_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    path = make_checkpoint(tmp_path, "llama", num_hidden_layers=1)
+    runner = DeviceRunner(
+        RuntimeConfig(
+            model=str(path),
+            device="interpreter",
+            dtype="float32",
+            num_pages=4,
+            num_threads=1,
+            max_rows=1,
+            tensor_parallel=2,
+        ),
+        group=Doubting(0, 2, None, None),
+    )
+    with caplog.at_level("WARNING"):
+        runner.load()
+    assert runner._graphs == {}
+    assert "another rank cannot do it" in caplog.text
+    runner.close()

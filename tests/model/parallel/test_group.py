@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -68,6 +69,15 @@ def test_the_words_of_rank_0_reach_every_other_rank(ranks: RankThreads, num_word
 
 def test_the_ranks_agree_on_the_smallest_number(ranks: RankThreads) -> None:
     assert ranks.run(lambda group: group.smallest(100 - group.rank)) == [101 - ranks.size] * ranks.size
+
+
+def test_a_rank_that_does_not_answer_is_noticed_in_time(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(RankGroup.connect, tmp_path / "store", 1, 2, timeout_s=0.5)
+        group = RankGroup.connect(tmp_path / "store", 0, 2, timeout_s=0.5)
+        assert other.result(60).rank == 1
+        with pytest.raises(RuntimeError, match="Timed out"):
+            group.all_reduce(torch.ones(3))
 
 
 class PretendedNccl:
