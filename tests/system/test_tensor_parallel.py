@@ -106,10 +106,10 @@ STORY = "Once upon a time"
 GRAPHS = {
     "constrained": [graph(STORY, Constraint(ConstraintKind.REGEX, "[a-f]{4}-[0-9]{3}"), max_tokens=20)],
     "drafted": [graph("one two three one two three one two three one", max_tokens=24, ignore_eos=True)],
-    # 6 texts of 6 pages each in a pool of 14
-    "preempted": [graph(f"{STORY} {index}", max_tokens=80, ignore_eos=True) for index in range(6)],
+    # 4 texts of 4 pages each in a pool of 9
+    "preempted": [graph(f"{STORY} {index}", max_tokens=50, ignore_eos=True) for index in range(4)],
 }
-SETTINGS: dict[str, dict[str, Any]] = {"preempted": {"num_pages": 14, "speculation": "off"}}
+SETTINGS: dict[str, dict[str, Any]] = {"preempted": {"num_pages": 9, "speculation": "off"}}
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -159,7 +159,7 @@ def children(pid: int) -> list[int]:
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds processes in /proc")
 def test_an_engine_that_lost_a_rank_is_started_again_and_its_texts_go_on() -> None:
-    long = graph(STORY, max_tokens=120, ignore_eos=True)
+    long = graph(STORY, max_tokens=70, ignore_eos=True)
     with Runtime(config=ONE) as runtime:
         (expected,) = run(runtime, long)
     with EngineProcess(TWO) as target:
@@ -167,7 +167,7 @@ def test_an_engine_that_lost_a_rank_is_started_again_and_its_texts_go_on() -> No
         (rank,) = children(target.pid)
         ear = Ear()
         target.submit(long, ear, seed=1)
-        wait_until(lambda: len(ear.text) > 20)
+        wait_until(lambda: len(ear.text) > 8)
         os.kill(rank, signal.SIGKILL)
         wait_until(lambda: ear.end is not None)
         assert isinstance(ear.end, GraphFinished), ear.end
