@@ -23,10 +23,6 @@ LINE_BUDGET = 600  # aim below 400; more only where a cut would split the idea
 
 # Sources whose tests are not in a file of their name, and where they are instead.
 TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
-    "rtlang/supervise/engine_connection.py": (
-        "tests/supervise/test_engine_host.py",
-        "connections are tested over a runtime, which they share there; their messages in test_engine_process.py",
-    ),
     "rtlang/supervise/worker.py": ("tests/supervise/test_engine_process.py", "its processes are started there"),
     "grammars/rtlang_grammars/context_free/lark_errors.py": (
         "tests/grammars/context_free/test_lark_source_imports.py",

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
 from typing import Any
 
 from rtlang.contract.budget import Budget
@@ -58,7 +59,7 @@ class EngineConnection:
     """
 
     def __init__(self, runtime: Runtime, connection: socket.socket) -> None:
-        self._runtime = runtime
+        self._runtime, self._connection = runtime, connection
         self._writer = FrameWriter(connection, pack)
         self._runs: dict[int, LocalGraphRun] = {}
         self._client_ids: dict[int, Hashable] = {}  # by graph, until its final event
@@ -76,7 +77,7 @@ class EngineConnection:
                 "vocab_size": service.info.vocab_size,
                 "max_model_len": service.info.max_model_len,
                 "model_identity": self._runtime.model_identity,
-                "pages_at": self._runtime.cache.address,
+                "pages_at": reachable(self._runtime.cache.address, self._connection),
                 "cache_tokens": self._runtime.stats()["num_pages"] * self._runtime.config.page_size,
             }
         )
@@ -217,6 +218,14 @@ class EngineConnection:
         except Exception as error:
             reply |= error_facts_to_wire(internal_error(logger, f"{message['m']} failed", error))
         self._writer.put(reply)
+
+
+def reachable(address: tuple[str, int] | None, connection: socket.socket) -> tuple[str, int] | None:
+    """An address of this machine as the other end of a connection may use it: where it names all interfaces, that of the connection."""
+    if address is None or not ip_address(address[0]).is_unspecified:
+        return address
+    is_remote = connection.family in (socket.AF_INET, socket.AF_INET6)
+    return (connection.getsockname()[0] if is_remote else "127.0.0.1"), address[1]
 
 
 def pack(item: Any) -> Message:
