@@ -1,4 +1,4 @@
-"""The command line: `rtlang run`, `chat`, `explain`, `graph`, `serve`, `top`, `bench`, `check`, `doctor` and `grammar check`.
+"""The command line: `rtlang run`, `chat`, `explain`, `graph`, `serve`, `fleet`, `top`, `bench`, `check`, `doctor` and `grammar check`.
 
 Options for settings are generated from config.py. An error a user can cause prints one line to standard error and exits with code 1;
 invalid options exit with code 2. Modules that load torch are imported inside the commands that need them, so that `--help` is fast.
@@ -20,7 +20,7 @@ from rich.console import Console
 import rtlang
 from rtlang.bench.machine import package_versions, this_machine
 from rtlang.console.bench.arrivals import bench_arrivals
-from rtlang.console.bench.endurance import bench_memory, bench_pages, bench_tiers
+from rtlang.console.bench.endurance import bench_fleet_soak, bench_memory, bench_pages, bench_tiers
 from rtlang.console.bench.fleet import bench_fleet
 from rtlang.console.bench.programs import bench_language, bench_programs
 from rtlang.console.bench.restart import bench_restart
@@ -29,6 +29,8 @@ from rtlang.console.bench.throughput import bench_throughput
 from rtlang.console.chat import chat
 from rtlang.console.doctor import doctor
 from rtlang.console.errors import one_line_errors
+from rtlang.console.fleet import fleet
+from rtlang.console.fleet_target import DEFAULT_FLEET, FleetChoice
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
 from rtlang.console.loading import journaled, started
@@ -72,6 +74,7 @@ grammar = typer.Typer(
     help="Inspect a constraint: schema, regex or grammar.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(grammar, name="grammar")
+app.add_typer(fleet, name="fleet")
 
 bench = typer.Typer(
     help="Compare throughput with transformers, vLLM or another server; or run another benchmark.",
@@ -87,6 +90,7 @@ bench.command("programs")(bench_programs)
 bench.callback()(bench_throughput)
 bench.command("memory")(bench_memory)
 bench.command("tiers")(bench_tiers)
+bench.command("fleet-soak")(bench_fleet_soak)
 bench.command("pages")(bench_pages)
 bench.command("fleet")(bench_fleet)
 app.command("keys")(make_key)
@@ -301,6 +305,22 @@ def serve(
         float,
         typer.Option(min=1, help="Seconds without a sign of life after which the engine's process is replaced."),
     ] = 120.0,
+    replicas: Annotated[
+        int | None, typer.Option(min=1, help="Number of engines; with bounds, their number at first.")
+    ] = None,
+    min_replicas: Annotated[
+        int | None, typer.Option(min=1, help="Engines at least; their number follows the queue.")
+    ] = None,
+    max_replicas: Annotated[int | None, typer.Option(min=1, help="Engines at most.")] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Run the engines on this Ray cluster; local starts one on this machine."
+        ),
+    ] = None,
+    fleet_name: Annotated[
+        str, typer.Option("--fleet", metavar="NAME", help="Name of the fleet on the Ray cluster.")
+    ] = DEFAULT_FLEET,
 ) -> None:
     """Serve a model over WebSocket and HTTP on one port.
 
@@ -310,7 +330,13 @@ def serve(
     """
     with one_line_errors():
         config = ServeConfig(**limits)
-        if not serve_engine(RuntimeConfig(**settings), config, in_process=in_process, stall_timeout_s=stall_timeout_s):
+        choice = FleetChoice(replicas, min_replicas, max_replicas, ray, fleet_name)
+        if in_process and choice.is_fleet:
+            raise CommandError("--in-process cannot be combined with options of a fleet")
+        works = serve_engine(
+            RuntimeConfig(**settings), config, in_process=in_process, stall_timeout_s=stall_timeout_s, choice=choice
+        )
+        if not works:
             typer.echo("error: the engine has failed for good", err=True)
             raise typer.Exit(ENGINE_FAILED)
 

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from rtlang.console.fleet_target import FleetChoice, fleet_target
 from rtlang.console.loading import show_loading, started
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.target import Target
@@ -20,7 +21,14 @@ ENGINE_FAILED = 70
 ALIVE_INTERVAL_S = 0.5
 
 
-def serve_engine(settings: RuntimeConfig, config: ServeConfig, *, in_process: bool, stall_timeout_s: float) -> bool:
+def serve_engine(
+    settings: RuntimeConfig,
+    config: ServeConfig,
+    *,
+    in_process: bool,
+    stall_timeout_s: float,
+    choice: FleetChoice | None = None,
+) -> bool:
     """Serve until SIGINT or SIGTERM, or until the engine has failed for good. Returns whether the engine still works.
 
     Raises:
@@ -29,6 +37,9 @@ def serve_engine(settings: RuntimeConfig, config: ServeConfig, *, in_process: bo
     target: Any
     if in_process:
         target = started(settings)
+    elif choice is not None and choice.is_fleet:
+        with show_loading(Console(stderr=True)):
+            target = fleet_target(settings, choice, stall_timeout_s=stall_timeout_s).start()
     else:
         engine_process = import_module("rtlang.supervise.engine_process").EngineProcess
         with show_loading(Console(stderr=True)):

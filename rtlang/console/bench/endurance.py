@@ -1,4 +1,4 @@
-"""The commands `rtlang bench memory`, `rtlang bench tiers` and `rtlang bench pages`."""
+"""The commands `rtlang bench memory`, `tiers`, `pages` and `fleet-soak`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.console import Console
 
 from rtlang.bench.checkpoint import SHAPES
 from rtlang.console.errors import one_line_errors
+from rtlang.console.fleet import ray_module
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
 from rtlang.console.source import CommandError
@@ -95,6 +96,30 @@ def bench_pages(
             )
         with told(Console(stderr=True, highlight=False, markup=False)) as tell:
             found = page_exchange.measure_page_exchange(config, lengths=lengths, rounds=rounds, tell=tell)
+        typer.echo(str(found))
+        if not found.is_met:
+            raise CommandError("the goal is missed")
+
+
+@with_settings(RuntimeConfig, "settings")
+def bench_fleet_soak(
+    settings: dict[str, Any],
+    minutes: Annotated[float, typer.Option(min=0.1, max=10_000, help="Time of the load.")] = 30.0,
+    nodes: Annotated[int, typer.Option(min=1, max=16, help="Nodes of the cluster, all on this machine.")] = 4,
+    clients: Annotated[int, typer.Option(min=1, max=256, help="Clients at once.")] = 16,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the load and of the disturbances.")] = 0,
+) -> None:
+    """Kill, replace and add engines and nodes of a Ray cluster on this machine at random, and compare the texts of seeded programs.
+
+    Exits with code 1 if a program is lost or fails, if a text changes, or if the memory of the entrance grows by more than a tenth.
+    """
+    soak = import_module("rtlang.bench.endurance.fleet_soak")
+    with one_line_errors():
+        ray_module("entrance")  # says how to install it
+        with told(Console(stderr=True, highlight=False, markup=False)) as tell:
+            found = soak.measure_fleet_soak(
+                settings, minutes=minutes, num_nodes=nodes, num_clients=clients, seed=seed, tell=tell
+            )
         typer.echo(str(found))
         if not found.is_met:
             raise CommandError("the goal is missed")

@@ -10,6 +10,7 @@ import pytest
 
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from tests.support.ray_cluster import ray_cluster
 
 pytest.importorskip("ray.serve")
 
@@ -98,3 +99,26 @@ def test_replicas_that_have_gone_are_not_chosen(router: Any, monkeypatch: pytest
 def test_requests_without_a_program_are_routed_as_well(router: Any, args: tuple[Any, ...]) -> None:
     pending = SimpleNamespace(args=args, metadata=SimpleNamespace(internal_request_id="1"))
     assert len(ranking(router, pending)) == len(REPLICAS)
+
+
+@pytest.mark.long
+def test_ray_serve_runs_programs_with_it() -> None:
+    import ray
+    from ray import serve
+
+    from rtlang.cluster.ray.serve_router import program_deployment
+    from rtlang.contract.config import RuntimeConfig
+    from rtlang.contract.errors import GraphError
+
+    config = RuntimeConfig(dtype="float32", num_pages=400, num_threads=1)
+    with ray_cluster(1, cpus_per_node=4) as address:
+        ray.init(address, log_to_driver=False)
+        serve.start(proxy_location="Disabled")
+        handle = serve.run(program_deployment(config, num_replicas=2), route_prefix=None)
+        answers = [handle.run.remote(*request(number, "one document ").args) for number in range(6)]
+        values = [answer.result(timeout_s=60) for answer in answers]
+        assert all(each == values[0] for each in values)
+        assert values[0]["x"]
+        with pytest.raises(GraphError):
+            handle.run.remote({"nodes": 3}).result(timeout_s=60)
+        serve.shutdown()

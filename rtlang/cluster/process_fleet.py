@@ -1,0 +1,53 @@
+"""A fleet of child processes of this one, whose size follows its queue."""
+
+from __future__ import annotations
+
+import time
+from typing import Self
+
+from rtlang.cluster.fleet import Fleet
+from rtlang.cluster.fleet_plan import FleetPlan
+from rtlang.cluster.roster_follower import INTERVAL_S, LocalRoster, RosterFollower
+from rtlang.cluster.scaling import Scaling
+from rtlang.contract.config import RuntimeConfig
+from rtlang.supervise.launcher import ProcessLauncher
+
+
+class ProcessFleet(Fleet):
+    """A fleet on this machine. A `Target`; a context manager.
+
+    Args:
+        config: settings of each engine.
+        scaling: the bounds of its size.
+        num_replicas: its size at first; the smallest allowed if it is not given.
+    """
+
+    def __init__(
+        self,
+        config: RuntimeConfig,
+        scaling: Scaling,
+        *,
+        num_replicas: int | None = None,
+        stall_timeout_s: float = 120.0,
+        seed: int = 0,
+    ) -> None:
+        now = time.monotonic()
+        plan = FleetPlan(scaling, now, num_replicas=num_replicas, orphan_timeout_s=None)
+        plan.advance(now)
+        launchers = [ProcessLauncher(name) for name in plan.roster.used]
+        super().__init__(launchers, config, stall_timeout_s=stall_timeout_s, seed=seed)
+        self._follower = RosterFollower(self, LocalRoster(plan), ProcessLauncher, interval_s=INTERVAL_S)
+        self._is_following = False
+
+    def start(self) -> Self:
+        """See `Fleet.start`."""
+        super().start()
+        if not self._is_following:
+            self._is_following = True
+            self._follower.start()
+        return self
+
+    def close(self) -> None:
+        """See `Fleet.close`."""
+        self._follower.close()
+        super().close()

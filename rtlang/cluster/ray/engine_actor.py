@@ -1,0 +1,94 @@
+"""An actor that holds an engine and serves entrances over TCP.
+
+The actor gives its address and a secret to whoever may call it, which Ray decides; frames travel on a connection of their own, since a
+call of an actor per piece of text would cost more than the text. The model is loaded for the first connection. If the engine cannot go
+on, the process ends and Ray starts it again, under the same name.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import ray
+
+from rtlang.cluster.secret_link import SECRET_BYTES, SecretListener
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.logs import LogFormat, configure_logs
+
+NAMESPACE = "rtlang"
+"""The namespace of all actors in Ray."""
+MAX_CALLS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ActorAddress:
+    """The way to an engine.
+
+    Attributes:
+        secret: differs for each start of the actor; whoever knows it may use the engine.
+    """
+
+    host: str
+    port: int
+    pid: int
+    node_id: str
+    secret: bytes = field(repr=False)
+
+
+class EngineActor:
+    """The engine of one replica; methods are called through Ray.
+
+    Args:
+        settings: those of its RuntimeConfig; what an entrance sends is ignored.
+        log_level, log_form: of its log lines, which Ray collects.
+    """
+
+    def __init__(self, settings: dict[str, Any], log_level: str, log_form: str) -> None:
+        configure_logs(log_level, is_json=LogFormat(log_form) is LogFormat.JSON, process="engine")
+        host, secret = ray.util.get_node_ip_address(), secrets.token_bytes(SECRET_BYTES)
+        # It loads torch, which those who only create actors do without.
+        self._host: Any = import_module("rtlang.supervise.engine_host").EngineHost(settings)
+        self._listener = SecretListener(host, secret, self._host.serve)
+        node_id = ray.get_runtime_context().get_node_id()
+        self._address = ActorAddress(host, self._listener.address[1], os.getpid(), node_id, secret)
+
+    def address(self) -> ActorAddress:
+        """The way to the engine, until the actor is started again."""
+        return self._address
+
+
+def actor_name(fleet: str, replica: str) -> str:
+    """The name of the actor of a replica."""
+    return f"{fleet}/{replica}"
+
+
+def create_engine_actor(
+    fleet: str, replica: str, config: RuntimeConfig, settings: dict[str, Any], log: tuple[str, str]
+) -> Any:
+    """Create the actor of a replica, spread over the nodes; returns its handle. Waits for nothing.
+
+    It takes `num_threads` processors, one if that is not set, and a GPU if the device is one, and lives until it is killed.
+    """
+    num_cpus, num_gpus = resources_of(config)
+    options: dict[str, Any] = {
+        "name": actor_name(fleet, replica),
+        "namespace": NAMESPACE,
+        "lifetime": "detached",
+        "get_if_exists": True,
+        "num_cpus": num_cpus,
+        "num_gpus": num_gpus,
+        "scheduling_strategy": "SPREAD",
+        "max_restarts": -1,
+        "max_task_retries": -1,
+        "max_concurrency": MAX_CALLS,
+    }
+    return ray.remote(EngineActor).options(**options).remote({"num_threads": num_cpus} | settings, *log)
+
+
+def resources_of(config: RuntimeConfig) -> tuple[int, int]:
+    """Processors and GPUs of one replica."""
+    return config.num_threads or 1, int(config.device == "cuda")

@@ -1,0 +1,109 @@
+"""`rtlang fleet`: fleets on Ray that exist whether or not an entrance uses them: list, replace and stop them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from rtlang.console.errors import one_line_errors
+from rtlang.console.source import CommandError
+
+fleet = typer.Typer(help="List, replace and stop fleets on Ray.", no_args_is_help=True, rich_markup_mode=None)
+
+Address = Annotated[
+    str, typer.Option("--ray", metavar="HOST:PORT", help="Ray cluster; auto finds that of this machine.")
+]
+Name = Annotated[str, typer.Argument(metavar="FLEET", help="Name of the fleet, as given to `rtlang serve --fleet`.")]
+
+
+@fleet.command("list")
+def list_fleets(address: Address = "auto") -> None:
+    """List the fleets of a cluster: model, replicas, waiting tokens and entrances."""
+    with _on_ray(address) as ray:
+        names = ray.fleet_names()
+        if not names:
+            typer.echo("no fleets")
+        for name in names:
+            typer.echo(_line(ray.fleet_status(name)))
+
+
+@fleet.command("replace")
+def replace_fleet(name: Name = "default", address: Address = "auto") -> None:
+    """Replace every replica by a new one, one at a time, while programs go on: new code, or new files of the same model."""
+    with _on_ray(address) as ray:
+        if not ray.replace_fleet(name):
+            raise CommandError(f"the cluster has no fleet {name!r}")
+        typer.echo(f"the replicas of {name} are replaced one by one; `rtlang fleet list` shows when it is over")
+
+
+@fleet.command("scale")
+def scale_fleet(
+    min_replicas: Annotated[int, typer.Option(min=1, help="Smallest number of replicas.")],
+    max_replicas: Annotated[int | None, typer.Option(min=1, help="Largest number; default: the smallest.")] = None,
+    name: Name = "default",
+    address: Address = "auto",
+) -> None:
+    """Change the size of a fleet: a fixed one, or the bounds between which it follows its queue."""
+    with _on_ray(address) as ray:
+        status = ray.fleet_status(name)
+        if status is None:
+            raise CommandError(f"the cluster has no fleet {name!r}")
+        scaling = replace(status.scaling, min_replicas=min_replicas, max_replicas=max_replicas or min_replicas)
+        ray.scale_fleet(name, scaling)
+        typer.echo(f"{name} gets {scaling.min_replicas} to {scaling.max_replicas} replicas")
+
+
+@fleet.command("stop")
+def stop_fleet(name: Name = "default", address: Address = "auto") -> None:
+    """Stop a fleet: all its replicas end, with the programs that run there."""
+    with _on_ray(address) as ray:
+        if not ray.end_fleet(name):
+            raise CommandError(f"the cluster has no fleet {name!r}")
+        typer.echo(f"stopped {name}")
+
+
+def ray_module(name: str) -> Any:
+    """A module of rtlang.cluster.ray.
+
+    Raises:
+        CommandError: Ray is not installed.
+    """
+    try:
+        return import_module(f"rtlang.cluster.ray.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise CommandError("this needs Ray: pip install 'rtlang[ray]'") from None
+
+
+@contextmanager
+def _on_ray(address: str) -> Iterator[Any]:
+    with one_line_errors():
+        entrance, directory = ray_module("entrance"), ray_module("directory")
+        entrance.join_ray(address)
+        try:
+            yield directory
+        finally:
+            entrance.leave_ray()
+
+
+def _line(status: Any) -> str:
+    roster = status.roster
+    waiting = sum(status.waiting.values())
+    parts = [
+        status.name,
+        status.model,
+        f"{len(roster.used)} replicas ({status.scaling.min_replicas} to {status.scaling.max_replicas})",
+        f"{waiting:.0f} tokens waiting",
+        f"{len(status.entrances)} entrances",
+    ]
+    if roster.draining:
+        parts.append(f"{len(roster.draining)} draining")
+    if status.is_replacing:
+        parts.append("being replaced")
+    return ", ".join(parts)

@@ -1,0 +1,48 @@
+"""A fleet of this process grows while tokens wait and shrinks afterwards; engines are threads here, launched at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rtlang.cluster import process_fleet
+from rtlang.cluster.process_fleet import ProcessFleet
+from rtlang.cluster.scaling import Scaling
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.params import SamplingParams
+from rtlang.supervise.engine_host import EngineHost
+from tests.support.engine_threads import ThreadLauncher
+from tests.support.graph_ear import Ear
+from tests.support.waiting import wait_until
+
+LONG = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=400, ignore_eos=True))))
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[EngineHost]:
+    host = EngineHost()
+    yield host
+    host.close()
+
+
+def test_the_size_follows_the_queue(host: EngineHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_fleet, "ProcessLauncher", lambda name: ThreadLauncher(host, name))
+    monkeypatch.setattr(process_fleet, "INTERVAL_S", 0.01)
+    scaling = Scaling(1, 2, queue_tokens=100.0, up_after_s=0.01, down_after_s=0.05)
+
+    def size() -> int:
+        return len(fleet.fleet_report().replicas)
+
+    with ProcessFleet(RuntimeConfig(num_pages=400), scaling) as fleet:
+        assert size() == 1
+        ear = Ear()
+        run = fleet.submit(LONG, ear, credit=1)  # its other tokens wait for credit
+        wait_until(lambda: size() == 2)
+        run.grant(1000)
+        assert ear.values()
+        wait_until(lambda: size() == 1)
+        ear = Ear()
+        fleet.submit(LONG, ear)
+        assert ear.values()
