@@ -65,6 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rtlang.lang",
         "rtlang.model",
         "rtlang.runtime",
+        "rtlang.supervise",
         "rtlang_kernels_bench",
         *LIBRARIES,
     },

@@ -55,6 +55,7 @@ class Fleet(EngineTarget):
         config: settings of the runtime of each engine.
         stall_timeout_s: seconds without an answer of an engine's thread after which its engine is replaced.
         seed: determines the random choices of the router.
+        router: chooses replicas, and belongs to the fleet from now on; None for a `Router`.
     """
 
     _labels_engines = True
@@ -67,6 +68,7 @@ class Fleet(EngineTarget):
         stall_timeout_s: float = 120.0,
         seed: int = 0,
         prefill: Collection[str] = (),
+        router: Router | None = None,
     ) -> None:
         given = list(launchers)
         names = [launcher.name for launcher in given]
@@ -80,7 +82,7 @@ class Fleet(EngineTarget):
             raise ParameterError("prefill", sorted(prefill), "expected a replica that is not among them")
         self._prefill = frozenset(prefill)  # replicas that follow one have the same role
         self._rule = PrefillRule()
-        self._router = Router(seed=seed)
+        self._router = Router(seed=seed) if router is None else router
         self._works: dict[int, ProgramWork] = {}  # by graph id
         self._loads: dict[str, _Load] = {}
         self._changed = threading.Condition(self._lock)  # an engine became ready, or gave up its last graph

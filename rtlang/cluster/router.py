@@ -268,27 +268,32 @@ class Router:
 
     def _some_of(self, names: Collection[str], num_wanted: int, among: Collection[str] | None) -> Iterable[str]:
         """The names, or a few at random if they are more than wanted."""
+        if len(names) > num_wanted:
+            drawn = self._drawn(list(names), min(num_wanted, NUM_SAMPLED))
+            found = drawn if among is None else [name for name in drawn if name in among]
+            if found:
+                return found
         if among is not None:
             names = [name for name in names if name in among]
-        if len(names) <= num_wanted:
-            return names
-        listed, draw = list(names), self._random.random
-        return [listed[int(draw() * len(listed))] for _ in range(min(num_wanted, NUM_SAMPLED))]
+        return names if len(names) <= num_wanted else self._drawn(list(names), min(num_wanted, NUM_SAMPLED))
+
+    def _drawn(self, names: list[str], count: int) -> list[str]:
+        draw, num_names = self._random.random, len(names)
+        return [names[int(draw() * num_names)] for _ in range(count)]
 
     def _others(self, among: Collection[str] | None) -> Iterable[str]:
         """A few replicas at random; all if they are few."""
         names, num_wanted = self._names, self._num_others
         if among is not None and len(names) > num_wanted:
             # Most replicas are ready as a rule, so that a few attempts find some; else they are listed.
-            tried = (names[int(self._random.random() * len(names))] for _ in range(2 * num_wanted))
-            found = [name for name in tried if name in among]
+            found = [name for name in self._drawn(names, 2 * num_wanted) if name in among]
             if len(found) >= num_wanted:
                 return found[:num_wanted]
         if among is not None:
             names = [name for name in names if name in among]
         if len(names) <= num_wanted:
             return names
-        return [names[int(self._random.random() * len(names))] for _ in range(num_wanted)]
+        return self._drawn(names, num_wanted)
 
 
 def may_move_fork(waiting_here: float, waiting_there: float, prefill_there: float) -> bool:

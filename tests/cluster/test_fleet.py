@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pytest
 
 from rtlang.cluster.fleet import Fleet
+from rtlang.cluster.router import ProgramWork, Router
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, ModelLoadError, ParameterError
 from rtlang.contract.events import CallRequested, GraphFailed, GraphFinished, NodeFinished
@@ -247,3 +248,14 @@ def test_names_of_replicas_must_differ(host: EngineHost) -> None:
     for names in ((), ("a", "a")):
         with pytest.raises(ParameterError, match="different names"):
             Fleet([ThreadLauncher(host, name) for name in names])
+
+
+def test_router_that_is_given_chooses_the_replicas(launchers: dict[str, ThreadLauncher]) -> None:
+    class Second(Router):
+        def choose(self, work: ProgramWork, among: Collection[str] | None = None) -> str:
+            return super().choose(work, {"b"} if among is None or "b" in among else among)
+
+    with Fleet(launchers.values(), CONFIG, router=Second()) as fleet:
+        assert all(fleet.wait_until_ready(name, 60.0) for name in NAMES)
+        submit(fleet, 3, credit=0)
+        assert places(fleet) == {"a": 0, "b": 3, "c": 0}

@@ -95,7 +95,10 @@ def test_estimate_counts_text_once_and_weights_output() -> None:
     work = program_work(graph, {"question": ""})
     assert work.compute == pytest.approx(440 / CHARS_PER_TOKEN + output)
     assert work.tokens_per_block == BLOCK_CHARS / CHARS_PER_TOKEN
-    branches = (Text(0, None, ("a" * 400,)), *(Generate(i, 0, None, SamplingParams(max_tokens=10)) for i in (1, 2, 3)))
+    branches: tuple[Node, ...] = (
+        Text(0, None, ("a" * 400,)),
+        *(Generate(i, 0, None, SamplingParams(max_tokens=10)) for i in (1, 2, 3)),
+    )
     assert program_work(RequestGraph(branches)).compute == pytest.approx(100 + 3 * output)
     assert program_work(chain((Arg("question"),)), {"question": "q" * 80}).compute == pytest.approx(20)
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from rtlang.console.bench.report_output import check_json_path, show_report
+from rtlang.console.bench.report_output import check_json_path, show_report, write_json
 from rtlang.console.errors import one_line_errors
+from rtlang.console.options import with_settings
 from rtlang.console.progress import told
 from rtlang.console.source import CommandError
+from rtlang.contract.config import RuntimeConfig
 
 
+@with_settings(RuntimeConfig, "settings")
 def bench_fleet(
+    settings: dict[str, Any],
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Simulate 1,000 replicas and 1,000,000 programs under several rules.")
     ] = False,
@@ -26,27 +31,57 @@ def bench_fleet(
         int | None, typer.Option(min=100, max=10_000_000, help="Programs of the simulation.", show_default=False)
     ] = None,
     quick: Annotated[bool, typer.Option(help="Small sizes: checks that everything runs.")] = False,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Turns of each measurement; not of the simulation.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the programs and of random choices.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
-    markdown: Annotated[bool, typer.Option(help="Print the tables as markdown.")] = False,
+    markdown: Annotated[bool, typer.Option(help="Print the tables of the simulation as markdown.")] = False,
 ) -> None:
-    """Compare rules that choose replicas for programs, in a simulation of a large fleet.
+    """Measure two engines against one, and routing of whole programs against rules for single requests; or simulate a large fleet.
 
-    Exits with code 1 if the router misses a mark; not with --quick.
+    Exits with code 1 if a mark is missed; not with --quick.
     """
     progress = Console(stderr=True, highlight=False, markup=False)
     with one_line_errors():
         check_json_path(json_file)
-        if not simulate:
-            raise CommandError("only the simulation is available: pass --simulate")
-        simulation = import_module("rtlang.bench.fleet.simulation")
-        shape = simulation.QUICK if quick else import_module("rtlang.bench.fleet.simulated_load").LoadShape()
-        if programs is not None:
-            shape = replace(shape, num_programs=programs)
         with told(progress) as tell:
-            report = simulation.run_simulation(
-                shape, seed=seed, command=shlex.join(["rtlang", *sys.argv[1:]]), tell=tell
-            )
-        show_report(report, markdown=markdown, json_file=json_file)
-        if not quick and not report.is_met:
-            raise CommandError("a mark is missed")
+            if simulate:
+                if settings:
+                    raise CommandError("--simulate runs no model and takes no runtime options")
+                missed = _simulate(programs, quick, seed, json_file, markdown, tell)
+            elif programs is not None or markdown:
+                raise CommandError("--programs and --markdown are only for --simulate")
+            else:
+                missed = _measure(RuntimeConfig(**settings), quick, rounds, seed, json_file, tell)
+        if not quick and missed:
+            raise CommandError(f"marks are missed: {', '.join(missed)}")
+
+
+def _simulate(
+    programs: int | None, quick: bool, seed: int, json_file: Path | None, markdown: bool, tell: Callable[[str], None]
+) -> list[str]:
+    """Print the report of the simulation; returns the marks that it misses."""
+    simulation = import_module("rtlang.bench.fleet.simulation")
+    shape = simulation.QUICK if quick else import_module("rtlang.bench.fleet.simulated_load").LoadShape()
+    if programs is not None:
+        shape = replace(shape, num_programs=programs)
+    command = shlex.join(["rtlang", *sys.argv[1:]])
+    report = simulation.run_simulation(shape, seed=seed, command=command, tell=tell)
+    show_report(report, markdown=markdown, json_file=json_file)
+    return [figure.name for figure in report.figures if not figure.is_met]
+
+
+def _measure(
+    config: RuntimeConfig, quick: bool, rounds: int, seed: int, json_file: Path | None, tell: Callable[[str], None]
+) -> list[str]:
+    """Print the figures of a real fleet, each as soon as it is known; returns the marks that are missed."""
+    figures = import_module("rtlang.bench.fleet.fleet_figures")
+    sizes = import_module("rtlang.bench.fleet.fleet_programs")
+    found = []
+    for figure in figures.measure_fleet(
+        config, sizes.QUICK if quick else sizes.ProgramSizes(), rounds=1 if quick else rounds, seed=seed, tell=tell
+    ):
+        found.append(figure)
+        typer.echo(str(figure))
+        sys.stdout.flush()
+    write_json(json_file, [asdict(figure) for figure in found])
+    return [figure.name for figure in found if not figure.is_met]

@@ -10,11 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from rtlang.__main__ import app
-from rtlang.bench.fleet import simulation
+from rtlang.bench.fleet import fleet_figures, simulation
+from rtlang.bench.fleet.fleet_programs import QUICK, ProgramSizes
 from rtlang.bench.fleet.rules import Routed
 from rtlang.bench.fleet.simulated_fleet import Outcome
 from rtlang.bench.fleet.simulated_load import LoadShape
 from rtlang.bench.fleet.simulation import SimulationReport
+from rtlang.bench.serving.figure import Figure
+from rtlang.contract.config import RuntimeConfig
 
 
 @pytest.mark.parametrize(
@@ -41,3 +44,30 @@ def test_missed_mark_is_an_exit_code_except_when_quick(
     assert result.exit_code == (0 if hit_rate > 0.9 or "--quick" in options else 1)
     assert f"{hit_rate:.3f}" in result.stdout
     assert json.loads(file.read_text())["heavy"][0]["hit_rate"] == hit_rate
+
+
+@pytest.mark.parametrize(("options", "expected"), [(["--rounds", "2"], (ProgramSizes(), 2)), (["--quick"], (QUICK, 1))])
+@pytest.mark.parametrize("ratio", [1.8, 1.2])
+def test_figures_of_a_real_fleet_are_printed_and_decide_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], expected: tuple[ProgramSizes, int], ratio: float
+) -> None:
+    figure = Figure("tree_throughput_ratio", ratio, ">=", 1.7, "x")
+
+    def measured(config: RuntimeConfig, sizes: ProgramSizes, *, rounds: int, seed: int, tell: Any) -> list[Figure]:
+        assert (config.dtype, sizes, rounds, seed) == ("float32", *expected, 3)
+        return [figure]
+
+    monkeypatch.setattr(fleet_figures, "measure_fleet", measured)
+    result = CliRunner().invoke(app, ["bench", "fleet", "--dtype", "float32", "--seed", "3", *options])
+    assert str(figure) in result.stdout
+    assert result.exit_code == (0 if ratio > 1.7 or "--quick" in options else 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(["--simulate", "--dtype", "float32"], "no runtime options"), (["--programs", "500"], "only for --simulate")],
+)
+def test_options_of_the_other_kind_are_refused(options: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["bench", "fleet", *options])
+    assert result.exit_code == 1
+    assert message in result.stderr
