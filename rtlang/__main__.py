@@ -312,6 +312,9 @@ def serve(
         int | None, typer.Option(min=1, help="Engines at least; their number follows the queue.")
     ] = None,
     max_replicas: Annotated[int | None, typer.Option(min=1, help="Engines at most.")] = None,
+    prefill_replicas: Annotated[
+        int, typer.Option(min=0, help="Engines of them that only compute long prompts, which others continue.")
+    ] = 0,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -330,7 +333,7 @@ def serve(
     """
     with one_line_errors():
         config = ServeConfig(**limits)
-        choice = FleetChoice(replicas, min_replicas, max_replicas, ray, fleet_name)
+        choice = FleetChoice(replicas, min_replicas, max_replicas, ray, fleet_name, prefill_replicas)
         if in_process and choice.is_fleet:
             raise CommandError("--in-process cannot be combined with options of a fleet")
         works = serve_engine(

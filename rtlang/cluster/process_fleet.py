@@ -9,6 +9,7 @@ from rtlang.cluster.fleet import Fleet
 from rtlang.cluster.fleet_plan import FleetPlan
 from rtlang.cluster.roster_follower import INTERVAL_S, LocalRoster, RosterFollower
 from rtlang.cluster.scaling import Scaling
+from rtlang.cluster.shared_pages import with_shared_pages
 from rtlang.contract.config import RuntimeConfig
 from rtlang.supervise.launcher import ProcessLauncher
 
@@ -20,6 +21,7 @@ class ProcessFleet(Fleet):
         config: settings of each engine.
         scaling: the bounds of its size.
         num_replicas: its size at first; the smallest allowed if it is not given.
+        num_prefill: the number of replicas that only compute prompts (see `Fleet`); all exchange pages then.
     """
 
     def __init__(
@@ -28,6 +30,7 @@ class ProcessFleet(Fleet):
         scaling: Scaling,
         *,
         num_replicas: int | None = None,
+        num_prefill: int = 0,
         stall_timeout_s: float = 120.0,
         seed: int = 0,
     ) -> None:
@@ -35,7 +38,9 @@ class ProcessFleet(Fleet):
         plan = FleetPlan(scaling, now, num_replicas=num_replicas, orphan_timeout_s=None)
         plan.advance(now)
         launchers = [ProcessLauncher(name) for name in plan.roster.used]
-        super().__init__(launchers, config, stall_timeout_s=stall_timeout_s, seed=seed)
+        prefill = [launcher.name for launcher in launchers[:num_prefill]]
+        settings = with_shared_pages(config) if prefill else config
+        super().__init__(launchers, settings, stall_timeout_s=stall_timeout_s, seed=seed, prefill=prefill)
         self._follower = RosterFollower(self, LocalRoster(plan), ProcessLauncher, interval_s=INTERVAL_S)
         self._is_following = False
 

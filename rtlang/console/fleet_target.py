@@ -24,6 +24,7 @@ class FleetChoice:
         min_replicas, max_replicas: bounds between which the fleet follows its queue.
         ray: the address of a Ray cluster, or "local"; None for child processes.
         name: of the fleet in its cluster.
+        prefill_replicas: how many of the child processes only compute prompts.
     """
 
     replicas: int | None = None
@@ -31,11 +32,14 @@ class FleetChoice:
     max_replicas: int | None = None
     ray: str | None = None
     name: str = DEFAULT_FLEET
+    prefill_replicas: int = 0
 
     @property
     def is_fleet(self) -> bool:
         """Whether anything was said: else one engine does."""
-        return any(each is not None for each in (self.replicas, self.min_replicas, self.max_replicas, self.ray))
+        return bool(self.prefill_replicas) or any(
+            each is not None for each in (self.replicas, self.min_replicas, self.max_replicas, self.ray)
+        )
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -51,6 +55,10 @@ class FleetChoice:
             raise CommandError(
                 f"--replicas {self.replicas}: expected {low} (--min-replicas) to {high} (--max-replicas)"
             )
+        if self.prefill_replicas and (self.ray is not None or self.prefill_replicas >= low):
+            raise CommandError(
+                f"--prefill-replicas {self.prefill_replicas}: expected fewer than all replicas ({low}), and no --ray"
+            )
         return low, high
 
 
@@ -64,7 +72,13 @@ def fleet_target(settings: RuntimeConfig, choice: FleetChoice, *, stall_timeout_
     scaling = import_module("rtlang.cluster.scaling").Scaling(*choice.bounds)
     if choice.ray is None:
         process_fleet = import_module("rtlang.cluster.process_fleet").ProcessFleet
-        return process_fleet(settings, scaling, num_replicas=choice.replicas, stall_timeout_s=stall_timeout_s)
+        return process_fleet(
+            settings,
+            scaling,
+            num_replicas=choice.replicas,
+            num_prefill=choice.prefill_replicas,
+            stall_timeout_s=stall_timeout_s,
+        )
     entrance, directory = ray_module("entrance"), ray_module("directory")
     given = {each.name: getattr(settings, each.name) for each in fields(settings)}
     options = directory.FleetOptions(

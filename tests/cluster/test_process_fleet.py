@@ -46,3 +46,14 @@ def test_the_size_follows_the_queue(host: EngineHost, monkeypatch: pytest.Monkey
         ear = Ear()
         fleet.submit(LONG, ear)
         assert ear.values()
+
+
+def test_the_first_replicas_compute_prompts_and_all_exchange_pages() -> None:
+    fleet = ProcessFleet(RuntimeConfig(), Scaling(3, 3), num_prefill=1)
+    roles = [replica.role for replica in fleet.fleet_report().replicas]
+    assert sorted(roles) == ["decode", "decode", "prefill"]
+    assert fleet.config.cache_listen == "127.0.0.1:0"
+    assert fleet.config.cache_secret is not None
+    plain = ProcessFleet(RuntimeConfig(), Scaling(2, 2))
+    assert {replica.role for replica in plain.fleet_report().replicas} == {"any"}
+    assert plain.config.cache_listen is None

@@ -34,5 +34,19 @@ def test_a_size_outside_of_the_bounds_is_refused(choice: FleetChoice) -> None:
         _ = choice.bounds
 
 
+@pytest.mark.parametrize(
+    "choice",
+    [
+        FleetChoice(replicas=2, prefill_replicas=2),
+        FleetChoice(prefill_replicas=1),
+        FleetChoice(replicas=3, ray="local", prefill_replicas=1),
+    ],
+)
+def test_some_replica_must_continue_the_prompts_of_others(choice: FleetChoice) -> None:
+    assert FleetChoice(replicas=2, prefill_replicas=1).bounds == (2, 2)
+    with pytest.raises(CommandError, match=r"--prefill-replicas [12]: expected fewer than all replicas"):
+        _ = choice.bounds
+
+
 def test_nothing_said_is_no_fleet() -> None:
     assert not FleetChoice().is_fleet
