@@ -71,7 +71,7 @@ def create_engine_actor(
 ) -> Any:
     """Create the actor of a replica, spread over the nodes; returns its handle. Waits for nothing.
 
-    It takes `num_threads` processors, one if that is not set, and a GPU if the device is one, and lives until it is killed.
+    Each rank of it takes `num_threads` processors, one if that is not set, and a GPU if the device is one. It lives until it is killed.
     """
     num_cpus, num_gpus = resources_of(config)
     options: dict[str, Any] = {
@@ -86,9 +86,10 @@ def create_engine_actor(
         "max_task_retries": -1,
         "max_concurrency": MAX_CALLS,
     }
-    return ray.remote(EngineActor).options(**options).remote({"num_threads": num_cpus} | settings, *log)
+    return ray.remote(EngineActor).options(**options).remote({"num_threads": 1} | settings, *log)
 
 
 def resources_of(config: RuntimeConfig) -> tuple[int, int]:
-    """Processors and GPUs of one replica."""
-    return config.num_threads or 1, int(config.device == "cuda")
+    """Processors and GPUs of one replica, its ranks included."""
+    num_gpus = config.tensor_parallel if config.device == "cuda" else 0
+    return (config.num_threads or 1) * config.tensor_parallel, num_gpus

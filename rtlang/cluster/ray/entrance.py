@@ -22,7 +22,7 @@ from ray.exceptions import RayError
 from rtlang.cluster.fleet import Fleet
 from rtlang.cluster.fleet_plan import Roster
 from rtlang.cluster.ray.directory import FleetOptions, create_directory, find_directory
-from rtlang.cluster.ray.engine_actor import NAMESPACE
+from rtlang.cluster.ray.engine_actor import NAMESPACE, resources_of
 from rtlang.cluster.ray.launcher import RayLauncher
 from rtlang.cluster.roster_follower import RosterFollower
 from rtlang.contract.config import RuntimeConfig
@@ -213,5 +213,5 @@ def _check_same_model(name: str, found: FleetOptions, wanted: FleetOptions | Non
 
 def _num_local_cpus(options: FleetOptions) -> int:
     """Processors that a local Ray must be able to give away: a replica more than there will be, for rolling updates."""
-    config = RuntimeConfig(**options.settings)
-    return (options.scaling.max_replicas + 1) * (config.num_threads or 1)
+    num_cpus, _ = resources_of(RuntimeConfig(**options.settings))
+    return (options.scaling.max_replicas + 1) * num_cpus

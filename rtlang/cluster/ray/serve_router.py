@@ -22,6 +22,7 @@ from ray.serve.config import RequestRouterConfig
 from ray.serve.request_router import FIFOMixin, PendingRequest, RequestRouter, RunningReplica
 
 from rtlang.cluster.program_prefix import program_work
+from rtlang.cluster.ray.engine_actor import resources_of
 from rtlang.cluster.router import ProgramWork, Router
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
@@ -151,7 +152,8 @@ def program_deployment(config: RuntimeConfig, *, num_replicas: int = 1, seed: in
     Args:
         options: see `ray.serve.deployment`, for example `autoscaling_config` or `ray_actor_options`.
     """
-    actor = {"num_cpus": config.num_threads or 1, "num_gpus": int(config.device == "cuda")}
+    num_cpus, num_gpus = resources_of(config)
+    actor = {"num_cpus": num_cpus, "num_gpus": num_gpus}
     chosen: dict[str, Any] = {
         "name": "ProgramEngine",
         "num_replicas": num_replicas,
