@@ -153,14 +153,19 @@ class Fleet(EngineTarget):
                 self._move(run, run.engine, target)
 
     def replace(
-        self, config: RuntimeConfig | None = None, *, ready_timeout_s: float = 600.0, drain_timeout_s: float = 0.0
+        self,
+        config: RuntimeConfig | None = None,
+        *,
+        starts_first: bool = True,
+        ready_timeout_s: float = 600.0,
+        drain_timeout_s: float = 0.0,
     ) -> None:
-        """Replace every replica by a new engine, one after the other: the new one is ready before the old one gives up its programs.
-
-        Needs room for one more engine meanwhile. Blocks until all are replaced; programs go on without a failure.
+        """Replace every replica by a new engine, one after the other. Blocks until all are replaced; programs go on without a failure.
 
         Args:
             config: settings of the new runtimes, which later replicas get as well; None for those of now.
+            starts_first: whether a new engine is ready before the old one gives up its programs, which needs room for one more engine. If
+                False, the old one ends first: its programs go on at the other replicas, of which there must be one.
             ready_timeout_s: seconds that a new engine may take until it is ready.
             drain_timeout_s: see `remove`.
         Raises:
@@ -169,12 +174,15 @@ class Fleet(EngineTarget):
         with self._updating:
             settings = config or self.config
             for old in list(self._engines.values()):
+                if not starts_first:
+                    self.remove(old.name, timeout_s=drain_timeout_s)
                 name = self.add(old.link.launcher, config=settings, name=_next_name(old.name, self._engines))
                 if not self.wait_until_ready(name, ready_timeout_s):
                     error = self._engine(name).link.error
                     self.remove(name)
                     raise error or EngineDeadError(f"{name} was not ready within {ready_timeout_s:g} s")
-                self.remove(old.name, timeout_s=drain_timeout_s)
+                if starts_first:
+                    self.remove(old.name, timeout_s=drain_timeout_s)
             self.config = settings
 
     def wait_until_ready(self, name: str, timeout_s: float) -> bool:
@@ -208,7 +216,7 @@ class Fleet(EngineTarget):
             self._changed.notify_all()
         self._name_peers()
 
-    def on_death(self, link: EngineLink, *, was_ready: bool) -> None:
+    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
         """See `LinkOwner.on_death`."""
         with self._lock:
             if link.name in self._engines:
@@ -216,7 +224,7 @@ class Fleet(EngineTarget):
             self._forget_sent(link.name)
             self._loads.pop(link.name, None)
             self._rule.forget(link.name)
-        super().on_death(link, was_ready=was_ready)
+        super().on_death(link, was_ready=was_ready, has_crashed=has_crashed)
         with self._lock:
             self._changed.notify_all()
 

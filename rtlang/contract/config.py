@@ -49,7 +49,8 @@ class RuntimeConfig:
     )
     num_threads: int | None = _setting(
         None,
-        "CPU threads of the forward pass, in each process; default: all cores available to the process, divided among them",
+        "CPU threads of the forward pass, in each process; default: all cores available to the process, divided among them and "
+        "among the replicas of a fleet on this machine",
     )
     max_model_len: int | None = _setting(
         None, "maximum length of a sequence in tokens; default: that of the checkpoint"
@@ -59,7 +60,8 @@ class RuntimeConfig:
     cache_bytes: int | None = _setting(
         None,
         "size of the KV pool in bytes; default: room for 64 sequences of max_model_len, at most 4096 tokens each, and for one of "
-        "max_model_len, within a quarter of memory and half of what is free; on a GPU 85% of the memory left by the weights",
+        "max_model_len, within a quarter of memory and half of what is free, divided among the replicas of a fleet on this machine; on a "
+        "GPU 85% of the memory left by the weights",
     )
     cache_host_bytes: int | None = _setting(
         None,

@@ -254,8 +254,9 @@ class HostRunner:
             pages_of_longest = -(-self.max_model_len // self.config.page_size)
             pages_of_usual = -(-min(_USUAL_TOKENS, self.max_model_len) // self.config.page_size)
             usual_bytes = (_USUAL_SEQUENCES * pages_of_usual + pages_of_longest) * bytes_per_page
-            limit = max(system_resources.total_bytes() // 4, pages_of_longest * bytes_per_page)
-            cache_bytes = min(usual_bytes, limit, free // 2)
+            num_sharing = system_resources.num_sharing()
+            limit = max(system_resources.total_bytes() // 4 // num_sharing, pages_of_longest * bytes_per_page)
+            cache_bytes = min(usual_bytes, limit, free // 2 // num_sharing)
         elif cache_bytes > free:
             raise ConfigError("cache_bytes", cache_bytes, f"only {free:,} bytes of memory are free")
         num_pages = cache_bytes // bytes_per_page

@@ -11,11 +11,19 @@ _OWN_GROUPS = Path("/proc/self/cgroup")
 _MEMINFO = Path("/proc/meminfo")
 
 
+SHARED_BY = "RTLANG_SHARED_BY"
+"""Environment variable: the number of engines that share this machine, of which the process runs one. Set by the launchers of a fleet."""
+
+
+def num_sharing() -> int:
+    """Number of engines that share this machine; 1 unless a launcher says otherwise."""
+    return max(1, int(os.environ.get(SHARED_BY, "1")))
+
+
 def num_cores() -> int:
-    """Number of cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Number of cores this process may run on; its part of them if several engines share the machine."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, found // num_sharing())
 
 
 def total_bytes() -> int:

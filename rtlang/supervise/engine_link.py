@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import signal
 import socket
 import threading
 import time
@@ -32,6 +33,8 @@ STABLE_S = 10.0
 """Seconds that an engine must be ready for the count of ends in a row to begin again."""
 CALL_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 10.0
+CODE_TIMEOUT_S = 0.1
+"""Seconds that a process may take from the end of its connection to its exit code."""
 
 
 class EngineState(StrEnum):
@@ -52,8 +55,12 @@ class LinkOwner(Protocol):
     def on_message(self, link: EngineLink, message: Message) -> None:
         """The engine sent an event of a graph, or a report of its load."""
 
-    def on_death(self, link: EngineLink, *, was_ready: bool) -> None:
-        """The connection to the engine has ended, or it could not be started."""
+    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
+        """The connection to the engine has ended, or it could not be started.
+
+        Args:
+            has_crashed: whether it ended by itself, or for its silence; False if it was killed from outside, or nobody knows.
+        """
 
     def on_end(self, link: EngineLink) -> None:
         """The link has given up, or was closed: no engine follows."""
@@ -65,7 +72,7 @@ class _Session:
     def __init__(self, handle: EngineHandle) -> None:
         self.handle = handle
         self.writer = FrameWriter(handle.connection, _made)
-        self.is_ready = False
+        self.is_ready = self.is_silent = False
         self.ready_since = self.last_beat = 0.0  # the engine thread had done by then all that was asked
         self.calls: dict[int, Future[Any]] = {}
 
@@ -163,6 +170,7 @@ class EngineLink:
             return
         if time.monotonic() - session.last_beat > stall_timeout_s:
             logger.critical("%s gives no sign of life for %g s and is killed", self.name, stall_timeout_s)
+            session.is_silent = True
             session.handle.kill()
             return
         session.writer.put({"t": "ping"})
@@ -207,7 +215,7 @@ class EngineLink:
             self.error = error if isinstance(error, RtlangError) else EngineDeadError(f"{self.name}: {error}")
             self._num_deaths += 1
             self.num_failed += 1
-            self._owner.on_death(self, was_ready=False)
+            self._owner.on_death(self, was_ready=False, has_crashed=False)
             return str(error)
         is_first = not self.ready  # later engines have streams to continue
         session.writer.put({"t": "config", "settings": asdict(self.config), "preloads": is_first})
@@ -257,24 +265,31 @@ class EngineLink:
             if call.set_running_or_notify_cancel():
                 call.set_exception(EngineDeadError("the engine's process has ended"))
         if session.is_ready:
-            self._owner.on_death(self, was_ready=True)  # its graphs go on elsewhere while the process ends
+            has_crashed = session.is_silent or _exit_code(session.handle, CODE_TIMEOUT_S) not in (None, -signal.SIGKILL)
+            # Its graphs go on elsewhere while the process ends.
+            self._owner.on_death(self, was_ready=True, has_crashed=has_crashed)
             return _reap(session.handle)
         code = _reap(session.handle)
         self.num_failed += 1
         self.error = self.error or EngineDeadError(f"its process ended with code {code}")
-        self._owner.on_death(self, was_ready=False)
+        self._owner.on_death(self, was_ready=False, has_crashed=False)
         return code
 
 
 def _reap(handle: EngineHandle) -> int:
     """Wait for the end of an engine, and kill it if that takes too long; returns its exit code."""
-    try:
-        return handle.wait(CLOSE_TIMEOUT_S)
-    except TimeoutError:
+    code = _exit_code(handle, CLOSE_TIMEOUT_S)
+    if code is None:
         handle.kill()
-    with contextlib.suppress(TimeoutError):
-        return handle.wait(CLOSE_TIMEOUT_S)
-    return -1
+        code = _exit_code(handle, CLOSE_TIMEOUT_S)
+    return -1 if code is None else code
+
+
+def _exit_code(handle: EngineHandle, timeout_s: float) -> int | None:
+    try:
+        return handle.wait(timeout_s)
+    except TimeoutError:
+        return None
 
 
 def _settle(session: _Session, message: Message) -> None:

@@ -49,7 +49,7 @@ class EngineRun:
         engine: the engine that has the graph; None if none has. This and all below is guarded by the owner's lock.
         stream_id: names the graph in messages to that engine. Every opening has another one.
         is_proven: whether an event has come since the graph was opened.
-        num_strikes: engines in a row that ended while it was open there and not proven.
+        num_strikes: of engines in a row that ended while it was open there and not proven.
         outbox: events that are to be delivered.
         is_delivering: whether a thread delivers them.
     """

@@ -4,9 +4,9 @@ A graph continues behind the output that it has given (run_ledger.py), so that l
 stream id of its own: events of an engine that no longer has the graph are dropped. Each event is noted under the lock of the target and
 delivered without it, by one thread at a time for each graph.
 
-If engines end again and again, one graph may be the reason. A graph whose engines have ended twice in a row before it gave anything is
+If engines end again and again, one graph may be the reason. A graph whose engines crashed twice in a row before it gave anything is
 suspected: suspects are opened one after the other, on an engine that takes no others meanwhile, and one that ends yet another engine there
-fails with InternalError.
+fails with InternalError. An engine that was killed from outside, as by an operator or for lack of memory, counts half as much.
 """
 
 from __future__ import annotations
@@ -54,8 +54,10 @@ BEAT_S = 1.0
 """Seconds between two pings to each engine."""
 PROBE_S = 5.0
 """Seconds after which a graph that was opened alone counts as harmless, if the engine still runs."""
-MAX_STRIKES = 2
-"""Ends of engines in a row, before a graph gave anything there, after which it is suspected."""
+CRASH, KILL = 2, 1
+"""Strikes against a graph that has given nothing since it was opened, when its engine crashes or is killed from outside."""
+SUSPECT_STRIKES, FATAL_STRIKES = 4, 6
+"""Strikes in a row for which a graph is opened alone, and for which it fails if it is."""
 METRICS_TIMEOUT_S = 2.0
 
 
@@ -354,7 +356,7 @@ class EngineTarget:
         self._probe_next(run)
         self._deliver(run)
 
-    def on_death(self, link: EngineLink, *, was_ready: bool) -> None:
+    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
         """See `LinkOwner.on_death`."""
         culprit = None
         with self._lock:
@@ -365,10 +367,10 @@ class EngineTarget:
             probing = self._probing
             unproven = [run for run in engine.runs.values() if not run.is_proven]
             for run in unproven:
-                run.num_strikes += 1
+                run.num_strikes += CRASH if has_crashed else KILL
             if probing.engine is engine:
                 (alone,) = unproven if len(unproven) == 1 else (None,)
-                if alone is not None and alone is probing.run and alone.num_strikes > MAX_STRIKES:
+                if alone is not None and alone is probing.run and alone.num_strikes >= FATAL_STRIKES:
                     culprit = alone
                 probing.run = probing.engine = None
             for run in list(engine.runs.values()):
@@ -436,7 +438,7 @@ class EngineTarget:
         with self._lock:
             waiting = list(self._unplaced.values())
             for run in waiting:
-                if run.num_strikes >= MAX_STRIKES:
+                if run.num_strikes >= SUSPECT_STRIKES:
                     self._probing.waiting.append(self._unplaced.pop(run.graph_id))
         self._probe_next(None)
         for run in waiting:

@@ -53,12 +53,12 @@ class Launcher(Protocol):
 class ProcessLauncher:
     """Starts each engine as a child process of this one.
 
-    Args:
+    Attributes:
         environment: variables that are set in the child besides those of this process.
     """
 
     def __init__(self, name: str = "engine", *, environment: Mapping[str, str] | None = None) -> None:
-        self._name, self._environment = name, dict(environment or {})
+        self._name, self.environment = name, dict(environment or {})
 
     @property
     def name(self) -> str:
@@ -76,7 +76,7 @@ class ProcessLauncher:
                 [sys.executable, "-m", "rtlang.supervise.worker", str(theirs.fileno()), level, form],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=os.environ | paths | self._environment,
+                env=os.environ | paths | self.environment,
             )
         return _ChildProcess(process, ours)
 

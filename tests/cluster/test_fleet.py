@@ -21,6 +21,7 @@ from rtlang.supervise.engine_link import EngineState
 from rtlang.supervise.engine_run import EngineRun
 from tests.support.engine_threads import ThreadLauncher
 from tests.support.graph_ear import Ear
+from tests.support.scripted_engines import ScriptedLauncher
 from tests.support.waiting import wait_until
 
 CONFIG = RuntimeConfig(dtype="float32", num_pages=400)
@@ -138,6 +139,18 @@ def test_a_rolling_update_replaces_every_engine_while_programs_run(
         run.grant(100)
     assert [ear.values() for ear in ears] == expected
     assert states == [], "clients notice nothing"
+    fleet.replace(starts_first=False)
+    assert [replica.name for replica in fleet.fleet_report().replicas] == ["a~3", "b~3", "c~3"]
+    assert states == []
+
+
+def test_a_rolling_update_whose_engines_do_not_start_leaves_the_old_ones(fleet: Fleet) -> None:
+    fleet._engines["a"].link.launcher = ScriptedLauncher("a", num_failed=99)
+    with pytest.raises(ModelLoadError):
+        fleet.replace()
+    assert [replica.name for replica in fleet.fleet_report().replicas] == list(NAMES)
+    (ear,), _ = submit(fleet, 1)
+    ear.values()
 
 
 def test_replicas_come_and_go(fleet: Fleet, host: EngineHost) -> None:

@@ -13,6 +13,15 @@ def test_free_memory_is_some_of_the_total() -> None:
     assert 0 < system_resources.free_bytes() <= system_resources.total_bytes()
 
 
+def test_engines_that_share_a_machine_divide_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = system_resources.num_cores()
+    monkeypatch.setenv(system_resources.SHARED_BY, "2")
+    assert system_resources.num_sharing() == 2
+    assert system_resources.num_cores() == max(1, alone // 2)
+    monkeypatch.setenv(system_resources.SHARED_BY, str(4 * alone))
+    assert system_resources.num_cores() == 1
+
+
 def test_a_control_group_limits_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("700000\n")

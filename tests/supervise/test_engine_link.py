@@ -31,8 +31,8 @@ class Owner:
         if message["t"] == "bad":
             raise ValueError("a message that the owner cannot read")
 
-    def on_death(self, link: EngineLink, *, was_ready: bool) -> None:
-        self.heard.append("died" if was_ready else "failed")
+    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
+        self.heard.append("failed" if not was_ready else "crashed" if has_crashed else "died")
 
     def on_end(self, link: EngineLink) -> None:
         self.heard.append("end")
@@ -73,12 +73,14 @@ def test_an_engine_that_ends_is_followed_by_another_one(links: list[EngineLink],
     wait_until(lambda: launcher.engines[0].received == [{"t": "hello"}])
     launcher.engines[0].kill()
     wait_until(lambda: owner.heard == ["ready", "died", "ready"])
-    assert link.num_restarts == 1
+    launcher.engines[1].crash()
+    wait_until(lambda: owner.heard[3:] == ["crashed", "ready"])
+    assert link.num_restarts == 2
     link.close()
     link.join()
-    assert owner.heard[3:] == ["died", "end"]
+    assert owner.heard[-1] == "end"
     assert link.state is EngineState.DEAD
-    assert link.num_restarts == 1, "it was asked to end"
+    assert link.num_restarts == 2, "it was asked to end"
     link.put({"t": "dropped"})
 
 
@@ -134,7 +136,7 @@ def test_a_silent_engine_is_killed(links: list[EngineLink], owner: Owner) -> Non
     link.beat(60.0)
     assert not first.was_killed
     wait_until(lambda: (link.beat(0.02), first.was_killed)[1])
-    wait_until(lambda: owner.heard == ["ready", "died", "ready"])
+    wait_until(lambda: owner.heard == ["ready", "crashed", "ready"])
 
 
 def test_a_process_that_outlives_its_connection_is_killed(

@@ -37,6 +37,7 @@ class ScriptedEngine:
         self.received: list[Message] = []
         self.beats = True
         self.was_killed = False
+        self._code = -9
         self._starts, self._fails, self._ends = starts, fails, ends
         self._has_ended = threading.Event()
         self._writer = FrameWriter(self._theirs)
@@ -58,7 +59,12 @@ class ScriptedEngine:
         """See `EngineHandle.wait`."""
         if not self._has_ended.wait(timeout_s if self._ends or self.was_killed else 0.0):
             raise TimeoutError
-        return -9 if self.was_killed else 0
+        return self._code if self.was_killed else 0
+
+    def crash(self) -> None:
+        """End as by a fault of the engine itself."""
+        self._code = 3
+        self.kill()
 
     def kill(self) -> None:
         """See `EngineHandle.kill`."""

@@ -1,0 +1,114 @@
+"""Engines in processes that are killed at random moments under 16 programs: none is lost, nothing comes twice, no delivered text changes.
+
+Runs with RTLANG_TEST_LONG=1: 100 kills, 10 to 30 minutes. RTLANG_TEST_KILLS sets another number.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from rtlang.cluster.fleet import Fleet
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.events import NodeFinished
+from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.params import SamplingParams
+from rtlang.supervise import engine_link
+from rtlang.supervise.launcher import ProcessLauncher
+from tests.support.graph_ear import Ear
+
+NUM_PROGRAMS = 16
+NUM_KILLS = int(os.environ.get("RTLANG_TEST_KILLS", "100"))
+LIMIT_S = 3600.0
+START = "Notes of a long journey by sea. " * 12
+
+
+def program(index: int) -> RequestGraph:
+    params = SamplingParams(max_tokens=16 + 4 * (index % 4), temperature=1.0, ignore_eos=True)
+    both = SamplingParams(max_tokens=24, temperature=1.0, n=2, ignore_eos=True)
+    return RequestGraph(
+        (
+            Text(0, None, (START, f"Day {index}:")),
+            Generate(1, 0, "x", params),
+            Text(2, 1, (" And then",)),
+            Generate(3, 2, "y", both),
+            Text(4, 0, (" In short:",)),
+            Generate(5, 4, "z", params),
+        )
+    )
+
+
+class Slot:
+    """A program that is started again whenever it has ended."""
+
+    def __init__(self, fleet: Fleet, index: int) -> None:
+        self._fleet, self._index = fleet, index
+        self.num_ended = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self.ear = Ear()
+        self._fleet.submit(program(self._index), self.ear, seed=self._index)
+
+    def finish(self) -> dict[str, object]:
+        """The values of the present run, of which nothing was lost, changed or came twice."""
+        values = self.ear.values()
+        self.num_ended += 1
+        finished = [event for event in self.ear.events if isinstance(event, NodeFinished)]
+        assert sorted(event.node_id for event in finished if event.completions) == [1, 3, 5]
+        for event in finished:
+            for choice, completion in enumerate(event.completions):
+                key = event.node_id, choice
+                assert self.ear.text[key] == completion.text, "the delivered text is the final one"
+                assert tuple(self.ear.token_ids[key]) == tuple(completion.token_ids)
+        assert self.ear.end.empty()
+        return values
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_nothing_is_lost_when_processes_are_killed(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_link, "MAX_PAUSE_S", 0.2)
+    rng = random.Random(7)
+    launchers = [ProcessLauncher(name) for name in ("a", "b", "c")]
+    num_equal = num_all = num_kills = 0
+    started = time.monotonic()
+    with Fleet(launchers, RuntimeConfig(dtype=dtype, num_pages=600, num_threads=1)) as fleet:
+        slots = [Slot(fleet, index) for index in range(NUM_PROGRAMS)]
+        expected = [slot.finish() for slot in slots]
+        for slot in slots:
+            slot.begin()
+        next_kill = time.monotonic()
+        while num_kills < NUM_KILLS:
+            assert time.monotonic() < started + LIMIT_S
+            time.sleep(0.002)
+            for slot, values in zip(slots, expected, strict=True):
+                if not slot.ear.end.empty():
+                    num_equal += slot.finish() == values
+                    num_all += 1
+                    slot.begin()
+            ready = [engine for engine in fleet._engines.values() if engine.link.is_ready and engine.link.pid]
+            if ready and time.monotonic() > next_kill:
+                pid = rng.choice(ready).link.pid
+                assert pid is not None
+                os.kill(pid, signal.SIGKILL)
+                num_kills += 1
+                next_kill = time.monotonic() + rng.uniform(0.0, 4.0)
+                if num_kills % 10 == 0:
+                    print(
+                        f"{num_kills} kills, {num_all} programs, {num_equal} equal, {time.monotonic() - started:.0f} s",
+                        flush=True,
+                    )
+        for slot, values in zip(slots, expected, strict=True):
+            num_equal += slot.finish() == values
+            num_all += 1
+        report = fleet.fleet_report()
+    print(f"{dtype}: {num_kills} kills, {num_all} programs ended, {num_equal} with the text of the undisturbed run")
+    assert sum(replica.num_deaths for replica in report.replicas) >= num_kills - 3
+    assert sum(replica.num_moved for replica in report.replicas) > num_kills
+    if dtype == "float32":
+        assert num_equal == num_all
