@@ -38,11 +38,6 @@ def process_launchers(
     return launcher
 
 
-def replica_names(count: int) -> list[str]:
-    """The names of the first replicas of a fleet."""
-    return [f"replica-{index}" for index in range(count)]
-
-
 def _turn(gpus: Sequence[str], name: str) -> str:
     digits = name[len(name.rstrip("0123456789")) :]
     number = int(digits or 0)

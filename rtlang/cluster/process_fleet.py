@@ -7,11 +7,11 @@ from typing import Self
 
 from rtlang.cluster.fleet import Fleet
 from rtlang.cluster.fleet_plan import FleetPlan
+from rtlang.cluster.machine import process_launchers
 from rtlang.cluster.roster_follower import INTERVAL_S, LocalRoster, RosterFollower
 from rtlang.cluster.scaling import Scaling
 from rtlang.cluster.shared_pages import with_shared_pages
 from rtlang.contract.config import RuntimeConfig
-from rtlang.supervise.launcher import ProcessLauncher
 
 
 class ProcessFleet(Fleet):
@@ -37,11 +37,12 @@ class ProcessFleet(Fleet):
         now = time.monotonic()
         plan = FleetPlan(scaling, now, num_replicas=num_replicas, orphan_timeout_s=None)
         plan.advance(now)
-        launchers = [ProcessLauncher(name) for name in plan.roster.used]
+        launcher_of = process_launchers(config, scaling.max_replicas)
+        launchers = [launcher_of(name) for name in plan.roster.used]
         prefill = [launcher.name for launcher in launchers[:num_prefill]]
         settings = with_shared_pages(config) if prefill else config
         super().__init__(launchers, settings, stall_timeout_s=stall_timeout_s, seed=seed, prefill=prefill)
-        self._follower = RosterFollower(self, LocalRoster(plan), ProcessLauncher, interval_s=INTERVAL_S)
+        self._follower = RosterFollower(self, LocalRoster(plan), launcher_of, interval_s=INTERVAL_S)
         self._is_following = False
 
     def start(self) -> Self:

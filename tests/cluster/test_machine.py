@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.cluster.machine import GPUS, SHARED_BY, process_launchers, replica_names
+from rtlang.cluster.machine import GPUS, SHARED_BY, process_launchers
 from rtlang.contract.config import RuntimeConfig
 from rtlang.model import system_resources
 
@@ -15,7 +15,7 @@ from rtlang.model import system_resources
 )
 def test_replicas_on_gpus_take_turns(visible: str, expected: list[str]) -> None:
     launcher_of = process_launchers(RuntimeConfig(device="cuda"), 3, environ={GPUS: visible})
-    launchers = [launcher_of(name) for name in replica_names(3)]
+    launchers = [launcher_of(name) for name in ("replica-0", "replica-1", "replica-2")]
     assert [launcher.name for launcher in launchers] == ["replica-0", "replica-1", "replica-2"]
     assert [launcher.environment[GPUS] for launcher in launchers] == expected
 

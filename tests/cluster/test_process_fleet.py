@@ -28,7 +28,7 @@ def host() -> Iterator[EngineHost]:
 
 
 def test_the_size_follows_the_queue(host: EngineHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_fleet, "ProcessLauncher", lambda name: ThreadLauncher(host, name))
+    monkeypatch.setattr(process_fleet, "process_launchers", lambda *_: lambda name: ThreadLauncher(host, name))
     monkeypatch.setattr(process_fleet, "INTERVAL_S", 0.01)
     scaling = Scaling(1, 2, queue_tokens=100.0, up_after_s=0.01, down_after_s=0.05)
 
