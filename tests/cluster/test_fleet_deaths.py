@@ -23,6 +23,8 @@ from tests.support.graph_ear import Ear
 
 NUM_PROGRAMS = 16
 NUM_KILLS = int(os.environ.get("RTLANG_TEST_KILLS", "100"))
+MOST_TOKENS = 400
+"""Tokens between two kills, at most; of time, a busy machine would leave none to any engine."""
 LIMIT_S = 3600.0
 START = "Notes of a long journey by sea. " * 12
 
@@ -82,7 +84,7 @@ def test_nothing_is_lost_when_processes_are_killed(dtype: str, monkeypatch: pyte
         expected = [slot.finish() for slot in slots]
         for slot in slots:
             slot.begin()
-        next_kill = time.monotonic()
+        num_ended_tokens, next_kill = 0, rng.randrange(MOST_TOKENS)
         while num_kills < NUM_KILLS:
             assert time.monotonic() < started + LIMIT_S
             time.sleep(0.002)
@@ -90,14 +92,16 @@ def test_nothing_is_lost_when_processes_are_killed(dtype: str, monkeypatch: pyte
                 if not slot.ear.end.empty():
                     num_equal += slot.finish() == values
                     num_all += 1
+                    num_ended_tokens += slot.ear.num_tokens
                     slot.begin()
             ready = [engine for engine in fleet._engines.values() if engine.link.is_ready and engine.link.pid]
-            if ready and time.monotonic() > next_kill:
+            num_tokens = num_ended_tokens + sum(slot.ear.num_tokens for slot in slots)
+            if ready and num_tokens >= next_kill:
                 pid = rng.choice(ready).link.pid
                 assert pid is not None
                 os.kill(pid, signal.SIGKILL)
                 num_kills += 1
-                next_kill = time.monotonic() + rng.uniform(0.0, 4.0)
+                next_kill = num_tokens + rng.randrange(MOST_TOKENS)
                 if num_kills % 10 == 0:
                     print(
                         f"{num_kills} kills, {num_all} programs, {num_equal} equal, {time.monotonic() - started:.0f} s",
