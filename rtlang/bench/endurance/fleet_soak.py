@@ -100,6 +100,8 @@ def measure_fleet_soak(
     """
     chosen: dict[str, Any] = {"dtype": "float32", "num_threads": 1, "num_pages": 600}
     chosen |= settings
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # stays on loopback; Ray reads it when it is imported
     entrance, directory = (import_module(f"rtlang.cluster.ray.{name}") for name in ("entrance", "directory"))
     scaling = import_module("rtlang.cluster.scaling").Scaling
     tell(f"starting a cluster of {num_nodes} nodes")
@@ -271,8 +273,6 @@ class _Cluster:
     """A Ray cluster of several nodes on this machine."""
 
     def __init__(self, num_nodes: int, cpus_per_node: int) -> None:
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # stays on loopback
         self.num_nodes = num_nodes
         self._ray = import_module("ray")
         self._node = {"num_cpus": cpus_per_node, "node_ip_address": "127.0.0.1", "object_store_memory": STORE_BYTES}
