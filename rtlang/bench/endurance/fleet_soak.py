@@ -81,6 +81,12 @@ class FleetSoak:
         )
 
 
+def keep_on_loopback() -> None:
+    """Let Ray use loopback addresses only. Ray reads this when it is imported."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+
+
 def measure_fleet_soak(
     settings: dict[str, Any],
     *,
@@ -100,8 +106,7 @@ def measure_fleet_soak(
     """
     chosen: dict[str, Any] = {"dtype": "float32", "num_threads": 1, "num_pages": 600}
     chosen |= settings
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # stays on loopback; Ray reads it when it is imported
+    keep_on_loopback()
     entrance, directory = (import_module(f"rtlang.cluster.ray.{name}") for name in ("entrance", "directory"))
     scaling = import_module("rtlang.cluster.scaling").Scaling
     tell(f"starting a cluster of {num_nodes} nodes")

@@ -115,6 +115,7 @@ def bench_fleet_soak(
     """
     soak = import_module("rtlang.bench.endurance.fleet_soak")
     with one_line_errors():
+        soak.keep_on_loopback()
         ray_module("entrance")  # says how to install it
         with told(Console(stderr=True, highlight=False, markup=False)) as tell:
             found = soak.measure_fleet_soak(
