@@ -135,7 +135,7 @@ class Fleet(EngineTarget):
             self._engines.pop(name, None)
             self._loads.pop(name, None)
             self._forget_sent(name)
-        self.metrics.forget(name)
+            self.metrics.forget(name)
         self._update_state()
         self._name_peers()
 
@@ -308,7 +308,7 @@ class Fleet(EngineTarget):
     def _move(self, run: EngineRun, engine: PlacedEngine, target: PlacedEngine | None) -> None:
         """Take a program off a replica and open it at another one, or at the one that the router chooses."""
         with self._lock:
-            if run.engine is not engine:
+            if run.engine is not engine or run.cancelled_at is not None:
                 return
             self._put(run, {"t": "cancel"})
             self._take_off(run)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from rtlang.contract.errors import GraphError
+from rtlang.contract.errors import AbortedError, DeadlineError, GraphError, RtlangError
 from rtlang.contract.events import CallRequested, Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph, nodes_to_plain
 from rtlang.contract.graph_checks import NodeChecks
@@ -52,6 +52,7 @@ class EngineRun:
         num_strikes: of engines in a row that ended while it was open there and not proven.
         outbox: events that are to be delivered.
         is_delivering: whether a thread delivers them.
+        cancelled_at: when it was cancelled, in seconds; None if it was not. It is opened nowhere any more.
     """
 
     def __init__(
@@ -80,8 +81,10 @@ class EngineRun:
         self.has_ended = self.is_proven = self.is_delivering = False
         self.num_strikes = 0
         self.outbox: deque[Event] = deque()
+        self.cancelled_at: float | None = None
+        self._begun_at, self._was_opened, self._deadline_s = time.monotonic(), False, deadline_s
         self._is_open, self._credit, self._num_delivered = is_open, credit, 0
-        self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
+        self._deadline = None if deadline_s is None else self._begun_at + deadline_s
         self._known, self._continue_from = dict(known), dict(continue_from)
         self._answers: dict[int, Message] = {}
         self._max_model_len = max_model_len
@@ -113,6 +116,9 @@ class EngineRun:
             continue_from = {key: ids for key, ids in continue_from.items() if key not in known}
         if credit is not None:
             credit = max(0, credit - self._num_delivered)
+        budget = self.options.get("budget")
+        is_timed = self._was_opened and budget is not None and "seconds" in budget
+        self._was_opened = True
 
         def message() -> Message:
             graph = RequestGraph(nodes, self._graph.inputs, self._graph.outputs)
@@ -120,11 +126,22 @@ class EngineRun:
             made |= self.options
             if self._deadline is not None:
                 made["deadline_s"] = max(0.001, self._deadline - time.monotonic())
+            if is_timed:
+                left_s = self._begun_at + budget["seconds"] - time.monotonic()
+                made["budget"] = budget | {"seconds": max(0.001, left_s)}
             if credit is not None:
                 made["credit"] = credit
             return made | continuation_to_wire(known, continue_from)
 
         return message
+
+    def overdue(self, now: float, grace_s: float) -> RtlangError | None:
+        """The error of a graph that should have ended `grace_s` ago; None if that is not so."""
+        if self.cancelled_at is not None and now > self.cancelled_at + grace_s:
+            return AbortedError("the graph was cancelled")
+        if self._deadline is not None and now > self._deadline + grace_s:
+            return DeadlineError(f"the deadline of {self._deadline_s:g} s has passed")
+        return None
 
     def take(self, event: Event) -> bool:
         """Note an event of the engine; returns whether the listener gets it."""

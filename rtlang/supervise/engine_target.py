@@ -59,6 +59,8 @@ CRASH, KILL = 2, 1
 SUSPECT_STRIKES, FATAL_STRIKES = 4, 6
 """Strikes in a row for which a graph is opened alone, and for which it fails if it is."""
 METRICS_TIMEOUT_S = 2.0
+GRACE_S = 2.0
+"""Seconds that an engine may take to end a graph that was cancelled, or whose deadline has passed."""
 
 
 @dataclass(eq=False, slots=True)
@@ -260,6 +262,7 @@ class EngineTarget:
     def cancel(self, run: EngineRun) -> None:
         """Called by `EngineRun.cancel`."""
         with self._lock:
+            run.cancelled_at = time.monotonic() if run.cancelled_at is None else run.cancelled_at
             if run.engine is not None:
                 self._put(run, {"t": "cancel"})
                 return
@@ -274,7 +277,9 @@ class EngineTarget:
     def refresh_metrics(self) -> None:
         """Fetch the engines' metrics; keeps those of before of an engine that does not answer. Blocks."""
         for name, rendered in self._ask_all("metrics", METRICS_TIMEOUT_S).items():
-            self.metrics.mirror(rendered, name if self._labels_engines else None)
+            with self._lock:
+                if name in self._engines:  # else it was removed meanwhile
+                    self.metrics.mirror(rendered, name if self._labels_engines else None)
 
     def clear_cache(self) -> None:
         """See `Runtime.clear_cache`."""
@@ -373,10 +378,12 @@ class EngineTarget:
                 if alone is not None and alone is probing.run and alone.num_strikes >= FATAL_STRIKES:
                     culprit = alone
                 probing.run = probing.engine = None
+            cancelled = [run for run in engine.runs.values() if run.cancelled_at is not None]
             for run in list(engine.runs.values()):
                 self._take_off(run)
-                self._unplaced[run.graph_id] = run
-                engine.num_moved += 1
+                if run.cancelled_at is None:
+                    self._unplaced[run.graph_id] = run
+                    engine.num_moved += 1
             if was_ready and not self._is_closing.is_set():
                 self.metrics.engine_restarts.inc()
             if not self._is_started.is_set() and all(each.link.num_failed for each in self._engines.values()):
@@ -385,6 +392,8 @@ class EngineTarget:
             fault = InternalError(secrets.token_hex(6))
             logger.error("internal error %s: graph %d ends the engine's process", fault.id, culprit.graph_id)
             self._finish(culprit, fault)
+        for run in cancelled:
+            self._finish(run, AbortedError("the graph was cancelled"))
         self._update_state()
         self._place_all()
         if self._first_error is not None:
@@ -473,10 +482,12 @@ class EngineTarget:
         self._place_all()
 
     def _finish(self, run: EngineRun, error: RtlangError) -> None:
-        """End a graph that no engine has."""
+        """End a graph without its engine, which is told to cancel it if it has one."""
         with self._lock:
             if run.has_ended:
                 return
+            if run.engine is not None:
+                self._put(run, {"t": "cancel"})
             self._forget(run)
             run.outbox.append(GraphFailed(run.graph_id, error))
         self._deliver(run)
@@ -561,8 +572,17 @@ class EngineTarget:
                     probed.is_proven, probed.num_strikes = True, 0
             if probed is not None and probed.is_proven:
                 self._probe_next(probed)
+            self._end_overdue(time.monotonic())
             if not self._runs:
                 process_settings.tidy()
+
+    def _end_overdue(self, now: float) -> None:
+        """End the graphs that no engine ends in time: there is none, or it is silent."""
+        for run in list(self._runs.values()):
+            error = run.overdue(now, GRACE_S)
+            if error is not None:
+                self._finish(run, error)
+                self._probe_next(run)
 
 
 def _numbered(message: Message | Callable[[], Message], stream_id: int) -> Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 from prometheus_client import Metric
@@ -20,7 +21,8 @@ class MirroredMetrics(Metrics):
 
     def __init__(self) -> None:
         super().__init__()
-        self._mirrored: dict[str | None, _Families] = {}
+        self._mirrored: dict[str | None, _Families] = {}  # replaced as a whole
+        self._lock = threading.Lock()
 
     def mirror(self, rendered: bytes, replica: str | None = None) -> None:
         """Take over the metrics of an engine in the Prometheus text format.
@@ -28,11 +30,14 @@ class MirroredMetrics(Metrics):
         Args:
             replica: the value of the label `replica` that each sample gets; None for no label.
         """
-        self._mirrored = {**self._mirrored, replica: _families(rendered.decode(), replica)}
+        families = _families(rendered.decode(), replica)
+        with self._lock:
+            self._mirrored = {**self._mirrored, replica: families}
 
     def forget(self, replica: str) -> None:
         """Leave out the metrics of an engine that is gone."""
-        self._mirrored = {name: families for name, families in self._mirrored.items() if name != replica}
+        with self._lock:
+            self._mirrored = {name: families for name, families in self._mirrored.items() if name != replica}
 
     def render(self) -> bytes:
         """See `Metrics.render`."""

@@ -225,6 +225,19 @@ def test_reports_metrics_and_caches_are_those_of_all_replicas(fleet: Fleet) -> N
     assert cache.explain([text], ana).num_cached_tokens == 0
 
 
+def test_a_replica_that_leaves_while_metrics_are_fetched_leaves_none_behind(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answers(method: str, timeout_s: float) -> dict[str, bytes]:
+        fleet.remove("b")
+        return dict.fromkeys(NAMES, b"# TYPE steps gauge\nsteps 1.0\n")
+
+    monkeypatch.setattr(fleet, "_ask_all", answers)
+    fleet.refresh_metrics()
+    rendered = fleet.metrics.render().decode()
+    assert [name for name in NAMES if f'steps{{replica="{name}"}}' in rendered] == ["a", "c"]
+
+
 def test_programs_wait_while_no_engine_is_ready_and_end_when_the_fleet_is_closed(
     fleet: Fleet, launchers: dict[str, ThreadLauncher], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,3 +93,15 @@ def test_an_ended_node_is_known_and_frees_its_places() -> None:
     again = run.opening()()
     assert "continue_from" not in again
     assert [item["n"] for item in again["known"]] == [1]
+
+
+def test_a_graph_that_is_opened_again_has_what_is_left_of_its_time() -> None:
+    owner = Owner()
+    options = {"budget": {"tokens": 9, "seconds": 20.0}}
+    rest = {"is_open": False, "deadline_s": None, "credit": None, "known": {}, "continue_from": {}}
+    share = Share(Admission(100))
+    run = EngineRun(owner, 4, GRAPH, GRAPH.validate(), lambda event: None, share, options, **rest)  # type: ignore[arg-type]
+    assert run.opening()()["budget"] == options["budget"]
+    again = run.opening()()["budget"]
+    assert again["tokens"] == 9
+    assert 0 < again["seconds"] < 20.0

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import EngineDeadError, InternalError
+from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, InternalError
 from rtlang.contract.events import GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams, Usage
-from rtlang.supervise import engine_link
+from rtlang.supervise import engine_link, engine_target
 from rtlang.supervise.engine_link import EngineState
 from rtlang.supervise.engine_target import CRASH, FATAL_STRIKES, KILL, SUSPECT_STRIKES, EngineTarget
 from tests.support.graph_ear import Ear
@@ -145,6 +145,40 @@ def test_a_listener_that_raises_cancels_its_graph_and_no_other(target: EngineTar
     (_, second) = holder(launchers, 2).opened()
     engine.tell(second["s"], GraphFinished(second["s"], {"x": "y"}, USAGE))
     assert ear.values() == {"x": "y"}
+
+
+def test_a_cancelled_graph_is_not_opened_again_when_its_engine_ends(target: EngineTarget, launchers: Launchers) -> None:
+    ear, other = Ear(), Ear()
+    run = target.submit(GRAPH, ear, credit=0)
+    engine = holder(launchers)
+    run.cancel()
+    engine.kill()
+    end = ear.end.get(timeout=60)
+    assert isinstance(end, GraphFailed)
+    assert isinstance(end.error, AbortedError)
+    target.submit(GRAPH, other, seed=9)
+    wait_until(lambda: any(each.engines[-1].opened() for each in launchers.values() if each.engines[-1] is not engine))
+    engines = [each for launcher in launchers.values() for each in launcher.engines if each is not engine]
+    opened = [message for each in engines for message in each.opened()]
+    assert [each["seed"] for each in opened] == [9]
+    assert ear.end.empty()
+
+
+def test_silent_engines_keep_no_graph_beyond_its_deadline_or_its_end(
+    target: EngineTarget, launchers: Launchers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_target, "GRACE_S", 0.0)
+    late, cancelled, other = Ear(), Ear(), Ear()
+    target.submit(GRAPH, late, deadline_s=0.001)
+    target.submit(GRAPH, cancelled).cancel()
+    target.submit(GRAPH, other)
+    for ear, kind in ((late, DeadlineError), (cancelled, AbortedError)):
+        end = ear.end.get(timeout=60)
+        assert isinstance(end, GraphFailed)
+        assert isinstance(end.error, kind)
+    engine = holder(launchers, 3)
+    wait_until(lambda: sum(message["t"] == "cancel" for message in engine.received) >= 2)
+    assert other.end.empty()
 
 
 def test_a_call_goes_to_another_engine_when_one_ends_meanwhile(target: EngineTarget, launchers: Launchers) -> None:
