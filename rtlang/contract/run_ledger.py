@@ -49,6 +49,11 @@ class RunLedger:
         """Whether the graph has sent nothing yet."""
         return not (self._ended or self._tokens or self._noted)
 
+    @property
+    def num_repeated(self) -> int:
+        """Tokens that the run after the last `continue_from` sends again, and for which it needs credit again."""
+        return sum(self._num_repeated.values())
+
     def take(self, event: Event) -> bool:
         """Note an event; returns False if an earlier run has sent it already."""
         match event:

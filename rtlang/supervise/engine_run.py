@@ -115,7 +115,7 @@ class EngineRun:
                 continue_from[node_id] = given
             continue_from = {key: ids for key, ids in continue_from.items() if key not in known}
         if credit is not None:
-            credit = max(0, credit - self._num_delivered)
+            credit = max(0, credit - self._num_delivered + self.ledger.num_repeated)
         budget = self.options.get("budget")
         is_timed = self._was_opened and budget is not None and "seconds" in budget
         self._was_opened = True

@@ -105,3 +105,18 @@ def test_a_graph_that_is_opened_again_has_what_is_left_of_its_time() -> None:
     again = run.opening()()["budget"]
     assert again["tokens"] == 9
     assert 0 < again["seconds"] < 20.0
+
+
+def test_text_that_the_next_engine_sends_again_costs_no_credit() -> None:
+    params = SamplingParams(max_tokens=4, temperature=1.0, best_of=2)
+    graph = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", params)))
+    share = Share(Admission(100))
+    rest = {"is_open": False, "deadline_s": None, "credit": 5, "known": {}, "continue_from": {}}
+    run = EngineRun(Owner(), 4, graph, graph.validate(), lambda event: None, share, {}, **rest)  # type: ignore[arg-type]
+    assert run.opening()()["credit"] == 5
+    assert run.take(TextDelta(4, 1, 0, "abc", (7, 8, 9)))
+    assert run.opening()()["credit"] == 5, "the winner is found again, which spends three tokens"
+    assert not run.take(TextDelta(4, 1, 0, "abc", (7, 8, 9)))
+    again = run.opening()()
+    assert again["credit"] == 5
+    assert "continue_from" not in again
