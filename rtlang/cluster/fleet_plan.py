@@ -9,6 +9,7 @@ No input or output and no clock: whoever owns the plan carries out the changes t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -112,9 +113,10 @@ class FleetPlan:
         Args:
             held: the replicas that it uses or still leaves, those that load their model included.
             ready: those of them that work.
-            waiting: tokens that wait at each.
+            waiting: tokens that wait at each; numbers that are not finite are left out.
         """
-        self._entrances[entrance] = _Entrance(now, frozenset(held), frozenset(ready), dict(waiting))
+        known = {name: tokens for name, tokens in waiting.items() if math.isfinite(tokens)}
+        self._entrances[entrance] = _Entrance(now, frozenset(held), frozenset(ready), known)
         self._last_heard = now
         return self.roster
 
@@ -161,7 +163,10 @@ class FleetPlan:
         if self._is_replacing and not (self._replaced or self._draining or len(self._used) < self._num_wanted):
             self._is_replacing = False
         if self._is_replacing:
-            return Changes(self._replace(num_starting, now, has_room=has_room), ended)
+            while len(self._used) > self._num_wanted + 1:  # the bounds have changed meanwhile
+                self._drain(self._least_useful(ready, self._replaced), now)
+            created = self._create(self._num_wanted - 1 - len(self._used))
+            return Changes(created or self._replace(num_starting, now, has_room=has_room), ended)
         if self._entrances:
             total = sum(self.waiting.get(name, 0.0) for name in self._used)
             self._num_wanted, self._state = wanted_replicas(
@@ -173,7 +178,7 @@ class FleetPlan:
                 waiting=total,
             )
         while len(self._used) > self._num_wanted:
-            self._drain(min(self._used, key=lambda name: (name in ready, self.waiting.get(name, 0.0))), now)
+            self._drain(self._least_useful(ready), now)
         return Changes(self._create(self._num_wanted - len(self._used)), ended)
 
     def _replace(self, num_starting: int, now: float, *, has_room: bool) -> tuple[str, ...]:
@@ -191,6 +196,11 @@ class FleetPlan:
             return ()
         return self._create(1)
 
+    def _least_useful(self, ready: Collection[str], replaced: Collection[str] = ()) -> str:
+        """The replica in use to give up first: one that is not ready, then one that will be replaced, then the one with the least work."""
+        waiting = self.waiting
+        return min(self._used, key=lambda name: (name in ready, name not in replaced, waiting.get(name, 0.0)))
+
     def _drain(self, name: str, now: float) -> None:
         del self._used[name]
         self._replaced.discard(name)
@@ -198,7 +208,7 @@ class FleetPlan:
 
     def _create(self, count: int) -> tuple[str, ...]:
         created = tuple(f"r{self._next_number + index}" for index in range(count))
-        self._next_number += count
+        self._next_number += len(created)
         self._used.update(dict.fromkeys(created))
         return created
 

@@ -10,6 +10,7 @@ No input or output, no threads and no clock: the same calls with the same seed g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, KeysView
 from dataclasses import dataclass
 from random import Random
@@ -136,10 +137,14 @@ class Router:
     def report(self, name: str, waiting: float) -> None:
         """Take a replica's own word for its waiting work, in tokens; it replaces the estimates of all that was sent before.
 
+        A number that is negative or not finite says nothing about the work, and changes nothing.
+
         Raises:
             LookupError: there is none of this name.
         """
         replica = self._replica(name)
+        if not (math.isfinite(waiting) and waiting >= 0):
+            return
         replica.waiting = waiting
         replica.estimates.clear()
 

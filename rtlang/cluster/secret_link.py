@@ -23,6 +23,8 @@ SECRET_BYTES = 32
 HANDSHAKE_TIMEOUT_S = 5.0
 MAX_HANDSHAKES = 64
 """Connections whose check is under way; others wait in the backlog of the socket."""
+RETRY_S = 1.0
+"""Seconds after a connection could not be accepted."""
 _BYTES = 32  # of a random number and of a digest
 KEEPALIVE_S = 10
 
@@ -45,24 +47,35 @@ class SecretListener:
         self._socket = socket.create_server((host, 0), family=family)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
         self._places = threading.BoundedSemaphore(MAX_HANDSHAKES)
+        self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rtlang-accept", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Accept no more connections; those that were accepted go on."""
+        self._is_closing.set()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join(HANDSHAKE_TIMEOUT_S)
 
     def _run(self) -> None:
-        while True:
+        while not self._is_closing.is_set():
             self._places.acquire()
             try:
                 connection, _ = self._socket.accept()
-            except OSError:  # closed
-                return
-            threading.Thread(target=self._take, args=(connection,), name="rtlang-entrance", daemon=True).start()
+            except OSError:
+                self._places.release()
+                if not self._is_closing.is_set():  # no file descriptor is left, most likely
+                    logger.exception("accepting a connection failed")
+                    self._is_closing.wait(RETRY_S)
+                continue
+            try:
+                threading.Thread(target=self._take, args=(connection,), name="rtlang-entrance", daemon=True).start()
+            except RuntimeError:
+                self._places.release()
+                connection.close()
+                logger.exception("there is no thread for a connection, which was closed")
 
     def _take(self, connection: socket.socket) -> None:
         with connection:

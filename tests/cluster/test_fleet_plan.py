@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import pytest
@@ -152,6 +153,36 @@ def test_new_bounds_change_the_size_at_once() -> None:
     entrance.hear(2.5)
     entrance.hear(2.6)
     assert len(plan.advance(3.0).ended) == 2
+
+
+def test_new_bounds_change_the_size_at_once_in_a_rolling_update_too() -> None:
+    plan = FleetPlan(Scaling(5, 5), 0.0)
+    plan.advance(0.0)
+    entrance = Entrance(plan, "a")
+    for now in (0.0, 0.5):
+        entrance.hear(now)
+    plan.replace_all()
+    assert plan.advance(1.0).created == ("r6",)
+    entrance.hear(1.5, gets_ready=False)  # it never gets ready
+    plan.scale(Scaling(1, 2))
+    plan.advance(2.0)
+    assert len(plan.roster.used) <= 3  # one more than the bounds while a replica is replaced
+    assert "r6" not in plan.roster.used
+    plan.scale(Scaling(7, 8))
+    plan.advance(3.0)
+    assert len(plan.roster.used) >= 6
+
+
+@pytest.mark.parametrize("absurd", [math.nan, math.inf, -math.inf])
+def test_a_report_that_is_no_number_changes_nothing(absurd: float) -> None:
+    plan = FleetPlan(Scaling(1, 8, queue_tokens=10.0, up_after_s=1.0), 0.0, num_replicas=2)
+    plan.advance(0.0)
+    entrance = Entrance(plan, "a")
+    for step in range(5):
+        entrance.waiting = {"r1": absurd, "r2": 15.0}
+        entrance.hear(step)
+        assert plan.advance(step) == Changes()
+    assert plan.waiting == {"r2": 15.0}
 
 
 def test_a_fleet_without_entrances_ends_after_its_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
@@ -143,6 +144,23 @@ def test_ended_program_no_longer_waits() -> None:
     router.ended("r0", second)
     assert router.waiting("r0") == 70.0
     router.ended("gone", second)
+
+
+@pytest.mark.parametrize("absurd", [math.nan, math.inf, -math.inf, -5.0])
+def test_absurd_report_attracts_and_repels_no_program(absurd: float) -> None:
+    router = busy_fleet(2)
+    router.report("r0", 10.0)
+    router.report("r1", 70.0)
+    for name in ("r0", "r1"):
+        before = router.waiting(name)
+        router.report(name, absurd)
+        assert router.waiting(name) == before
+    work = work_of((), 100.0)
+    assert [router.choose(work) for _ in range(4)] == ["r0", "r1", "r0", "r1"]
+    for name in ("r0", "r1"):
+        router.ended(name, work)
+        router.ended(name, work)
+    assert (router.waiting("r0"), router.waiting("r1")) == (10.0, 70.0)
 
 
 def test_replica_that_starts_again_holds_nothing() -> None:

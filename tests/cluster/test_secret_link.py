@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -86,3 +88,40 @@ def test_a_silent_connection_is_closed_and_delays_nobody(
         silent.recv(32)
         silent.settimeout(20)
         assert silent.recv(1) == b""
+
+
+@pytest.mark.parametrize("limited", ["descriptors", "threads"])
+def test_a_shortage_does_not_end_the_listener(limited: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_link, "MAX_HANDSHAKES", 1)  # a place that is not given back is missed
+    monkeypatch.setattr(secret_link, "RETRY_S", 0.01)
+    real_accept, real_start = socket.socket.accept, threading.Thread.start
+    num_failures = 3
+
+    def fails() -> bool:
+        nonlocal num_failures
+        num_failures -= 1
+        return num_failures >= 0
+
+    def accept(self: socket.socket) -> Any:
+        if limited == "descriptors" and fails():
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real_accept(self)
+
+    def start(self: threading.Thread) -> None:
+        if limited == "threads" and self.name == "rtlang-entrance" and fails():
+            raise RuntimeError("can't start new thread")
+        real_start(self)
+
+    monkeypatch.setattr(socket.socket, "accept", accept)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    listener = SecretListener("127.0.0.1", SECRET, echo)
+    try:
+        for _ in range(3 if limited == "threads" else 0):
+            with pytest.raises(ConnectionError):
+                connect_with_secret(listener.address, SECRET)
+        with connect_with_secret(listener.address, SECRET) as connection:
+            connection.sendall(b"one")
+            assert connection.recv(10) == b"one"
+        assert num_failures < 0
+    finally:
+        listener.close()
