@@ -85,7 +85,7 @@ class Listener:
 def runner(monkeypatch: pytest.MonkeyPatch) -> list[SlowRunner]:
     made: list[SlowRunner] = []
 
-    def make(config: Any) -> SlowRunner:
+    def make(config: Any, on_death: Any) -> SlowRunner:
         made.append(SlowRunner(config, eos_every=10**9))
         return made[-1]
 
@@ -96,7 +96,7 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> list[SlowRunner]:
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(runtime_module, "HostRunner", make)
+    monkeypatch.setattr(runtime_module, "new_runner", make)
     monkeypatch.setattr(runtime_module, "ConstraintCompiler", NoConstraints)
     return made
 

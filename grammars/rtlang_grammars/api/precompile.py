@@ -14,13 +14,22 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
+from tempfile import gettempdir
 from threading import Lock, Thread, Timer
+from typing import IO
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend, has_lexer
 from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.vocabulary import Vocabulary
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 MAX_INTERPRETED_TOKENS = 8192
 """Largest vocabulary for interpreted code: traversing it takes half a second, and most masks of a schema take milliseconds."""
@@ -30,6 +39,7 @@ AMBIGUOUS = frozenset((ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.
 """Kinds that may need hundreds of parallel heads, however short they are."""
 
 _LONGEST_S = 300.0
+_TURN_INTERVAL_S = 0.1
 _MACHINE = b"machine\n"
 """What the compiling process writes when everything but the code of lexers is on disk."""
 _Calls = list[Callable[[], None]]
@@ -98,7 +108,12 @@ def start_background_compile(others: Sequence[str] = ()) -> bool:
 
 
 def compile_all(others: Sequence[str]) -> None:
-    """Entry point of the background process."""
+    """Entry point of the background process.
+
+    Several engines that start at once, or again and again, compile one after the other: all but the first find the code on disk.
+    """
+    if not _wait_for_turn(lock := _open_lock()):
+        return
     gc.disable()  # saves a sixth of the time: the compiler's objects stay alive until it is done
     for name in others:
         with suppress(Exception):  # the process that needs it will report the error
@@ -108,6 +123,33 @@ def compile_all(others: Sequence[str]) -> None:
         sys.stdout.buffer.write(_MACHINE)
         sys.stdout.buffer.flush()
     backend.load_lexer()
+    lock.close()
+
+
+def _open_lock() -> IO[bytes]:
+    """A file for all processes of this user that use the same code and the same cache."""
+    place = (
+        f"{os.environ.get('NUMBA_CACHE_DIR', '')}:{__file__}:{sys.version}:{os.environ.get('USER', '')}:{_user_id()}"
+    )
+    return open(Path(gettempdir()) / f"rtlang-compile-{sha256(place.encode()).hexdigest()[:16]}.lock", "ab")
+
+
+def _user_id() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _wait_for_turn(lock: IO[bytes]) -> bool:
+    """Wait until no other process compiles; returns False if the process that started this one has ended meanwhile."""
+    parent = os.getppid()
+    while fcntl is not None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            time.sleep(_TURN_INTERVAL_S)
+        if os.getppid() != parent:
+            return False
+    return True
 
 
 def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], None]) -> bool:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -234,3 +235,28 @@ def test_other_modules_are_compiled_first_and_may_fail(
     precompile.compile_all(("no.such.module", "ahead_of_time"))
     assert done == ["kernels", "machine", "lexer"]
     assert capfdbinary.readouterr().out == precompile._MACHINE
+
+
+def test_processes_compile_one_after_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(precompile, "gettempdir", lambda: str(tmp_path))
+    first, second = precompile._open_lock(), precompile._open_lock()
+    assert precompile._wait_for_turn(first)
+    entered = threading.Event()
+    thread = threading.Thread(target=lambda: precompile._wait_for_turn(second) and entered.set())
+    thread.start()
+    assert not entered.wait(0.3)
+    first.close()
+    assert entered.wait(20)
+    thread.join()
+    second.close()
+
+
+def test_a_process_whose_starter_has_ended_does_not_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(precompile, "gettempdir", lambda: str(tmp_path))
+    first, second = precompile._open_lock(), precompile._open_lock()
+    assert precompile._wait_for_turn(first)
+    parents = iter((7, 7, 1))
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    assert not precompile._wait_for_turn(second)
+    first.close()
+    second.close()
