@@ -22,6 +22,8 @@ class ProcessFleet(Fleet):
         scaling: the bounds of its size.
         num_replicas: its size at first; the smallest allowed if it is not given.
         num_prefill: the number of replicas that only compute prompts (see `Fleet`); all exchange pages then.
+    Raises:
+        ConfigError: the machine has fewer GPUs than the replicas need.
     """
 
     def __init__(
@@ -37,7 +39,9 @@ class ProcessFleet(Fleet):
         now = time.monotonic()
         plan = FleetPlan(scaling, now, num_replicas=num_replicas, orphan_timeout_s=None)
         plan.advance(now)
-        launcher_of = process_launchers(config, scaling.max_replicas)
+        launcher_of = process_launchers(
+            config, scaling.max_replicas, lambda: (*plan.roster.used, *plan.roster.draining)
+        )
         launchers = [launcher_of(name) for name in plan.roster.used]
         prefill = [launcher.name for launcher in launchers[:num_prefill]]
         settings = with_shared_pages(config) if prefill else config

@@ -1,4 +1,4 @@
-"""`rtlang fleet`: fleets on Ray that exist whether or not an entrance uses them: list, replace and stop them."""
+"""`rtlang fleet` lists, scales, replaces and stops fleets on Ray, which exist whether or not a server uses them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from rtlang.console.errors import one_line_errors
 from rtlang.console.source import CommandError
 
-fleet = typer.Typer(help="List, replace and stop fleets on Ray.", no_args_is_help=True, rich_markup_mode=None)
+fleet = typer.Typer(help="List, scale, replace and stop fleets on Ray.", no_args_is_help=True, rich_markup_mode=None)
 
 Address = Annotated[
     str, typer.Option("--ray", metavar="HOST:PORT", help="Ray cluster; auto finds that of this machine.")

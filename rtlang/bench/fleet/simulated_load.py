@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,16 @@ class LoadShape:
     num_templates: int = 500
     num_documents: int = 100_000
     cache_tokens: int = 400_000
+
+    def scaled_to(self, num_replicas: int) -> LoadShape:
+        """A fleet of another size with as many programs and documents per replica, and the same templates."""
+        factor = num_replicas / self.num_replicas
+        return replace(
+            self,
+            num_replicas=num_replicas,
+            num_programs=max(1, round(self.num_programs * factor)),
+            num_documents=max(1, round(self.num_documents * factor)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,15 @@ def bench_fleet(
     programs: Annotated[
         int | None, typer.Option(min=100, max=10_000_000, help="Programs of the simulation.", show_default=False)
     ] = None,
+    replicas: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=10_000,
+            help="Replicas of the simulation; documents and programs in proportion.",
+            show_default=False,
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option(help="Small sizes: checks that everything runs.")] = False,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Turns of each measurement; not of the simulation.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the programs and of random choices.")] = 0,
@@ -47,9 +56,9 @@ def bench_fleet(
             if simulate:
                 if settings:
                     raise CommandError("--simulate runs no model and takes no runtime options")
-                missed = _simulate(programs, quick, seed, json_file, markdown, tell)
-            elif programs is not None or markdown:
-                raise CommandError("--programs and --markdown are only for --simulate")
+                missed = _simulate(programs, replicas, quick, seed, json_file, markdown, tell)
+            elif programs is not None or replicas is not None or markdown:
+                raise CommandError("--programs, --replicas and --markdown are only for --simulate")
             else:
                 missed = _measure(RuntimeConfig(**settings), quick, rounds, seed, json_file, tell)
         if not quick and missed:
@@ -57,11 +66,19 @@ def bench_fleet(
 
 
 def _simulate(
-    programs: int | None, quick: bool, seed: int, json_file: Path | None, markdown: bool, tell: Callable[[str], None]
+    programs: int | None,
+    replicas: int | None,
+    quick: bool,
+    seed: int,
+    json_file: Path | None,
+    markdown: bool,
+    tell: Callable[[str], None],
 ) -> list[str]:
     """Print the report of the simulation; returns the marks that it misses."""
     simulation = import_module("rtlang.bench.fleet.simulation")
     shape = simulation.QUICK if quick else import_module("rtlang.bench.fleet.simulated_load").LoadShape()
+    if replicas is not None:
+        shape = shape.scaled_to(replicas)
     if programs is not None:
         shape = replace(shape, num_programs=programs)
     command = shlex.join(["rtlang", *sys.argv[1:]])

@@ -25,6 +25,7 @@ from rtlang.contract.config import RuntimeConfig
     [
         ([], LoadShape()),
         (["--programs", "5000"], LoadShape(num_programs=5000)),
+        (["--replicas", "100"], LoadShape(100, 100_000, 500, 10_000)),
         (["--quick"], simulation.QUICK),
     ],
 )
@@ -65,7 +66,11 @@ def test_figures_of_a_real_fleet_are_printed_and_decide_the_exit_code(
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--simulate", "--dtype", "float32"], "no runtime options"), (["--programs", "500"], "only for --simulate")],
+    [
+        (["--simulate", "--dtype", "float32"], "no runtime options"),
+        (["--programs", "500"], "only for --simulate"),
+        (["--replicas", "5"], "only for --simulate"),
+    ],
 )
 def test_options_of_the_other_kind_are_refused(options: list[str], message: str) -> None:
     result = CliRunner().invoke(app, ["bench", "fleet", *options])
