@@ -116,8 +116,7 @@ class EngineRun:
             continue_from = {key: ids for key, ids in continue_from.items() if key not in known}
         if credit is not None:
             credit = max(0, credit - self._num_delivered + self.ledger.num_repeated)
-        budget = self.options.get("budget")
-        is_timed = self._was_opened and budget is not None and "seconds" in budget
+        budget = dict(self.options.get("budget") or {}) if self._was_opened else {}
         self._was_opened = True
 
         def message() -> Message:
@@ -126,7 +125,7 @@ class EngineRun:
             made |= self.options
             if self._deadline is not None:
                 made["deadline_s"] = max(0.001, self._deadline - time.monotonic())
-            if is_timed:
+            if "seconds" in budget:
                 left_s = self._begun_at + budget["seconds"] - time.monotonic()
                 made["budget"] = budget | {"seconds": max(0.001, left_s)}
             if credit is not None:
