@@ -20,7 +20,7 @@ from tests.support.family_check import SMALL, check_tokens, load_config
 from tests.support.rank_threads import TIMEOUT_S, RankThreads, rank_threads
 from tests.support.tiny_models import make_checkpoint, random_model, save_checkpoint
 
-pytestmark = pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")]
 
 
 @pytest.fixture(scope="module")

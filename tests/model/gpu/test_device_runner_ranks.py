@@ -18,6 +18,8 @@ from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.messages import Words
 from tests.support.tiny_models import make_checkpoint
 
+pytestmark = pytest.mark.long
+
 PROMPT, NUM_TOKENS = [5, 80, 33, 7, 120, 9], 5
 PARAMS = SamplingParams()
 

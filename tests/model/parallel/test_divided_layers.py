@@ -35,7 +35,7 @@ CASES = [
         family,
         variant,
         id=f"{family.model_type}-{variant or 'plain'}".replace(" ", "_"),
-        marks=() if variant in QUICK.get(family.model_type, ()) else pytest.mark.slow,
+        marks=() if variant in QUICK.get(family.model_type, ()) else pytest.mark.long,
     )
     for family in FAMILIES
     if family.refusal is None and family.division != NOT_DIVIDED
