@@ -203,6 +203,7 @@ with rt.Runtime() as runtime, rt.record(sys.argv[1], runtime) as recorder:
 """
 
 
+@pytest.mark.long
 def test_a_batch_that_was_killed_goes_on_and_ends_equal(tmp_path: Path) -> None:
     path = tmp_path / "batch.cassette"
     script = tmp_path / "batch.py"

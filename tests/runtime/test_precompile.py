@@ -90,6 +90,7 @@ def test_what_is_compiled_ahead_is_what_is_used(
     assert begun == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_first_run_says_what_later_ones_say(

@@ -187,6 +187,7 @@ def test_an_extend_without_an_increasing_number_is_refused() -> None:
         assert server.target.runs[0].is_open
 
 
+@pytest.mark.long
 def test_many_opens_of_one_read_do_not_pile_up_their_answers() -> None:
     with serving(send_buffer_bytes=65_536) as server, WireClient(server.url) as client:
         client.greet()

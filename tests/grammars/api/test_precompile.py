@@ -40,6 +40,7 @@ assert not recorder.buffer, [str(each) for _, each in recorder.buffer][:5]
 """
 
 
+@pytest.mark.long
 def test_nothing_is_compiled_after_a_warm_up(tmp_path_factory: pytest.TempPathFactory) -> None:
     # From nothing: what an earlier run left on disk would hide what the warm-up leaves out.
     environment = environment_of(compiled_cache(tmp_path_factory))
