@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 from rich.console import Console
@@ -24,6 +24,14 @@ from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 _Shape = Annotated[
     str | None, typer.Option(help=f"Use a random model of this shape: {', '.join(SHAPES)}.", metavar="NAME")
 ]
+
+
+class _Found(Protocol):
+    """The result of a benchmark."""
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the goal is met."""
 
 
 @with_settings(RuntimeConfig, "settings")
@@ -42,9 +50,7 @@ def bench_memory(
     with one_line_errors(), _config(settings, shape) as config:
         with told(Console(stderr=True, highlight=False, markup=False)) as tell:
             found = mixed_load.measure_mixed_load(config, minutes=minutes, num_clients=clients, seed=seed, tell=tell)
-        typer.echo(str(found))
-        if not found.is_met:
-            raise CommandError("the goal is missed")
+        _show(found)
 
 
 @with_settings(RuntimeConfig, "settings")
@@ -66,9 +72,7 @@ def bench_tiers(
             found = small_pool.measure_small_pool(
                 config, num_documents=documents, num_tokens=tokens, num_requests=requests, share=share, tell=tell
             )
-        typer.echo(str(found))
-        if not found.is_met:
-            raise CommandError("the goal is missed")
+        _show(found)
 
 
 @with_settings(RuntimeConfig, "settings")
@@ -96,9 +100,7 @@ def bench_pages(
             )
         with told(Console(stderr=True, highlight=False, markup=False)) as tell:
             found = page_exchange.measure_page_exchange(config, lengths=lengths, rounds=rounds, tell=tell)
-        typer.echo(str(found))
-        if not found.is_met:
-            raise CommandError("the goal is missed")
+        _show(found)
 
 
 @with_settings(RuntimeConfig, "settings")
@@ -121,9 +123,14 @@ def bench_fleet_soak(
             found = soak.measure_fleet_soak(
                 settings, minutes=minutes, num_nodes=nodes, num_clients=clients, seed=seed, tell=tell
             )
-        typer.echo(str(found))
-        if not found.is_met:
-            raise CommandError("the goal is missed")
+        _show(found)
+
+
+def _show(found: _Found) -> None:
+    """Print what was found; raises CommandError if the goal is missed."""
+    typer.echo(str(found))
+    if not found.is_met:
+        raise CommandError("the goal is missed")
 
 
 @contextmanager
