@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,17 +27,11 @@ from rtlang.model.runner import Runner
 from rtlang.runtime.runtime import Runtime
 from rtlang.supervise.engine_link import EngineState
 from rtlang.supervise.engine_process import EngineProcess
+from tests.support.waiting import wait_until
 
 TIMEOUT_S = 150.0  # an engine and its rank are started twice
 ONE = RuntimeConfig(dtype="float32", num_pages=40, num_threads=1, max_rows=8)
 TWO = replace(ONE, tensor_parallel=2)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline, pause = time.monotonic() + TIMEOUT_S, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline
-        pause.wait(0.02)
 
 
 class Ear:
@@ -68,7 +60,7 @@ def run(target: Runtime | EngineProcess, *graphs: RequestGraph) -> list[Ear]:
     for graph, ear in zip(graphs, ears, strict=True):
         target.submit(graph, ear, seed=1)
     for ear in ears:
-        wait_until(lambda ear=ear: ear.end is not None)  # type: ignore[misc]
+        wait_until(lambda ear=ear: ear.end is not None, TIMEOUT_S)  # type: ignore[misc]
         assert isinstance(ear.end, GraphFinished), ear.end
     return ears
 
@@ -135,10 +127,10 @@ def test_the_end_of_a_rank_is_one_error_that_names_it() -> None:
         ears = [Ear(), Ear()]
         for ear in ears:
             runtime.submit(graph(STORY, max_tokens=250, ignore_eos=True), ear)
-        wait_until(lambda: all(ear.text for ear in ears))
+        wait_until(lambda: all(ear.text for ear in ears), TIMEOUT_S)
         runner: Any = runtime._runner
         os.kill(runner.ranks.pids[0], signal.SIGKILL)
-        wait_until(lambda: all(ear.end is not None for ear in ears))
+        wait_until(lambda: all(ear.end is not None for ear in ears), TIMEOUT_S)
         for ear in ears:
             assert isinstance(ear.end, GraphFailed)
             assert isinstance(ear.end.error, EngineDeadError)
@@ -167,9 +159,9 @@ def test_an_engine_that_lost_a_rank_is_started_again_and_its_texts_go_on() -> No
         (rank,) = children(target.pid)
         ear = Ear()
         target.submit(long, ear, seed=1)
-        wait_until(lambda: len(ear.text) > 8)
+        wait_until(lambda: len(ear.text) > 8, TIMEOUT_S)
         os.kill(rank, signal.SIGKILL)
-        wait_until(lambda: ear.end is not None)
+        wait_until(lambda: ear.end is not None, TIMEOUT_S)
         assert isinstance(ear.end, GraphFinished), ear.end
         assert (ear.text, ear.values) == (expected.text, expected.values)
         first = target.pid
@@ -177,4 +169,4 @@ def test_an_engine_that_lost_a_rank_is_started_again_and_its_texts_go_on() -> No
         # Without a program it is noticed as well.
         assert first is not None
         os.kill(children(first)[0], signal.SIGKILL)
-        wait_until(lambda: target.pid not in (first, None))
+        wait_until(lambda: target.pid not in (first, None), TIMEOUT_S)
