@@ -409,11 +409,15 @@ class EngineTarget:
 
     def _place(self, run: EngineRun) -> None:
         """Open a graph on an engine; it waits if none takes graphs. Under the lock."""
-        engines = {name: engine for name, engine in self._engines.items() if engine.is_open}
+        engines = self._open_engines()
         if engines:
             self._open(run, self._choose(run, engines))
         else:
             self._unplaced[run.graph_id] = run
+
+    def _open_engines(self) -> dict[str, PlacedEngine]:
+        """The engines that take graphs; not one whose connection has ended, of which `on_death` is yet to tell. Under the lock."""
+        return {name: each for name, each in self._engines.items() if each.is_open and each.link.is_ready}
 
     def _open(self, run: EngineRun, engine: PlacedEngine) -> None:
         """Open a graph that no engine has. Under the lock."""
@@ -468,7 +472,7 @@ class EngineTarget:
                     probing.waiting.popleft()
                     continue
                 if probing.engine is None:
-                    engines = {name: engine for name, engine in self._engines.items() if engine.is_open}
+                    engines = self._open_engines()
                     if not engines:
                         return
                     probing.engine = self._choose(run, engines)

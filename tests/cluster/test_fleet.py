@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Collection, Iterator
 
 import pytest
@@ -263,6 +264,24 @@ def test_programs_wait_while_no_engine_is_ready_and_end_when_the_fleet_is_closed
     assert isinstance(end.error, AbortedError)
     with pytest.raises(EngineDeadError):
         submit(fleet, 1)
+
+
+def test_a_program_is_not_sent_to_an_engine_that_is_dying(
+    fleet: Fleet, launchers: dict[str, ThreadLauncher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying, may_end = launchers["a"].engines[-1], threading.Event()
+
+    def wait(timeout_s: float) -> int:
+        may_end.wait(timeout_s)
+        return 0
+
+    monkeypatch.setattr(dying, "wait", wait)
+    dying.kill()
+    link = fleet._engines["a"].link
+    wait_until(lambda: link.state is EngineState.RESTARTING)
+    submit(fleet, 6, credit=0)
+    assert places(fleet)["a"] == 0
+    may_end.set()
 
 
 def test_a_model_that_no_replica_can_load_is_reported_by_start() -> None:
