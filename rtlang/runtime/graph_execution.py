@@ -273,7 +273,7 @@ class GraphExecution:
         if isinstance(outcome.end, RtlangError):
             self._fail_node(node, outcome.end)
             return
-        check_known(node, outcome.end, self._tokenizer.vocab_size)
+        check_known(node, outcome.end, self._tokenizer.num_ids)
         for delta in outcome.deltas(self.graph_id, node.node_id):
             self._listener(delta)
         event = outcome.event(self.graph_id, node.node_id, name_of(node))

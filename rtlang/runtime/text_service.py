@@ -84,7 +84,7 @@ class TokenizerTextService:
         ]
 
     def _check(self, token_ids: Sequence[int]) -> None:
-        last = self._info.vocab_size - 1
+        last = self._tokenizer.num_ids - 1
         for token_id in token_ids:
             if not 0 <= token_id <= last:
                 raise ParameterError("tokens", token_id, f"expected ids from 0 to {last}")

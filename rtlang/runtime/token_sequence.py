@@ -148,10 +148,8 @@ def append_text(
             case TokenIds():
                 flush()
                 check(len(part.ids))
-                if part.ids and max(part.ids) >= tokenizer.vocab_size:
-                    raise ParameterError(
-                        "token_ids", max(part.ids), f"expected ids from 0 to {tokenizer.vocab_size - 1}"
-                    )
+                if part.ids and max(part.ids) >= tokenizer.num_ids:
+                    raise ParameterError("token_ids", max(part.ids), f"expected ids from 0 to {tokenizer.num_ids - 1}")
                 token_ids.extend(part.ids)
     flush()
     return before.followed_by(token_ids, roles, is_open, tools)

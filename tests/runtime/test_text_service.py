@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import tokenizers
 
 import rtlang as rt
+from rtlang.bench.checkpoint import write_random_llama
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import NodeFailed, NodeFinished
 from rtlang.contract.graph import Generate, RequestGraph, RoleEnd, RoleStart, Text, TokenIds
+from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import SamplingParams
 from rtlang.runtime.text_service import TokenizerTextService
 
@@ -84,10 +87,28 @@ def test_a_prompt_with_an_unknown_token_fails_alone(service: TokenizerTextServic
         _run(runtime, (TokenIds((1, service.info.vocab_size)),))
 
 
-def _run(runtime: rt.Runtime, parts: tuple[object, ...]) -> NodeFinished:
+def test_tokens_of_a_model_with_wider_logits_than_its_tokenizer_can_be_given_back(
+    tmp_path: Path, runtime: rt.Runtime
+) -> None:
+    small = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1}
+    directory = write_random_llama(tmp_path / "model", runtime.model_directory, **small)
+    with rt.Runtime(directory, dtype="float32") as wide:
+        made = _run(wide, ("Hello",))
+        token_ids = made.completions[0].token_ids
+        assert max(token_ids) >= wide.text_service.info.vocab_size
+        assert len(_run(wide, (TokenIds(token_ids),)).completions[0].token_ids) == 8
+        again = _run(wide, ("Hello",), known={1: KnownOutcome(made)})
+        assert again.completions[0].token_ids == token_ids
+        assert isinstance(wide.text_service.decode(token_ids), str)
+        with pytest.raises(ParameterError, match="expected ids from 0 to 31999"):
+            _run(wide, (TokenIds((32_000,)),))
+
+
+def _run(runtime: rt.Runtime, parts: tuple[object, ...], known: dict[int, KnownOutcome] | None = None) -> NodeFinished:
     events: queue.Queue[object] = queue.Queue()
-    nodes = (Text(0, None, parts), Generate(1, 0, "text", SamplingParams(max_tokens=8)))  # type: ignore[arg-type]
-    runtime.submit(RequestGraph(nodes), events.put, seed=0)
+    params = SamplingParams(max_tokens=8, min_tokens=8)
+    nodes = (Text(0, None, parts), Generate(1, 0, "text", params))  # type: ignore[arg-type]
+    runtime.submit(RequestGraph(nodes), events.put, seed=0, known=known)
     while True:
         event = events.get(timeout=60)
         if isinstance(event, NodeFinished):

@@ -65,7 +65,7 @@ def _is_whole(data: bytes) -> bool:
 class FakeTokenizer:
     """Token b + 3 is the byte b; 0 ends, 1 starts, 2 is unused."""
 
-    vocab_size = 259
+    vocab_size = num_ids = 259
     eos_token_ids = frozenset({EOS})
     longest_token = 1
     chat = FakeChat()

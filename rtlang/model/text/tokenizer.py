@@ -64,6 +64,7 @@ class _Description:
     content: dict[str, Any]  # of tokenizer.json
     settings: dict[str, Any]  # of tokenizer_config.json
     eos_token_ids: frozenset[int]
+    num_logits: int  # of config.json; 0 if it does not say
     chat_template: str | None
 
 
@@ -72,6 +73,8 @@ class Tokenizer:
 
     Attributes:
         vocab_size: highest token id plus one. The model's logits may be wider.
+        num_ids: ids that a text may consist of are below it: `vocab_size`, or the width of the model's logits if they are wider, since a
+            model may give such an id, which has no text.
         bos_token_id: the start token, or None. `start_ids` tells whether it is used.
         eos_token_ids: tokens that end generation.
         longest_token: length in bytes of the longest token, a lower bound for token counts.
@@ -88,7 +91,7 @@ class Tokenizer:
         self._named_bytes: tuple[bytes, ...] = ()  # with the names of special tokens
         self._start_ids: tuple[int, ...] = ()
         self._start_json = self._continuation_json = ""
-        self.vocab_size = 0
+        self.vocab_size = self.num_ids = 0
         self.longest_token = 1
         self.bos_token_id: int | None = None
         self.eos_token_ids: frozenset[int] = frozenset()
@@ -116,7 +119,9 @@ class Tokenizer:
         settings = _read_json(path, "tokenizer_config.json") or {}
         try:
             eos_token_ids = _eos_ids(path, content, settings)
-            tokenizer = cls(_Description(content, settings, eos_token_ids, _chat_template(path, settings)))
+            tokenizer = cls(
+                _Description(content, settings, eos_token_ids, _num_logits(path), _chat_template(path, settings))
+            )
             tokenizer._load()
             tokenizer.chat.prepare()
         except UnsupportedTokenizerError as error:
@@ -232,6 +237,7 @@ class Tokenizer:
         self._continuation_json = json.dumps(without_dummy_space(content), ensure_ascii=False)
         encoder = self._encoder(True, False)
         self.vocab_size = max(encoder.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        self.num_ids = max(self.vocab_size, self._description.num_logits)
         self.special_token_ids = frozenset(entry["id"] for entry in content["added_tokens"] if entry["special"])
         control = {entry["id"]: entry["content"] for entry in content["added_tokens"] if entry["special"]}
         self._control_ids = frozenset(control)
@@ -384,9 +390,8 @@ def _eos_ids(path: Path, content: dict[str, Any], settings: dict[str, Any]) -> f
     """End tokens named in any of the checkpoint's files."""
     found: set[int] = set()
     for name in ("generation_config.json", "config.json"):
-        config = _read_json(path, name) or {}
-        for part in (config, config.get("text_config")):
-            value = part.get("eos_token_id") if isinstance(part, dict) else None
+        for part in _configs(path, name):
+            value = part.get("eos_token_id")
             found.update(i for i in (value if isinstance(value, list) else [value]) if type(i) is int and i >= 0)
     eos = _token_name(settings.get("eos_token"))
     if eos is not None:
@@ -395,6 +400,18 @@ def _eos_ids(path: Path, content: dict[str, Any], settings: dict[str, Any]) -> f
         if isinstance(vocab, dict) and eos in vocab:
             found.add(vocab[eos])
     return frozenset(found)
+
+
+def _num_logits(path: Path) -> int:
+    """The model's own size of its vocabulary; 0 if config.json does not say."""
+    sizes = (part.get("vocab_size") for part in _configs(path, "config.json"))
+    return max((size for size in sizes if type(size) is int), default=0)
+
+
+def _configs(path: Path, name: str) -> list[dict[str, Any]]:
+    """A configuration and that of its text model, as far as they exist."""
+    config = _read_json(path, name) or {}
+    return [part for part in (config, config.get("text_config")) if isinstance(part, dict)]
 
 
 def _chat_template(path: Path, settings: dict[str, Any]) -> str | None:

@@ -274,6 +274,17 @@ def test_start_tokens_follow_the_post_processor_and_the_setting(
     assert tokenizer.bos_token_id == 1
 
 
+def test_ids_go_as_far_as_the_logits_of_the_model(tmp_path: Path) -> None:
+    directory = write_tokenizer_kind(tmp_path, "byte_level")
+    tokenizer = Tokenizer.from_pretrained(directory)
+    assert tokenizer.num_ids == tokenizer.vocab_size
+    for config in ({"vocab_size": 5000}, {"text_config": {"vocab_size": 5000}}):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        wide = Tokenizer.from_pretrained(directory)
+        assert (wide.num_ids, wide.vocab_size) == (5000, tokenizer.vocab_size)
+        assert wide.decode([4999]) == ""
+
+
 def test_special_tokens_that_only_the_settings_list_are_added(tmp_path: Path) -> None:
     size = tokenizers.Tokenizer.from_str(tokenizer_json("byte_level")).get_vocab_size()
     added = {str(size): {"content": "<|extra|>", "special": True}}
