@@ -14,12 +14,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rtlang.cluster.fleet_cache import FleetCacheService
 from rtlang.cluster.prefill_rule import PrefillRule
-from rtlang.cluster.program_prefix import EXPECTED_OUTPUT, OUTPUT_WEIGHT, program_work
+from rtlang.cluster.program_prefix import WorkEstimator
 from rtlang.cluster.router import ProgramWork, Router
 from rtlang.contract.cache_service import CacheService
 from rtlang.contract.config import RuntimeConfig
@@ -27,6 +28,7 @@ from rtlang.contract.errors import EngineDeadError, ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta
 from rtlang.contract.fleet_report import FleetReport, ReplicaReport
 from rtlang.contract.graph import Generate, RequestGraph, Select
+from rtlang.contract.node_work import NodeWork
 from rtlang.supervise.cache_calls import RemoteCacheService
 from rtlang.supervise.engine_link import EngineLink, EngineState
 from rtlang.supervise.engine_run import EngineRun
@@ -34,7 +36,9 @@ from rtlang.supervise.engine_target import EngineTarget, PlacedEngine
 from rtlang.supervise.frames import Message
 from rtlang.supervise.launcher import Launcher
 
-_NO_LOAD: Message = {"prompt": 0, "output": 0, "running": 0, "pages": 0, "free": 0, "asked": 0, "hit": 0}
+_NO_LOAD: Message = dict.fromkeys(
+    ("prompt", "output", "prompt_ahead", "output_ahead", "running", "pages", "free", "asked", "hit"), 0
+)
 
 
 @dataclass(slots=True)
@@ -43,6 +47,14 @@ class _Load:
 
     message: Message
     taken_s: float
+
+
+@dataclass(slots=True)
+class _Sent:
+    """The programs that were opened on an engine and that no report of it has counted yet, and how many were counted."""
+
+    graph_ids: deque[int] = field(default_factory=deque)
+    num_counted: int = 0
 
 
 class Fleet(EngineTarget):
@@ -84,7 +96,12 @@ class Fleet(EngineTarget):
         self._rule = PrefillRule()
         self._router = Router(seed=seed) if router is None else router
         self._works: dict[int, ProgramWork] = {}  # by graph id
+        self._estimator = WorkEstimator()
+        self._unlearned: dict[
+            int, Mapping[str, str]
+        ] = {}  # inputs of programs of which no generation has ended, by graph id
         self._loads: dict[str, _Load] = {}
+        self._sent: defaultdict[str, _Sent] = defaultdict(_Sent)  # by replica
         self._changed = threading.Condition(self._lock)  # an engine became ready, or gave up its last graph
         self._updating = threading.Lock()  # one rolling update at a time
 
@@ -230,7 +247,8 @@ class Fleet(EngineTarget):
 
     def _prepare(self, run: EngineRun, graph: RequestGraph, inputs: Mapping[str, str]) -> None:
         principal = run.share.principal
-        self._works[run.graph_id] = program_work(graph, inputs, namespace=principal.namespace)
+        self._works[run.graph_id] = self._estimator.estimate(graph, inputs, principal.namespace)
+        self._unlearned[run.graph_id] = inputs
 
     def _choose(self, run: EngineRun, engines: Mapping[str, PlacedEngine]) -> PlacedEngine:
         if run.graph_id not in self._works:  # rejected
@@ -252,7 +270,10 @@ class Fleet(EngineTarget):
         return name.partition("~")[0] in self._prefill
 
     def _note_output(self, run: EngineRun, event: Event) -> None:
-        """A program that was opened for its prompt goes on elsewhere, if there is a place."""
+        """Learn from the first generation; a program that was opened for its prompt goes on elsewhere, if there is a place."""
+        if isinstance(event, NodeFinished) and event.usage.prompt_tokens and run.graph_id in self._unlearned:
+            inputs = self._unlearned.pop(run.graph_id)
+            self._estimator.learn(run.nodes, event.node_id, inputs, event.usage.prompt_tokens)
         engine = run.engine
         if engine is None or not self._computes_prompts(engine.name):
             return
@@ -272,11 +293,18 @@ class Fleet(EngineTarget):
     def _forget(self, run: EngineRun) -> None:
         super()._forget(run)
         self._works.pop(run.graph_id, None)
+        self._unlearned.pop(run.graph_id, None)
 
     def _note_load(self, engine: PlacedEngine, message: Message) -> None:
         self._loads[engine.name] = _Load(message, time.monotonic())
         if engine.name in self._router.names:
-            self._router.report(engine.name, _waiting(message))
+            self._estimator.output_weight = message["output_weight"] / 100 or self._estimator.output_weight
+            sent = self._sent[engine.name]
+            while sent.graph_ids and sent.num_counted < message["opened"]:
+                sent.graph_ids.popleft()
+                sent.num_counted += 1
+            works = [self._works[graph_id] for graph_id in sent.graph_ids if graph_id in self._works]
+            self._router.report(engine.name, self._waiting(message), works)
         self._rule.report(engine.name, {name: message.get(name) or None for name in ("prefill_ns", "fetch_ns")})
 
     def _name_peers(self) -> None:
@@ -318,7 +346,17 @@ class Fleet(EngineTarget):
             else:
                 self._open(run, target)
 
+    def _waiting(self, load: Message) -> float:
+        """Tokens that wait to be computed, those of nodes that have not begun included, as the router counts them."""
+        work = NodeWork(load["prompt"] + load["prompt_ahead"], load["output"] + load["output_ahead"])
+        return work.weighted(self._estimator.output_weight)
+
+    def _open(self, run: EngineRun, engine: PlacedEngine) -> None:
+        super()._open(run, engine)
+        self._sent[engine.name].graph_ids.append(run.graph_id)
+
     def _forget_sent(self, name: str) -> None:
+        self._sent.pop(name, None)
         if name in self._router.names:
             self._router.remove(name)
 
@@ -330,7 +368,7 @@ class Fleet(EngineTarget):
             state="draining" if engine.is_leaving and link.state is not EngineState.DEAD else str(link.state),
             role=self._role(engine.name),
             num_programs=len(engine.runs),
-            num_waiting_tokens=round(_waiting(load)),
+            num_waiting_tokens=round(self._waiting(load)),
             num_running=load["running"],
             num_free_pages=load["free"],
             num_pages=load["pages"],
@@ -340,11 +378,6 @@ class Fleet(EngineTarget):
             num_moved=engine.num_moved,
             report_age_s=None if found is None else now - found.taken_s,
         )
-
-
-def _waiting(load: Message) -> float:
-    """Tokens that wait to be computed, output tokens weighted as the router does."""
-    return float(load["prompt"] + load["output"] * EXPECTED_OUTPUT * OUTPUT_WEIGHT)
 
 
 def _next_name(name: str, taken: Iterable[str]) -> str:

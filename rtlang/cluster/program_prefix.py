@@ -1,7 +1,8 @@
 """The work of a program as a router sees it: digests of the text that it starts with, and an estimate of its tokens.
 
-No tokenizer is needed: text is cut into blocks of 256 characters, each digested together with all before it, and counted at four
-characters a token. The prefix is the longest text that is known before anything is generated: system text, inputs and chat messages.
+No tokenizer is needed: text is cut into blocks of 256 characters, each digested together with all before it, and counted at as many
+characters a token as earlier texts had, four at first. The prefix is the longest text that is known before anything is generated: system
+text, inputs and chat messages.
 """
 
 from __future__ import annotations
@@ -16,31 +17,67 @@ from rtlang.contract.graph import (
     Node,
     Part,
     Ref,
-    Repeat,
     RequestGraph,
     RoleEnd,
     RoleStart,
-    Select,
-    Switch,
     Text,
-    TokenIds,
-    blocks_of,
     num_requests,
+    parent_of,
 )
+from rtlang.contract.node_work import CHARS_PER_TOKEN, OUTPUT_WEIGHT, node_work
 
 BLOCK_CHARS = 256
-CHARS_PER_TOKEN = 4.0
 MAX_BLOCKS = 4096
 """Blocks that are digested at most; prefixes that differ only behind a million characters count as equal."""
+_FIRST_TOKENS = 256.0
+"""Weight, in tokens, of the characters per token that are assumed at first."""
+_MOST_TOKENS = 1e6
 
-OUTPUT_WEIGHT = 4.0
-"""Tokens of a prompt that take as long as one output token."""
 
-EXPECTED_OUTPUT = 0.5
-"""Part of `max_tokens` that a generation is taken to use."""
+class WorkEstimator:
+    """Estimates the work of programs with what is known of the model and the machine.
 
-REF_TOKENS = 16
-"""Tokens that a generated value in a text is taken to have."""
+    Attributes:
+        output_weight: tokens of a prompt that take as long as one output token.
+    """
+
+    def __init__(self) -> None:
+        self.output_weight = OUTPUT_WEIGHT
+        self._num_tokens = _FIRST_TOKENS
+        self._num_chars = CHARS_PER_TOKEN * _FIRST_TOKENS
+
+    @property
+    def chars_per_token(self) -> float:
+        """Of the texts so far."""
+        return self._num_chars / self._num_tokens
+
+    def estimate(self, graph: RequestGraph, inputs: Mapping[str, str], namespace: str = "") -> ProgramWork:
+        """The work of a graph; see `program_work`."""
+        return program_work(
+            graph,
+            inputs,
+            namespace=namespace,
+            chars_per_token=self.chars_per_token,
+            output_weight=self.output_weight,
+        )
+
+    def learn(self, nodes: Mapping[int, Node], node_id: int, inputs: Mapping[str, str], num_prompt_tokens: int) -> None:
+        """A generation with this prompt has ended. Ignored unless all its prompt is known text and it has one request."""
+        node = nodes.get(node_id)
+        if not isinstance(node, Generate) or num_requests(node) != 1 or num_prompt_tokens < 1:
+            return
+        num_chars = 0
+        while (parent := parent_of(node)) is not None:
+            node = nodes[parent]
+            text, is_whole = _known_text(node.parts, inputs) if isinstance(node, Text) else ("", False)
+            if not is_whole:
+                return
+            num_chars += len(text)
+        if num_chars:
+            self._num_chars += num_chars
+            self._num_tokens += num_prompt_tokens
+        if self._num_tokens > _MOST_TOKENS:  # old texts count less
+            self._num_chars, self._num_tokens = self._num_chars / 2, self._num_tokens / 2
 
 
 def program_work(
@@ -49,6 +86,7 @@ def program_work(
     *,
     namespace: str = "",
     chars_per_token: float = CHARS_PER_TOKEN,
+    output_weight: float = OUTPUT_WEIGHT,
 ) -> ProgramWork:
     """The work of a graph.
 
@@ -56,8 +94,15 @@ def program_work(
         inputs: the text of each input.
         namespace: graphs of different namespaces share no blocks, as their pages are not shared.
         chars_per_token: of the model's tokenizer.
+        output_weight: tokens of a prompt that take as long as one output token.
     """
-    return work_of(graph.nodes, inputs or {}, namespace=namespace, chars_per_token=chars_per_token)
+    return work_of(
+        graph.nodes,
+        inputs or {},
+        namespace=namespace,
+        chars_per_token=chars_per_token,
+        output_weight=output_weight,
+    )
 
 
 def work_of(
@@ -66,10 +111,11 @@ def work_of(
     *,
     namespace: str = "",
     chars_per_token: float = CHARS_PER_TOKEN,
+    output_weight: float = OUTPUT_WEIGHT,
 ) -> ProgramWork:
     """The work of nodes; see `program_work`."""
     prefix = longest_prefix(nodes, inputs)
-    compute = sum([_computed(node, inputs, chars_per_token) for node in nodes])
+    compute = sum([node_work(node, inputs, chars_per_token).weighted(output_weight) for node in nodes])
     digests = block_digests(prefix, namespace)
     return ProgramWork(digests, BLOCK_CHARS / chars_per_token, max(compute, len(prefix) / chars_per_token))
 
@@ -126,39 +172,3 @@ def _known_text(parts: Sequence[Part], inputs: Mapping[str, str]) -> tuple[str, 
         else:  # token ids
             known.append(f"\x05{part!r}")
     return "".join(known), True
-
-
-def _computed(node: Node, inputs: Mapping[str, str], chars_per_token: float) -> float:
-    """Estimated tokens that a node computes besides those before it, output tokens weighted; the longest case of a branch."""
-    match node:
-        case Text():
-            return sum([_part_tokens(part, inputs, chars_per_token) for part in node.parts])
-        case Generate():
-            return node.params.max_tokens * EXPECTED_OUTPUT * OUTPUT_WEIGHT * num_requests(node)
-        case Select():
-            num_chars = sum(map(len, node.choices)) * num_requests(node) // len(node.choices)
-            return num_chars / chars_per_token
-        case Switch() | Repeat():
-            blocks = [
-                sum([_computed(each, inputs, chars_per_token) for each in block.nodes]) for block in blocks_of(node)
-            ]
-            times = max(1.0, node.at_most * EXPECTED_OUTPUT) if isinstance(node, Repeat) else 1.0
-            return times * max(blocks, default=0.0)
-        case _:
-            return 0.0
-
-
-def _part_tokens(part: Part, inputs: Mapping[str, str], chars_per_token: float) -> float:
-    match part:
-        case str():
-            return len(part) / chars_per_token
-        case Arg():
-            return len(inputs.get(part.name, "")) / chars_per_token
-        case Ref():
-            return REF_TOKENS
-        case TokenIds():
-            return len(part.ids)
-        case RoleStart():
-            return 1.0 + len(part.tools or "") / chars_per_token
-        case _:
-            return 1.0

@@ -134,19 +134,24 @@ class Router:
         del self._replicas[name]
         self._index.remove(name)
 
-    def report(self, name: str, waiting: float) -> None:
-        """Take a replica's own word for its waiting work, in tokens; it replaces the estimates of all that was sent before.
+    def report(self, name: str, waiting: float, on_their_way: Iterable[ProgramWork] = ()) -> None:
+        """Take a replica's own word for its waiting work, in tokens; it replaces the estimates of what was sent before.
 
         A number that is negative or not finite says nothing about the work, and changes nothing.
 
+        Args:
+            on_their_way: works that it had not received when it counted; their estimates stay.
         Raises:
             LookupError: there is none of this name.
         """
         replica = self._replica(name)
         if not (math.isfinite(waiting) and waiting >= 0):
             return
-        replica.waiting = waiting
-        replica.estimates.clear()
+        before, replica.estimates = replica.estimates, {}
+        for work in on_their_way:
+            if id(work) in before:
+                replica.estimates[id(work)] = before[id(work)]
+        replica.waiting = waiting + sum([sum(estimates) for _, estimates in replica.estimates.values()])
 
     def waiting(self, name: str) -> float:
         """The work that is taken to wait at a replica, in tokens.

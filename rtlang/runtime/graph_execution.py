@@ -75,6 +75,7 @@ from rtlang.runtime.nodes.staging import Staging
 from rtlang.runtime.nodes.turns import Later, Turns
 from rtlang.runtime.nodes.uses import Uses
 from rtlang.runtime.nodes.waiting import WaitingActions
+from rtlang.runtime.nodes.work_ahead import WorkAhead
 from rtlang.runtime.spending.purse import Purse
 from rtlang.runtime.token_healing import ends_with_text
 from rtlang.runtime.token_sequence import TokenSequence, append_text
@@ -132,7 +133,7 @@ class GraphExecution:
         reports_progress: bool = False,
         continue_from: ContinueFrom = MappingProxyType({}),
     ) -> None:
-        self.graph_id, self.is_open, self.is_ended = graph_id, is_open, False
+        self.graph_id, self.is_open, self.is_ended, self.ahead = graph_id, is_open, False, WorkAhead(inputs)
         self._inputs, self._listener = inputs, listener
         self._tokenizer, self._max_model_len = tokenizer, max_model_len
         self._clock, self._on_end, self._on_expand = clock, on_end, on_expand
@@ -231,6 +232,7 @@ class GraphExecution:
             self._nodes[node.node_id] = node
             self._uses.add(node)
         self._retention.add(nodes)
+        self.ahead.add(nodes)
         for node in nodes:
             known = self.known.get(node.node_id)
             if known is not None and isinstance(known.end, NodeFinished) and known.end.is_cancelled:
@@ -318,6 +320,7 @@ class GraphExecution:
         if self._staging.park(node.node_id):
             return
         self._begun.add(node.node_id)
+        self.ahead.leave(node.node_id)
         self._guarded(node, slots_of(node), partial(self._begin, node))
 
     def _begin(self, node: Node) -> None:
@@ -408,6 +411,7 @@ class GraphExecution:
         node_id = node.node_id
         self._ended.add(node_id)
         self._uses.end(node_id)
+        self.ahead.leave(node_id)
         if sequence is not None:
             self._sequences[node_id] = sequence
         before = parent_of(node)

@@ -21,6 +21,7 @@ from rtlang.contract.graph import Node
 from rtlang.contract.graph_checks import NodeChecks
 from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import ContinueFrom, Known, KnownOutcome, check_continue_from
+from rtlang.contract.node_work import NodeWork
 from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, check_credit, seconds_left
 from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.target import Listener
@@ -137,6 +138,11 @@ class GraphRun:
     def is_ended(self) -> bool:
         """Whether the final event was sent."""
         return self._execution.is_ended
+
+    @property
+    def work_ahead(self) -> NodeWork:
+        """The estimated work of the nodes that have not begun."""
+        return self._execution.ahead.total
 
     def add_nodes(
         self, nodes: Sequence[Node], known: Known | None = None, continue_from: ContinueFrom | None = None

@@ -68,7 +68,7 @@ from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.seeds import new_run_seed
 from rtlang.runtime.spans import runtime_spans
 from rtlang.runtime.summary import summary_table
-from rtlang.runtime.telemetry import Telemetry, counters
+from rtlang.runtime.telemetry import Telemetry, counters, counters_of_graphs
 from rtlang.runtime.text_service import TokenizerTextService
 from rtlang.runtime.token_sequence import TokenSequence
 from rtlang.runtime.trace import Trace, traced
@@ -330,7 +330,9 @@ class Runtime:
         """Counters and gauges of the engine. Read without a lock: values may come from different steps."""
         engine = self._running_loop().engine
         assert self._runner is not None
-        return counters(engine, self._runner) | {"num_graphs": len(self._graphs)}
+        return counters(engine, self._runner) | counters_of_graphs(
+            [run.work_ahead for run in list(self._graphs.values())]
+        )
 
     def snapshot(self, *, after_step: int = 0) -> EngineSnapshot | None:
         """The state of the engine, after its current step; None before the model is loaded. Callable from any thread.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rtlang.contract.metrics import Metrics
+from rtlang.contract.node_work import NodeWork, expected_output
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import RequestOutput
@@ -95,6 +96,15 @@ class Telemetry:
             self._seen[name] = total
 
 
+def counters_of_graphs(works_ahead: Sequence[NodeWork]) -> dict[str, int]:
+    """Counters of the graphs of a runtime, from the work of the nodes of each that have not begun."""
+    return {
+        "num_graphs": len(works_ahead),
+        "num_prompt_tokens_ahead": round(sum([work.prompt for work in works_ahead])),
+        "num_output_tokens_ahead": round(sum([work.output for work in works_ahead])),
+    }
+
+
 def counters(engine: Engine, runner: Runner) -> dict[str, int]:
     """Counters and gauges of an engine and its runner."""
     waiting = list(engine.requests)
@@ -129,7 +139,10 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         "num_prompt_tokens_waiting": sum(
             [max(0, each.num_target_tokens - each.num_computed_tokens) for each in waiting]
         ),
-        "num_output_tokens_waiting": sum([max(0, each.max_tokens - each.num_output_tokens) for each in waiting]),
+        "num_output_tokens_waiting": round(
+            sum([expected_output(each.params, each.constraint, each.num_output_tokens) for each in waiting])
+        ),
+        "output_weight_percent": round(100 * (engine.step_cost.output_weight() or 0)),
         "num_preemptions": scheduler.num_preemptions,
         "num_prompt_tokens": engine.num_prompt_tokens,
         "num_cached_tokens": engine.num_cached_tokens,

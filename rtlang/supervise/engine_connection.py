@@ -37,6 +37,9 @@ REPORT_S = 0.1
 _LOAD = {
     "prompt": "num_prompt_tokens_waiting",
     "output": "num_output_tokens_waiting",
+    "prompt_ahead": "num_prompt_tokens_ahead",
+    "output_ahead": "num_output_tokens_ahead",
+    "output_weight": "output_weight_percent",
     "running": "num_requests_running",
     "pages": "num_pages",
     "free": "num_pages_free",
@@ -66,6 +69,7 @@ class EngineConnection:
         self._pool = ThreadPoolExecutor(2, "rtlang-calls")
         self._beat = time.monotonic()
         self._is_beating = False
+        self._num_opened = 0  # graphs that were submitted to the runtime, or refused
 
     def serve(self, messages: Iterator[Message]) -> None:
         """Report that the engine is ready, then work until the messages end; graphs that still run are cancelled."""
@@ -96,7 +100,10 @@ class EngineConnection:
         try:
             match kind:
                 case "open":
-                    self._open(message)
+                    try:
+                        self._open(message)
+                    finally:
+                        self._num_opened += 1
                 case "ping":
                     self._answer_ping()
                 case "peers":
@@ -179,10 +186,11 @@ class EngineConnection:
         last: dict[str, int] = {}
         while not is_over.wait(REPORT_S):
             try:
+                num_opened = self._num_opened  # before the counters, which take these graphs into account
                 stats = self._runtime.stats()
             except EngineDeadError:
                 return
-            load = {short: stats.get(name, 0) for short, name in _LOAD.items()}
+            load = {short: stats.get(name, 0) for short, name in _LOAD.items()} | {"opened": num_opened}
             if load != last:
                 self._writer.put({"t": "load"} | load)
                 last = load

@@ -284,6 +284,24 @@ def test_a_program_is_not_sent_to_an_engine_that_is_dying(
     may_end.set()
 
 
+def test_a_report_counts_the_calls_that_a_program_has_not_made_yet(fleet: Fleet) -> None:
+    params = SamplingParams(max_tokens=40, ignore_eos=True)
+    graph = RequestGraph((Text(0, None, ("A story:",)), Generate(1, 0, "x", params), Generate(2, 1, "y", params)))
+    ear = Ear()
+    run = fleet.submit(graph, ear, credit=0)  # it starts, and waits for credit behind its first tokens
+    (busy,) = [name for name, count in places(fleet).items() if count]
+
+    def waiting() -> float:
+        reports = {replica.name: replica for replica in fleet.fleet_report().replicas}
+        return reports[busy].num_waiting_tokens / fleet._estimator.output_weight
+
+    wait_until(lambda: 80 <= waiting() < 82)
+    assert 80 <= fleet._router.waiting(busy) / fleet._estimator.output_weight < 82
+    run.grant(200)
+    ear.values()
+    wait_until(lambda: waiting() == 0)
+
+
 def test_a_model_that_no_replica_can_load_is_reported_by_start() -> None:
     with pytest.raises(ModelLoadError):
         Fleet([ThreadLauncher(EngineHost(), name) for name in NAMES], RuntimeConfig(model="/nowhere")).start()

@@ -8,14 +8,13 @@ import pytest
 
 from rtlang.cluster.program_prefix import (
     BLOCK_CHARS,
-    CHARS_PER_TOKEN,
-    EXPECTED_OUTPUT,
-    OUTPUT_WEIGHT,
+    WorkEstimator,
     block_digests,
     longest_prefix,
     program_work,
 )
 from rtlang.contract.graph import Arg, Generate, Node, Part, Ref, RequestGraph, RoleEnd, RoleStart, Text, TokenIds
+from rtlang.contract.node_work import CHARS_PER_TOKEN, EXPECTED_OUTPUT, OUTPUT_WEIGHT
 from rtlang.contract.params import SamplingParams
 from tests.support.random_graphs import GraphMaker
 
@@ -101,6 +100,38 @@ def test_estimate_counts_text_once_and_weights_output() -> None:
     )
     assert program_work(RequestGraph(branches)).compute == pytest.approx(100 + 3 * output)
     assert program_work(chain((Arg("question"),)), {"question": "q" * 80}).compute == pytest.approx(20)
+
+
+def test_estimates_follow_the_tokenizer_and_the_machine() -> None:
+    estimator = WorkEstimator()
+    graph = chain(("a" * 600,), 10, ("b" * 60,), 10)
+    assert estimator.estimate(graph, {}) == program_work(graph)
+    nodes = {node.node_id: node for node in graph.nodes}
+    for _ in range(200):
+        estimator.learn(nodes, 1, {}, 400)
+    assert estimator.chars_per_token == pytest.approx(1.5, abs=0.01)
+    estimator.output_weight = 3.0
+    work = estimator.estimate(graph, {})
+    assert work.compute == pytest.approx(440 + 2 * 10 * EXPECTED_OUTPUT * 3.0, rel=0.01)
+    assert work.tokens_per_block == pytest.approx(BLOCK_CHARS / 1.5, rel=0.01)
+
+
+def test_only_prompts_of_known_text_tell_of_the_tokenizer() -> None:
+    estimator = WorkEstimator()
+    two = Generate(1, 0, "two", SamplingParams(max_tokens=4, n=2))
+    for graph, node_id, count in (
+        (chain(("a" * 600,), 10, ("b" * 60,), 10), 3, 500),  # behind a generated text
+        (chain(("a" * 600, Ref(9)), 10), 1, 500),
+        (RequestGraph((Text(0, None, ("a" * 600,)), two)), 1, 800),
+        (chain(10), 0, 1),
+        (chain(("a" * 600,), 10), 1, 0),
+        (chain(("a" * 600,), 10), 7, 400),
+    ):
+        estimator.learn({node.node_id: node for node in graph.nodes}, node_id, {}, count)
+        assert estimator.chars_per_token == CHARS_PER_TOKEN
+    graph = chain((Arg("question"),), 10)
+    estimator.learn({node.node_id: node for node in graph.nodes}, 1, {"question": "q" * 2560}, 256)
+    assert estimator.chars_per_token == pytest.approx((2560 + 1024) / 512)
 
 
 @pytest.mark.parametrize("seed", range(10))

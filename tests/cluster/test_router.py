@@ -146,6 +146,19 @@ def test_ended_program_no_longer_waits() -> None:
     router.ended("gone", second)
 
 
+def test_report_keeps_the_estimates_of_what_is_on_its_way() -> None:
+    router = busy_fleet(1)
+    counted, underway = work_of((), 100.0), work_of((), 30.0)
+    for work in (counted, underway):
+        router.choose(work)
+    router.report("r0", 70.0, [underway, work_of((), 5.0)])
+    assert router.waiting("r0") == 100.0
+    router.ended("r0", counted)
+    assert router.waiting("r0") == 100.0
+    router.ended("r0", underway)
+    assert router.waiting("r0") == 70.0
+
+
 @pytest.mark.parametrize("absurd", [math.nan, math.inf, -math.inf, -5.0])
 def test_absurd_report_attracts_and_repels_no_program(absurd: float) -> None:
     router = busy_fleet(2)

@@ -11,7 +11,7 @@ from rtlang.contract.graph import Node, RequestGraph, Text
 
 @dataclass(frozen=True, slots=True)
 class ProgramSizes:
-    """Sizes in tokens and counts.
+    """Sizes in tokens and counts. By default enough programs for two engines: each step of one engine has many rows either way.
 
     Attributes:
         num_programs: in each workload; program i reads document i modulo `num_documents`.
@@ -19,8 +19,8 @@ class ProgramSizes:
         num_turns: of chats.
     """
 
-    num_programs: int = 16
-    num_documents: int = 4
+    num_programs: int = 64
+    num_documents: int = 16
     document_tokens: int = 384
     message_tokens: int = 24
     output_tokens: int = 24

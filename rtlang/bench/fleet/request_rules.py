@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from random import Random
 
 from rtlang.cluster.router import CAPACITY_TOKENS, ProgramWork, Router
@@ -110,9 +110,9 @@ class Exchangeable(Router):
         super().remove(name)
         self._rule.remove(name)
 
-    def report(self, name: str, waiting: float) -> None:
+    def report(self, name: str, waiting: float, on_their_way: Iterable[ProgramWork] = ()) -> None:
         """See `Router.report`."""
-        self._rule.report(name, waiting)
+        self._rule.report(name, waiting, on_their_way)
 
     def choose(self, work: ProgramWork, among: Collection[str] | None = None) -> str:
         """See `Router.choose`."""

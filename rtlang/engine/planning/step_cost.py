@@ -25,6 +25,7 @@ _NOISE = 0.1  # spread of a measured time, relative to the time
 _FORGETTING = 0.02  # share of the initial uncertainty that returns with each observation
 _SURPRISE = 3.0  # standard deviations from which an observation counts less: the machine did something else
 _SETTLED = 4  # observations before `is_settled`
+_USUAL_ROWS, _USUAL_TOKENS = 16, 512  # of `output_weight`
 _UNIT = 1 << 16  # scores, and keys, per unit of the state
 # Uncertainty of the times of units at first, relative to the time of the smallest step.
 _SCORE_SPREAD, _KEY_SPREAD = 1.0, 4.0
@@ -114,6 +115,17 @@ class StepCost:
         seconds = state[low] * (1 - share) + (state[low + 1] * share if share else 0.0)
         seconds += (state[_SCORE] * size.num_scores + state[_KEY] * size.num_keys) / _UNIT
         return seconds + state[_SAMPLE] * size.num_samples
+
+    def output_weight(self) -> float | None:
+        """Tokens of a prompt that take as long as one output token, both in steps of a usual size; None if that is not known yet."""
+        if not self.is_settled:
+            return None
+        rows = StepSize(0)
+        for _ in range(_USUAL_ROWS):
+            rows = rows.with_row(1, _USUAL_TOKENS, 1)
+        prompt_s = self.predict(StepSize(0).with_row(_USUAL_TOKENS, 0)) / _USUAL_TOKENS
+        output_s = self.predict(rows) / _USUAL_ROWS
+        return output_s / prompt_s if prompt_s > 0 and output_s > 0 else None
 
     def most_tokens(self, size: StepSize, num_before: int, seconds: float, *, least: int, most: int) -> int:
         """The largest chunk, of `least` to `most` tokens behind `num_before`, with which a step is expected to take at most `seconds`.

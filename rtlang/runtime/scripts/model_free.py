@@ -34,7 +34,7 @@ MAX_MODEL_LEN = 1 << 30
 class CharacterTokenizer:
     """One token per character."""
 
-    vocab_size = 0x110000
+    vocab_size = num_ids = 0x110000
     longest_token = 1
     tool_format: str | None = None
     special_token_ids: frozenset[int] = frozenset()

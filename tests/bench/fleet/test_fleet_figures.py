@@ -48,12 +48,13 @@ def test_throughput_has_three_figures_for_each_workload(config: RuntimeConfig) -
 
 def test_rules_are_compared_with_whole_programs(config: RuntimeConfig) -> None:
     found = {figure.name: figure for figure in measure_rules(config, SIZES, rounds=1, seed=0, tell=lambda line: None)}
-    ours = found["programs_mean_latency"].value
-    for name in ("power_of_two", "prefix_affinity"):
-        latency = found[f"{name}_mean_latency"]
-        assert f"of {SIZES.num_programs} programs" in latency.note
-        assert found[f"{name}_mean_over_programs"].value == pytest.approx(latency.value / ours)
-        assert found[f"{name}_p99_over_programs"].value > 0
+    for workload in ("tree", "chat"):
+        ours = found[f"{workload}_programs_mean_latency"].value
+        for name in (f"{workload}_power_of_two", f"{workload}_prefix_affinity"):
+            latency = found[f"{name}_mean_latency"]
+            assert f"of {SIZES.num_programs} programs" in latency.note
+            assert found[f"{name}_mean_over_programs"].value == pytest.approx(latency.value / ours)
+            assert found[f"{name}_p99_over_programs"].value > 0
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="reads Linux's /proc")

@@ -77,6 +77,18 @@ def test_a_single_stall_changes_little() -> None:
     assert model.predict(size) < 0.013
 
 
+def test_the_weight_of_an_output_token_is_that_of_the_machine() -> None:
+    model = StepCost()
+    assert model.output_weight() is None
+    for _ in range(40):
+        for rows in (1, 8, 16):
+            model.observe(StepSize(rows, rows, rows * 513, rows * 513), 0.004 + rows * 0.0005)
+        for tokens in (128, 512):
+            model.observe(StepSize(tokens, 1, num_row_scores(tokens, 0), tokens), 0.002 + tokens * 0.0001)
+    weight = model.output_weight()
+    assert weight == pytest.approx((0.012 / 16) / (0.0532 / 512), rel=0.1)
+
+
 def test_nothing_is_predicted_before_the_first_observation() -> None:
     model = StepCost()
     assert model.predict(StepSize(100, 1, 5000)) == 0.0
