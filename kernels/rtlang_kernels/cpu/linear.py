@@ -48,7 +48,7 @@ from rtlang_kernels.host.huge_pages import in_huge_pages
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import Processor, processor
 
-MAX_PASSES = 8  # tiles over one block; their inputs have to stay in the second cache
+MAX_PASSES, MAX_ROWS = 8, 128  # tiles, and their rows, over one block; their inputs have to stay in the second cache
 GATE = BLOCK // 2  # outputs of a gated block
 ZERO = np.float32(0.0)
 _NO_FACTORS = np.zeros(1, np.float32)
@@ -135,7 +135,7 @@ TILED_ROW_COUNTS = (1, 17, 33, 97)  # likewise of matrix tiles
 def tiling(num_rows: int, max_rows: int) -> Tiling:
     """Cut `num_rows` rows into equal tiles, and these into equal chunks."""
     tiles = -(-num_rows // max_rows)
-    chunks = -(-tiles // MAX_PASSES)
+    chunks = -(-tiles // min(MAX_PASSES, MAX_ROWS // max_rows))
     passes = -(-tiles // chunks)
     return Tiling(-(-num_rows // (chunks * passes)), passes)
 

@@ -22,6 +22,12 @@ def layers(count: int) -> list[PackedLinear]:
     return [PackedLinear.pack(torch.randn(64, 32).bfloat16()) for _ in range(count)]
 
 
+@pytest.fixture
+def without_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_tuning, "usable_tiles", lambda: NO_TILES)
+
+
+@pytest.mark.usefixtures("without_tiles")
 def test_what_is_measured_is_set_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_tuning, "_SAMPLE_BYTES", 3 * 64 * 32 * 2)
     monkeypatch.setattr(tuning_module, "BUDGET_S", 60.0)
@@ -44,6 +50,7 @@ def test_what_is_measured_is_set_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert other[0].prefetch == prefetch
 
 
+@pytest.mark.usefixtures("without_tiles")
 def test_a_model_that_fits_the_caches_keeps_the_defaults(tmp_path: Path) -> None:
     made, choices = layers(2), Tuning(tmp_path, Processor("one", "x", 2))
     linear_tuning.tune(made, choices)
