@@ -53,7 +53,7 @@ def server_address(url: str) -> str:
     return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path if path.endswith(PATH) else path + PATH, "", ""))
 
 
-class Entrances:
+class ServerAddresses:
     """The addresses of the servers that a client may connect to: of one, or of several that serve the same model.
 
     Args:

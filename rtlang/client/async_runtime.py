@@ -25,7 +25,7 @@ from websockets.exceptions import ConnectionClosed
 from rtlang.client.address import (
     CLOSE_TIMEOUT_S,
     Attempts,
-    Entrances,
+    ServerAddresses,
     connect_options,
     dial_error,
     greeting,
@@ -84,7 +84,7 @@ class AsyncRemoteRuntime:
     def __init__(
         self, url: str | Sequence[str], *, api_key: str | None, timeout_s: float, resume_s: float | None
     ) -> None:
-        self._entrances = Entrances(url)
+        self._servers = ServerAddresses(url)
         self.models: tuple[dict[str, Any], ...] = ()
         self.limits: dict[str, Any] = {}
         self._api_key, self._timeout_s = api_key, timeout_s
@@ -103,7 +103,7 @@ class AsyncRemoteRuntime:
     @property
     def url(self) -> str:
         """The URL of the server that is used."""
-        return self._entrances.url
+        return self._servers.url
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -121,7 +121,7 @@ class AsyncRemoteRuntime:
             ConnectionLostError: the server is unreachable, refused the connection, or did not answer in time.
         """
         attempts = Attempts()
-        found = await self._dialled(self._entrances.in_turn(), attempts)
+        found = await self._dialled(self._servers.in_turn(), attempts)
         if found is None:
             raise attempts.error()
         self._socket, welcome = found
@@ -324,7 +324,7 @@ class AsyncRemoteRuntime:
         socket: ClientConnection | None = None
         try:
             options = connect_options(self._api_key, self._timeout_s)
-            socket = await connect_websocket(self._entrances.address(url), **options)
+            socket = await connect_websocket(self._servers.address(url), **options)
             await socket.send(hello())
             return socket, greeting(await asyncio.wait_for(socket.recv(), self._timeout_s))
         except BaseException as error:
@@ -345,7 +345,7 @@ class AsyncRemoteRuntime:
                 continue
             reason = None if self._protocol is None else self._protocol.other_model(welcome)
             if reason is None:
-                self._entrances.url = url
+                self._servers.url = url
                 self._cache_requests.move_to(url)
                 return socket, welcome
             attempts.note_useless(url, reason)
@@ -414,7 +414,7 @@ class AsyncRemoteRuntime:
             if self._is_closing.is_set():
                 break
             attempts = Attempts()
-            found = await self._dialled(self._entrances.in_turn(), attempts)
+            found = await self._dialled(self._servers.in_turn(), attempts)
             if found is not None:
                 self._use(*found)
                 return None
@@ -428,7 +428,7 @@ class AsyncRemoteRuntime:
         """Go on at another server, because this one is going to end; stay if there is none."""
         if self._resume_s is not None and not self._is_closing.is_set():
             before = self._socket
-            found = await self._dialled(self._entrances.in_turn(others_only=True), Attempts())
+            found = await self._dialled(self._servers.in_turn(others_only=True), Attempts())
             if found is not None and before is not None:
                 self._use(*found)
                 await before.close()

@@ -12,7 +12,7 @@ from typing import Any
 
 from websockets.sync.client import connect as connect_websocket
 
-from rtlang.client.address import Entrances, connect_options, dial_error, greeting, hello, server_resume_s
+from rtlang.client.address import ServerAddresses, connect_options, dial_error, greeting, hello, server_resume_s
 from rtlang.client.remote_cache import CacheRequests
 from rtlang.client.remote_runtime import RemoteRuntime, ServerConnection
 from rtlang.contract.errors import ConfigError
@@ -28,7 +28,7 @@ def connect(
     Args:
         url: `ws://host:port` (or wss, http, https), with a path if the server is not at the root. Of several addresses, whose servers serve
             the same model, the first that answers is used; the others take its place when the connection breaks. `ray://FLEET`, or
-            `ray://HOST:PORT/FLEET`, is a fleet on Ray; the value is then a `rtlang.cluster.ray.entrance.RayFleet`, a `Target` as well.
+            `ray://HOST:PORT/FLEET`, is a fleet on Ray; the value is then a `rtlang.cluster.ray.frontend.RayFleet`, a `Target` as well.
         api_key: the server's API key, if it requires one.
         timeout_s: maximum wait in seconds for the connection, and later for the answer to each submitted graph.
         resume_s: if the connection breaks, connect again for up to this many seconds, at most 600, trying the addresses in turn. The server
@@ -40,13 +40,13 @@ def connect(
     """
     if isinstance(url, str) and url.startswith(RAY_SCHEME):
         return _fleet_on_ray(url, api_key=api_key, resume_s=resume_s)  # type: ignore[no-any-return]
-    entrances, resume_s = Entrances(url), server_resume_s(resume_s)
-    requests = CacheRequests(entrances.url, api_key, timeout_s)
+    servers, resume_s = ServerAddresses(url), server_resume_s(resume_s)
+    requests = CacheRequests(servers.url, api_key, timeout_s)
 
     def dial(url: str) -> ServerConnection:
-        return _dial(url, entrances.address(url), api_key, timeout_s)
+        return _dial(url, servers.address(url), api_key, timeout_s)
 
-    runtime = RemoteRuntime(entrances, dial, timeout_s, resume_s, requests)
+    runtime = RemoteRuntime(servers, dial, timeout_s, resume_s, requests)
     runtime.start()
     return runtime
 
@@ -57,12 +57,12 @@ def _fleet_on_ray(url: str, **unused: Any) -> Any:
         if value is not None:
             raise ConfigError(name, "(given)", f"not used with {RAY_SCHEME} addresses")
     try:
-        entrance = import_module("rtlang.cluster.ray.entrance")
+        frontend = import_module("rtlang.cluster.ray.frontend")
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
         raise ConfigError("url", url, "requires Ray: pip install 'rtlang[ray]'") from None
-    return entrance.connect_fleet(url)
+    return frontend.connect_fleet(url)
 
 
 def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> ServerConnection:

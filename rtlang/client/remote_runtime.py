@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from rtlang.client.address import CLOSE_TIMEOUT_S, Attempts, Entrances, may_connect_again
+from rtlang.client.address import CLOSE_TIMEOUT_S, Attempts, ServerAddresses, may_connect_again
 from rtlang.client.client_protocol import ClientProtocol, Notices
 from rtlang.client.reconnect_backoff import ReconnectBackoff
 from rtlang.client.remote_cache import CacheRequests, RemoteCache
@@ -75,7 +75,7 @@ class RemoteRuntime:
 
     def __init__(
         self,
-        entrances: Entrances,
+        servers: ServerAddresses,
         dial: Callable[[str], ServerConnection],
         timeout_s: float,
         resume_s: float | None,
@@ -90,12 +90,12 @@ class RemoteRuntime:
         Raises:
             ConnectionLostError: raised by `dial` for every address.
         """
-        self._entrances, self._dial = entrances, dial
-        self._cache_requests = cache_requests or CacheRequests(entrances.url, None, timeout_s)
+        self._servers, self._dial = servers, dial
+        self._cache_requests = cache_requests or CacheRequests(servers.url, None, timeout_s)
         self.cache = RemoteCache(self._cache_requests)
         self._resume_s, self._backoff = resume_s, ReconnectBackoff(resume_s or 0.0)
         attempts = Attempts()
-        connection = self._dialled(entrances.in_turn(), attempts, lambda welcome: None)
+        connection = self._dialled(servers.in_turn(), attempts, lambda welcome: None)
         if connection is None:
             raise attempts.error()
         self._server_connection = connection
@@ -112,7 +112,7 @@ class RemoteRuntime:
     @property
     def url(self) -> str:
         """The URL of the server that is used."""
-        return self._entrances.url
+        return self._servers.url
 
     @property
     def model_identity(self) -> str:
@@ -379,7 +379,7 @@ class RemoteRuntime:
             if pause_s is None or self._is_closing.wait(pause_s):
                 break
             attempts = Attempts()
-            connection = self._dialled(self._entrances.in_turn(), attempts, self._protocol.other_model)
+            connection = self._dialled(self._servers.in_turn(), attempts, self._protocol.other_model)
             if connection is not None:
                 self._use(connection)
                 return None
@@ -392,7 +392,7 @@ class RemoteRuntime:
     def _leave(self) -> None:
         """Go on at another server, because this one is going to end; stay if there is none."""
         if self._resume_s is not None and not self._is_closing.is_set():
-            others = self._entrances.in_turn(others_only=True)
+            others = self._servers.in_turn(others_only=True)
             connection = self._dialled(others, Attempts(), self._protocol.other_model)
             if connection is not None:
                 self._use(connection)
@@ -409,7 +409,7 @@ class RemoteRuntime:
                 continue
             reason = other_model(connection.welcome)
             if reason is None:
-                self._entrances.url = url
+                self._servers.url = url
                 self._cache_requests.move_to(url)
                 return connection
             attempts.note_useless(url, reason)

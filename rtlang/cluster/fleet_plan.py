@@ -1,8 +1,8 @@
 """The plan of a fleet: which replicas should exist, which take new programs, and which only end their work before they are given up.
 
-Several entrances may use one fleet. Each says regularly which replicas it uses, which are ready and how much work waits there, and is
-told the roster. A replica that is to go is taken off the roster first; it ends when no entrance uses it any more. An entrance that has
-not been heard of for `entrance_timeout_s` does not count. Without any entrance for `orphan_timeout_s` the fleet ends.
+Several frontends may use one fleet. Each says regularly which replicas it uses, which are ready and how much work waits there, and is
+told the roster. A replica that is to go is taken off the roster first; it ends when no frontend uses it any more. A frontend that has
+not been heard of for `frontend_timeout_s` does not count. Without any frontend for `orphan_timeout_s` the fleet ends.
 
 No input or output and no clock: whoever owns the plan carries out the changes that `advance` asks for.
 """
@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 from rtlang.cluster.scaling import Scaling, ScalingState, wanted_replicas
 
-ENTRANCE_TIMEOUT_S = 30.0
+FRONTEND_TIMEOUT_S = 30.0
 ORPHAN_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Replicas that an entrance should use, and those that it should leave."""
+    """Replicas that a frontend should use, and those that it should leave."""
 
     used: tuple[str, ...]
     draining: tuple[str, ...]
@@ -29,7 +29,7 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Replicas to create and to end. `is_over`: the fleet has no entrance any more and has ended."""
+    """Replicas to create and to end. `is_over`: the fleet has no frontend any more and has ended."""
 
     created: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
@@ -37,8 +37,8 @@ class Changes:
 
 
 @dataclass(slots=True)
-class _Entrance:
-    """What an entrance said last."""
+class _Frontend:
+    """What a frontend said last."""
 
     heard: float
     held: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class FleetPlan:
         now: seconds of any clock that does not go back, here and in all methods.
         num_replicas: its size at first; the smallest allowed if it is not given.
         names: replicas that exist already, in use.
-        orphan_timeout_s: None for a fleet that stays without entrances.
+        orphan_timeout_s: None for a fleet that stays without frontends.
     """
 
     def __init__(
@@ -64,16 +64,16 @@ class FleetPlan:
         *,
         num_replicas: int | None = None,
         names: Iterable[str] = (),
-        entrance_timeout_s: float = ENTRANCE_TIMEOUT_S,
+        frontend_timeout_s: float = FRONTEND_TIMEOUT_S,
         orphan_timeout_s: float | None = ORPHAN_TIMEOUT_S,
     ) -> None:
         self.scaling = scaling
-        self._entrance_timeout_s, self._orphan_timeout_s = entrance_timeout_s, orphan_timeout_s
+        self._frontend_timeout_s, self._orphan_timeout_s = frontend_timeout_s, orphan_timeout_s
         self._used: dict[str, None] = dict.fromkeys(names)  # in the order of their creation
         self._draining: dict[str, float] = {}  # since when
         self._replaced: set[str] = set()  # in use, of before a rolling update
         self._is_replacing = False
-        self._entrances: dict[str, _Entrance] = {}
+        self._frontends: dict[str, _Frontend] = {}
         self._state = ScalingState()
         first = scaling.min_replicas if num_replicas is None else num_replicas
         self._num_wanted = min(max(first, scaling.min_replicas), scaling.max_replicas)
@@ -92,23 +92,23 @@ class FleetPlan:
         return self._is_replacing
 
     @property
-    def entrances(self) -> tuple[str, ...]:
-        """The entrances that were heard of recently, as of the last `advance`."""
-        return tuple(self._entrances)
+    def frontends(self) -> tuple[str, ...]:
+        """The frontends that were heard of recently, as of the last `advance`."""
+        return tuple(self._frontends)
 
     @property
     def waiting(self) -> dict[str, float]:
-        """Tokens that wait at each replica, as an entrance reported it; each replica reports its whole queue to all entrances."""
+        """Tokens that wait at each replica, as a frontend reported it; each replica reports its whole queue to all frontends."""
         found: dict[str, float] = {}
-        for entrance in self._entrances.values():
-            for name, tokens in entrance.waiting.items():
+        for frontend in self._frontends.values():
+            for name, tokens in frontend.waiting.items():
                 found[name] = max(tokens, found.get(name, 0.0))
         return found
 
     def hear(
-        self, entrance: str, now: float, *, held: Collection[str], ready: Collection[str], waiting: Mapping[str, float]
+        self, frontend: str, now: float, *, held: Collection[str], ready: Collection[str], waiting: Mapping[str, float]
     ) -> Roster:
-        """Take the report of an entrance; returns the roster.
+        """Take the report of a frontend; returns the roster.
 
         Args:
             held: the replicas that it uses or still leaves, those that load their model included.
@@ -116,13 +116,13 @@ class FleetPlan:
             waiting: tokens that wait at each; numbers that are not finite are left out.
         """
         known = {name: tokens for name, tokens in waiting.items() if math.isfinite(tokens)}
-        self._entrances[entrance] = _Entrance(now, frozenset(held), frozenset(ready), known)
+        self._frontends[frontend] = _Frontend(now, frozenset(held), frozenset(ready), known)
         self._last_heard = now
         return self.roster
 
-    def leave(self, entrance: str) -> None:
-        """Forget an entrance, which uses no replica any more."""
-        self._entrances.pop(entrance, None)
+    def leave(self, frontend: str) -> None:
+        """Forget a frontend, which uses no replica any more."""
+        self._frontends.pop(frontend, None)
 
     def scale(self, scaling: Scaling) -> None:
         """Change the bounds of the size."""
@@ -141,11 +141,11 @@ class FleetPlan:
             has_room: whether the machines have room for one replica more than is wanted. A rolling update starts a new replica before it
                 gives up an old one if there is, and after it otherwise.
         """
-        for name, entrance in list(self._entrances.items()):
-            if now - entrance.heard > self._entrance_timeout_s:
-                del self._entrances[name]
+        for name, frontend in list(self._frontends.items()):
+            if now - frontend.heard > self._frontend_timeout_s:
+                del self._frontends[name]
         if (
-            not self._entrances
+            not self._frontends
             and self._orphan_timeout_s is not None
             and now - self._last_heard > self._orphan_timeout_s
         ):
@@ -156,7 +156,7 @@ class FleetPlan:
         ended = tuple(name for name, since in self._draining.items() if self._is_left(name, since))
         for name in ended:
             del self._draining[name]
-        ready = {name for entrance in self._entrances.values() for name in entrance.ready}
+        ready = {name for frontend in self._frontends.values() for name in frontend.ready}
         num_ready = sum(name in ready for name in self._used)
         num_starting = len(self._used) - num_ready
         self._replaced.intersection_update(self._used)
@@ -167,7 +167,7 @@ class FleetPlan:
                 self._drain(self._least_useful(ready, self._replaced), now)
             created = self._create(self._num_wanted - 1 - len(self._used))
             return Changes(created or self._replace(num_starting, now, has_room=has_room), ended)
-        if self._entrances:
+        if self._frontends:
             total = sum(self.waiting.get(name, 0.0) for name in self._used)
             self._num_wanted, self._state = wanted_replicas(
                 self.scaling,
@@ -213,5 +213,5 @@ class FleetPlan:
         return created
 
     def _is_left(self, name: str, since: float) -> bool:
-        """Whether every entrance knows that the replica is to go, and has left it."""
-        return all(each.heard > since and name not in each.held for each in self._entrances.values())
+        """Whether every frontend knows that the replica is to go, and has left it."""
+        return all(each.heard > since and name not in each.held for each in self._frontends.values())

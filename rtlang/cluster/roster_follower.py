@@ -36,7 +36,7 @@ class FollowingFleet(Protocol):
 
 
 class RosterSource(Protocol):
-    """Takes a report of one entrance, and says which replicas it should use and which it should leave."""
+    """Takes a report of one frontend, and says which replicas it should use and which it should leave."""
 
     def hear(self, held: tuple[str, ...], ready: tuple[str, ...], waiting: dict[str, float]) -> Roster:
         """See `FleetPlan.hear`.
@@ -46,7 +46,7 @@ class RosterSource(Protocol):
         """
 
     def leave(self) -> None:
-        """Say that this entrance uses no replica any more. Raises nothing."""
+        """Say that this frontend uses no replica any more. Raises nothing."""
 
 
 class RosterFollower:

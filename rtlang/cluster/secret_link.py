@@ -71,7 +71,7 @@ class SecretListener:
                     self._is_closing.wait(RETRY_S)
                 continue
             try:
-                threading.Thread(target=self._take, args=(connection,), name="rtlang-entrance", daemon=True).start()
+                threading.Thread(target=self._take, args=(connection,), name="rtlang-connection", daemon=True).start()
             except RuntimeError:
                 self._places.release()
                 connection.close()

@@ -23,7 +23,7 @@ Name = Annotated[str, typer.Argument(metavar="FLEET", help="Name of the fleet, a
 
 @fleet.command("list")
 def list_fleets(address: Address = "auto") -> None:
-    """List the fleets of a cluster: model, replicas, waiting tokens and entrances."""
+    """List the fleets of a cluster: model, replicas, waiting tokens and frontends."""
     with _on_ray(address) as ray:
         names = ray.fleet_names()
         if not names:
@@ -84,12 +84,12 @@ def ray_module(name: str) -> Any:
 @contextmanager
 def _on_ray(address: str) -> Iterator[Any]:
     with one_line_errors():
-        entrance, directory = ray_module("entrance"), ray_module("directory")
-        entrance.join_ray(address)
+        frontend, directory = ray_module("frontend"), ray_module("directory")
+        frontend.join_ray(address)
         try:
             yield directory
         finally:
-            entrance.leave_ray()
+            frontend.leave_ray()
 
 
 def _line(status: Any) -> str:
@@ -100,7 +100,7 @@ def _line(status: Any) -> str:
         status.model,
         f"{len(roster.used)} replicas ({status.scaling.min_replicas} to {status.scaling.max_replicas})",
         f"{waiting:.0f} tokens waiting",
-        f"{len(status.entrances)} entrances",
+        f"{len(status.frontends)} frontends",
     ]
     if roster.draining:
         parts.append(f"{len(roster.draining)} draining")

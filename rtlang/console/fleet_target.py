@@ -1,4 +1,4 @@
-"""The target of `rtlang serve` when several engines stand behind the entrance: child processes, or actors of Ray."""
+"""The target of `rtlang serve` when several engines stand behind the frontend: child processes, or actors of Ray."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def fleet_target(settings: RuntimeConfig, choice: FleetChoice, *, stall_timeout_
             num_prefill=choice.prefill_replicas,
             stall_timeout_s=stall_timeout_s,
         )
-    entrance, directory = ray_module("entrance"), ray_module("directory")
+    frontend, directory = ray_module("frontend"), ray_module("directory")
     given = {each.name: getattr(settings, each.name) for each in fields(settings)}
     options = directory.FleetOptions(
         {name: value for name, value in given.items() if value != getattr(RuntimeConfig(), name)},
@@ -88,4 +88,4 @@ def fleet_target(settings: RuntimeConfig, choice: FleetChoice, *, stall_timeout_
         log_level=logging.getLevelName(logging.getLogger().getEffectiveLevel()),
         log_form=(LogFormat.JSON if writes_json() else LogFormat.TEXT).value,
     )
-    return entrance.RayFleet(choice.ray, choice.name, options, stall_timeout_s=stall_timeout_s)
+    return frontend.RayFleet(choice.ray, choice.name, options, stall_timeout_s=stall_timeout_s)

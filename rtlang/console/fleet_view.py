@@ -1,4 +1,4 @@
-"""The table of `rtlang top --fleet`: the replicas behind an entrance."""
+"""The table of `rtlang top --fleet`: the replicas behind a frontend."""
 
 from __future__ import annotations
 

@@ -49,10 +49,10 @@ class ReplicaReport:
 
 @dataclass(frozen=True, slots=True)
 class FleetReport:
-    """A fleet, as one entrance sees it.
+    """A fleet, as one frontend sees it.
 
     Attributes:
-        num_programs: programs of this entrance that have not ended.
+        num_programs: programs of this frontend that have not ended.
         num_unplaced: those of them that wait for a replica to be ready.
         replicas: in the order in which they joined.
     """

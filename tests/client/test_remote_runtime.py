@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.client.address import Entrances
+from rtlang.client.address import ServerAddresses
 from rtlang.client.connect import connect
 from rtlang.client.remote_runtime import RemoteRuntime, ServerConnection
 from rtlang.contract.config import ServeConfig
@@ -529,7 +529,7 @@ ACK = {"t": "ack", "s": 1, "rid": "r", "epoch": "e"}
 def test_a_server_that_breaks_the_protocol_ends_the_connection(broken: dict[str, Any]) -> None:
     told = Told([ACK, broken])
     link = ServerConnection(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
-    runtime = RemoteRuntime(Entrances("ws://test"), lambda url: link, TIMEOUT_S, None)
+    runtime = RemoteRuntime(ServerAddresses("ws://test"), lambda url: link, TIMEOUT_S, None)
     runtime.start()
     ear = Ear()
     runtime.submit(RequestGraph(chain(1)), ear)
@@ -552,7 +552,7 @@ def test_unknown_message_types_are_ignored() -> None:
     ]
     told = Told([ACK, *news, finished])
     link = ServerConnection(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
-    runtime = RemoteRuntime(Entrances("ws://test"), lambda url: link, TIMEOUT_S, None)
+    runtime = RemoteRuntime(ServerAddresses("ws://test"), lambda url: link, TIMEOUT_S, None)
     runtime.start()
     ear = Ear()
     runtime.submit(RequestGraph(chain(1)), ear)

@@ -1,4 +1,4 @@
-"""Replicas come and go by plan: none ends while an entrance uses it, and a fleet that nobody uses ends."""
+"""Replicas come and go by plan: none ends while a frontend uses it, and a fleet that nobody uses ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rtlang.cluster.scaling import Scaling
 TWO = Scaling(2, 2)
 
 
-class Entrance:
+class Frontend:
     """Follows the roster as a fleet would: replicas are ready and left as the test says."""
 
     def __init__(self, plan: FleetPlan, name: str) -> None:
@@ -33,16 +33,16 @@ class Entrance:
         return roster
 
 
-def plan_of_two() -> tuple[FleetPlan, Entrance]:
+def plan_of_two() -> tuple[FleetPlan, Frontend]:
     plan = FleetPlan(TWO, 0.0)
     assert plan.advance(0.0) == Changes(("r1", "r2"))
-    entrance = Entrance(plan, "a")
-    assert entrance.hear(0.0) == Roster(("r1", "r2"), ())
-    entrance.hear(0.5)
-    return plan, entrance
+    frontend = Frontend(plan, "a")
+    assert frontend.hear(0.0) == Roster(("r1", "r2"), ())
+    frontend.hear(0.5)
+    return plan, frontend
 
 
-def test_the_first_replicas_exist_before_any_entrance() -> None:
+def test_the_first_replicas_exist_before_any_frontend() -> None:
     plan = FleetPlan(Scaling(1, 4), 0.0, num_replicas=3)
     assert plan.advance(0.0).created == ("r1", "r2", "r3")
     assert plan.advance(1.0) == Changes()
@@ -55,38 +55,38 @@ def test_a_plan_that_begins_again_keeps_the_replicas() -> None:
 
 
 def test_a_rolling_update_starts_a_new_replica_before_it_gives_up_an_old_one() -> None:
-    plan, entrance = plan_of_two()
+    plan, frontend = plan_of_two()
     plan.replace_all()
     assert plan.advance(1.0) == Changes(("r3",))
     assert plan.advance(2.0) == Changes()  # it loads its model
-    entrance.hear(2.0)
-    entrance.hear(2.5)
+    frontend.hear(2.0)
+    frontend.hear(2.5)
     assert plan.advance(3.0) == Changes()
     assert plan.roster == Roster(("r2", "r3"), ("r1",))
-    assert plan.advance(3.5) == Changes()  # the entrance does not know yet
-    entrance.hear(4.0, leaves=False)
+    assert plan.advance(3.5) == Changes()  # the frontend does not know yet
+    frontend.hear(4.0, leaves=False)
     assert plan.advance(4.5) == Changes()  # it still uses it
-    entrance.hear(5.0)
-    entrance.hear(5.5)
+    frontend.hear(5.0)
+    frontend.hear(5.5)
     assert plan.advance(6.0).ended == ("r1",)
     now = 7.0
     ended: list[str] = []
     while plan.is_replacing or plan.roster.draining:
         ended += plan.advance(now).ended
-        entrance.hear(now)
+        frontend.hear(now)
         assert len(plan.roster.used) >= 2
         now += 1.0
     assert (plan.roster.used, ended) == (("r3", "r4"), ["r2"])
 
 
 def test_a_rolling_update_without_room_gives_up_an_old_replica_first() -> None:
-    plan, entrance = plan_of_two()
+    plan, frontend = plan_of_two()
     plan.replace_all()
     created: list[str] = []
     most = 0
     for now in range(1, 30):
         created += plan.advance(float(now), has_room=False).created
-        entrance.hear(now + 0.5)
+        frontend.hear(now + 0.5)
         most = max(most, len(plan.roster.used) + len(plan.roster.draining))
     assert (created, most, plan.is_replacing) == (["r3", "r4"], 2, False)
 
@@ -95,75 +95,75 @@ def test_a_single_replica_is_replaced_without_a_gap_even_where_there_is_no_room(
     plan = FleetPlan(Scaling(1, 1), 0.0)
     plan.advance(0.0)
     plan.replace_all()
-    entrance = Entrance(plan, "a")
-    entrance.hear(0.5)
-    entrance.hear(0.6)
+    frontend = Frontend(plan, "a")
+    frontend.hear(0.5)
+    frontend.hear(0.6)
     assert plan.advance(1.0, has_room=False).created == ("r2",)
 
 
 def test_the_replica_with_the_least_work_is_given_up() -> None:
     plan = FleetPlan(Scaling(1, 3, queue_tokens=1000.0), 0.0, num_replicas=3)
     plan.advance(0.0)
-    entrance = Entrance(plan, "a")
-    entrance.waiting = {"r1": 300.0, "r2": 100.0, "r3": 200.0}
+    frontend = Frontend(plan, "a")
+    frontend.waiting = {"r1": 300.0, "r2": 100.0, "r3": 200.0}
     for now in range(1, 70):
-        entrance.hear(float(now))
+        frontend.hear(float(now))
         plan.advance(float(now))
     assert "r2" not in plan.roster.used
     assert len(plan.roster.used) == 2
 
 
-def test_work_that_several_entrances_report_counts_once() -> None:
+def test_work_that_several_frontends_report_counts_once() -> None:
     plan = FleetPlan(Scaling(2, 8, queue_tokens=1000.0), 0.0)
     plan.advance(0.0)
     for name in "abc":
-        entrance = Entrance(plan, name)
-        entrance.waiting = {"r1": 900.0, "r2": 1000.0}
+        frontend = Frontend(plan, name)
+        frontend.waiting = {"r1": 900.0, "r2": 1000.0}
         for now in range(1, 9):
-            entrance.hear(float(now))
+            frontend.hear(float(now))
     assert plan.waiting == {"r1": 900.0, "r2": 1000.0}
     assert plan.advance(20.0) == Changes()
 
 
-def test_a_dead_entrance_holds_no_replica() -> None:
-    plan, entrance = plan_of_two()
-    dead = Entrance(plan, "dead")
+def test_a_dead_frontend_holds_no_replica() -> None:
+    plan, frontend = plan_of_two()
+    dead = Frontend(plan, "dead")
     dead.hear(0.0)
     plan.replace_all()
     for now in range(1, 29):
         plan.advance(float(now))
-        entrance.hear(now + 0.5)
+        frontend.hear(now + 0.5)
     assert plan.roster.draining == ("r1",)
     ended: list[str] = []
     for now in range(31, 60):
         ended += plan.advance(float(now)).ended
-        entrance.hear(now + 0.5)
+        frontend.hear(now + 0.5)
     assert ended == ["r1", "r2"]
 
 
 def test_new_bounds_change_the_size_at_once() -> None:
-    plan, entrance = plan_of_two()
+    plan, frontend = plan_of_two()
     plan.scale(Scaling(3, 4))
     assert plan.advance(1.0).created == ("r3",)
-    entrance.hear(1.5)
-    entrance.hear(1.6)
+    frontend.hear(1.5)
+    frontend.hear(1.6)
     plan.scale(Scaling(1, 1))
     assert plan.advance(2.0) == Changes()
     assert len(plan.roster.draining) == 2
-    entrance.hear(2.5)
-    entrance.hear(2.6)
+    frontend.hear(2.5)
+    frontend.hear(2.6)
     assert len(plan.advance(3.0).ended) == 2
 
 
 def test_new_bounds_change_the_size_at_once_in_a_rolling_update_too() -> None:
     plan = FleetPlan(Scaling(5, 5), 0.0)
     plan.advance(0.0)
-    entrance = Entrance(plan, "a")
+    frontend = Frontend(plan, "a")
     for now in (0.0, 0.5):
-        entrance.hear(now)
+        frontend.hear(now)
     plan.replace_all()
     assert plan.advance(1.0).created == ("r6",)
-    entrance.hear(1.5, gets_ready=False)  # it never gets ready
+    frontend.hear(1.5, gets_ready=False)  # it never gets ready
     plan.scale(Scaling(1, 2))
     plan.advance(2.0)
     assert len(plan.roster.used) <= 3  # one more than the bounds while a replica is replaced
@@ -177,17 +177,17 @@ def test_new_bounds_change_the_size_at_once_in_a_rolling_update_too() -> None:
 def test_a_report_that_is_no_number_changes_nothing(absurd: float) -> None:
     plan = FleetPlan(Scaling(1, 8, queue_tokens=10.0, up_after_s=1.0), 0.0, num_replicas=2)
     plan.advance(0.0)
-    entrance = Entrance(plan, "a")
+    frontend = Frontend(plan, "a")
     for step in range(5):
-        entrance.waiting = {"r1": absurd, "r2": 15.0}
-        entrance.hear(step)
+        frontend.waiting = {"r1": absurd, "r2": 15.0}
+        frontend.hear(step)
         assert plan.advance(step) == Changes()
     assert plan.waiting == {"r2": 15.0}
 
 
-def test_a_fleet_without_entrances_ends_after_its_time() -> None:
-    plan, entrance = plan_of_two()
-    plan.leave(entrance.name)
+def test_a_fleet_without_frontends_ends_after_its_time() -> None:
+    plan, frontend = plan_of_two()
+    plan.leave(frontend.name)
     assert plan.advance(600.4) == Changes()
     assert plan.advance(600.6) == Changes(ended=("r1", "r2"), is_over=True)
 
@@ -199,23 +199,23 @@ def test_a_fleet_that_is_to_stay_stays() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_replica_ends_while_a_living_entrance_uses_it(seed: int) -> None:
+def test_no_replica_ends_while_a_living_frontend_uses_it(seed: int) -> None:
     random = Random(seed)
     plan = FleetPlan(Scaling(1, 5, queue_tokens=100.0, up_after_s=1.0, down_after_s=3.0), 0.0)
-    entrances = [Entrance(plan, name) for name in "ab"]
+    frontends = [Frontend(plan, name) for name in "ab"]
     exists: set[str] = set()
     for step in range(400):
         now = step * 0.5
         changes = plan.advance(now, has_room=random.random() < 0.7)
         exists |= set(changes.created)
         assert set(changes.ended) <= exists
-        for entrance in entrances:
-            assert not entrance.held & set(changes.ended)
+        for frontend in frontends:
+            assert not frontend.held & set(changes.ended)
         exists -= set(changes.ended)
-        for entrance in entrances:
-            entrance.waiting = {name: random.choice([0.0, 0.0, 500.0]) for name in entrance.ready}
-            entrance.hear(now, leaves=random.random() < 0.5, gets_ready=random.random() < 0.5)
-            assert entrance.held <= exists
+        for frontend in frontends:
+            frontend.waiting = {name: random.choice([0.0, 0.0, 500.0]) for name in frontend.ready}
+            frontend.hear(now, leaves=random.random() < 0.5, gets_ready=random.random() < 0.5)
+            assert frontend.held <= exists
         if random.random() < 0.02:
             plan.replace_all()
         assert set(plan.roster.used) | set(plan.roster.draining) == exists

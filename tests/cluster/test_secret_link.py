@@ -108,7 +108,7 @@ def test_a_shortage_does_not_end_the_listener(limited: str, monkeypatch: pytest.
         return real_accept(self)
 
     def start(self: threading.Thread) -> None:
-        if limited == "threads" and self.name == "rtlang-entrance" and fails():
+        if limited == "threads" and self.name == "rtlang-connection" and fails():
             raise RuntimeError("can't start new thread")
         real_start(self)
 

@@ -32,7 +32,7 @@ class ScriptedRay:
         if name != "blue":
             return None
         roster = Roster(("r1", "r2"), ("r3",))
-        facts = {"waiting": {"r1": 7.0, "r2": 5.0}, "entrances": ("a",), "scaling": Scaling(2, 4), "is_replacing": True}
+        facts = {"waiting": {"r1": 7.0, "r2": 5.0}, "frontends": ("a",), "scaling": Scaling(2, 4), "is_replacing": True}
         return SimpleNamespace(name="blue", model="tiny", roster=roster, **facts)
 
     def __getattr__(self, method: str) -> Any:
@@ -58,7 +58,7 @@ def run(*args: str) -> tuple[int, str]:
 def test_fleets_are_listed(ray: ScriptedRay) -> None:
     assert run("list", "--ray", "a:1") == (
         0,
-        "blue, tiny, 2 replicas (2 to 4), 12 tokens waiting, 1 entrances, 1 draining, being replaced\n",
+        "blue, tiny, 2 replicas (2 to 4), 12 tokens waiting, 1 frontends, 1 draining, being replaced\n",
     )
     assert ray.calls == [("join", "a:1"), ("leave",)]
 

@@ -20,7 +20,7 @@ GRAPH = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(
 LONG = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=1500, ignore_eos=True))))
 
 
-class Entrance:
+class Frontend:
     """The other end of one connection."""
 
     def __init__(self, host: EngineHost) -> None:
@@ -62,22 +62,22 @@ def num_requests(runtime: Runtime) -> int:
 
 
 def test_wrong_settings_are_reported_and_the_next_connection_tries_again(host: EngineHost) -> None:
-    first = Entrance(host)
+    first = Frontend(host)
     message = first.configure(model="/nowhere")
     assert (message["t"], message["code"]) == ("failed", "model_load")
     assert "/nowhere" in message["message"]
     first.end()
-    second = Entrance(host)
+    second = Frontend(host)
     assert second.configure(num_pages=400)["t"] == "ready"
     second.end()
 
 
 def test_a_socket_that_ends_at_once_ends_its_connection(host: EngineHost) -> None:
-    Entrance(host).end()
+    Frontend(host).end()
 
 
 def test_connections_share_an_engine_and_end_alone(host: EngineHost) -> None:
-    one, other = Entrance(host), Entrance(host)
+    one, other = Frontend(host), Frontend(host)
     assert one.configure(num_pages=400) == other.configure(num_pages=400)
     runtime = host.start({}, preloads=False)
     one.open(1, LONG)

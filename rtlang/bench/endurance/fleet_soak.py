@@ -32,7 +32,7 @@ WAIT_S = 300.0
 """Seconds after which a program counts as lost."""
 NUM_PROGRAMS = 24
 GOAL = 1.1
-"""The memory of the entrance at the end is at most so many times that after the first minute."""
+"""The memory of the frontend at the end is at most so many times that after the first minute."""
 FIRST_S = 60.0
 PAUSE_S = 5.0, 15.0  # between two disturbances, at random
 STORE_BYTES = 80 << 20
@@ -46,7 +46,7 @@ class FleetSoak:
         programs: how many ended, by how: `done`, `lost` (no end in time), `failed`, `changed` (a text that differs from the undisturbed
             one, or a piece that came twice) and `ended twice`.
         disturbances: how many of each kind.
-        first, last: memory of the entrance's process after the first minute, and at the end.
+        first, last: memory of the frontend's process after the first minute, and at the end.
     """
 
     minutes: float
@@ -76,7 +76,7 @@ class FleetSoak:
         return (
             f"programs in {self.minutes:g} minutes: {programs} (goal: only done)\n"
             f"disturbances: {disturbances}\n"
-            f"memory of the entrance: {self.first.resident / 2**20:.0f} MiB, then {self.last.resident / 2**20:.0f} MiB: "
+            f"memory of the frontend: {self.first.resident / 2**20:.0f} MiB, then {self.last.resident / 2**20:.0f} MiB: "
             f"{self.ratio:.3f}x (goal: at most {GOAL:g}x)"
         )
 
@@ -107,12 +107,12 @@ def measure_fleet_soak(
     chosen: dict[str, Any] = {"dtype": "float32", "num_threads": 1, "num_pages": 600}
     chosen |= settings
     keep_on_loopback()
-    entrance, directory = (import_module(f"rtlang.cluster.ray.{name}") for name in ("entrance", "directory"))
+    frontend, directory = (import_module(f"rtlang.cluster.ray.{name}") for name in ("frontend", "directory"))
     scaling = import_module("rtlang.cluster.scaling").Scaling
     tell(f"starting a cluster of {num_nodes} nodes")
     with _Cluster(num_nodes, cpus_per_node=2 * chosen["num_threads"]) as cluster:
         options = directory.FleetOptions(chosen, scaling(2, 2))
-        with entrance.RayFleet(cluster.address, NAME, options) as fleet:
+        with frontend.RayFleet(cluster.address, NAME, options) as fleet:
             tell("running the programs undisturbed")
             expected = [_run(fleet, index) for index in range(NUM_PROGRAMS)]
             soak = FleetSoak(minutes)

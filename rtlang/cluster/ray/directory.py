@@ -1,7 +1,7 @@
-"""An actor that owns the plan of a fleet: it creates and ends the actors of the engines, as the entrances report their load.
+"""An actor that owns the plan of a fleet: it creates and ends the actors of the engines, as the frontends report their load.
 
-There is one for each fleet, under a name that every entrance knows. Ray starts it again when it dies; it then finds the engines by their
-names, and the entrances go on to report. While it is away, entrances work with the engines that they have.
+There is one for each fleet, under a name that every frontend knows. Ray starts it again when it dies; it then finds the engines by their
+names, and the frontends go on to report. While it is away, frontends work with the engines that they have.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ PLAN_INTERVAL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """How a fleet is made; the first entrance decides.
+    """How a fleet is made; the first frontend decides.
 
     Args:
         settings: those of the RuntimeConfig of each engine that differ from their defaults.
         num_replicas: its size at first.
-        orphan_timeout_s: seconds without any entrance after which the fleet ends; None for never.
+        orphan_timeout_s: seconds without any frontend after which the fleet ends; None for never.
     """
 
     settings: dict[str, Any]
@@ -59,7 +59,7 @@ class FleetStatus:
     model: str
     roster: Roster
     waiting: dict[str, float]
-    entrances: tuple[str, ...]
+    frontends: tuple[str, ...]
     scaling: Scaling
     is_replacing: bool
 
@@ -88,15 +88,15 @@ class FleetDirectory:
         """How the fleet was made."""
         return self._options
 
-    def hear(self, entrance: str, held: tuple[str, ...], ready: tuple[str, ...], waiting: dict[str, float]) -> Roster:
+    def hear(self, frontend: str, held: tuple[str, ...], ready: tuple[str, ...], waiting: dict[str, float]) -> Roster:
         """See `FleetPlan.hear`."""
         with self._lock:
-            return self._plan.hear(entrance, time.monotonic(), held=held, ready=ready, waiting=waiting)
+            return self._plan.hear(frontend, time.monotonic(), held=held, ready=ready, waiting=waiting)
 
-    def leave(self, entrance: str) -> None:
+    def leave(self, frontend: str) -> None:
         """See `FleetPlan.leave`."""
         with self._lock:
-            self._plan.leave(entrance)
+            self._plan.leave(frontend)
 
     def replace_all(self) -> None:
         """See `FleetPlan.replace_all`."""
@@ -117,7 +117,7 @@ class FleetDirectory:
                 self._config.model,
                 plan.roster,
                 plan.waiting,
-                plan.entrances,
+                plan.frontends,
                 plan.scaling,
                 plan.is_replacing,
             )
@@ -148,7 +148,7 @@ class FleetDirectory:
             self._kill(changes.ended)
             if changes.is_over:
                 logger.warning(
-                    "the fleet %s ends: it had no entrance for %s s", self._fleet, self._options.orphan_timeout_s
+                    "the fleet %s ends: it had no frontend for %s s", self._fleet, self._options.orphan_timeout_s
                 )
                 self._has_ended.set()
         if changes.is_over:

@@ -1,4 +1,4 @@
-"""An actor that holds an engine and serves entrances over TCP.
+"""An actor that holds an engine and serves frontends over TCP.
 
 The actor gives its address and a secret to whoever may call it, which Ray decides; frames travel on a connection of their own, since a
 call of an actor per piece of text would cost more than the text. The model is loaded for the first connection. If the engine cannot go
@@ -43,7 +43,7 @@ class EngineActor:
     """The engine of one replica; methods are called through Ray.
 
     Args:
-        settings: those of its RuntimeConfig; what an entrance sends is ignored.
+        settings: those of its RuntimeConfig; what a frontend sends is ignored.
         log_level, log_form: of its log lines, which Ray collects.
     """
 

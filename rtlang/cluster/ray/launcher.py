@@ -1,7 +1,7 @@
 """Connects to the engine of an actor: the launcher of a replica that Ray keeps running.
 
 Ray starts an actor again when its process or its machine has died; `launch` finds it by its name and connects. Closing the connection
-leaves the actor to the other entrances.
+leaves the actor to the other frontends.
 """
 
 from __future__ import annotations

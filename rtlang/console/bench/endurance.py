@@ -113,12 +113,12 @@ def bench_fleet_soak(
 ) -> None:
     """Kill, replace and add engines and nodes of a Ray cluster on this machine at random, and compare the texts of seeded programs.
 
-    Exits with code 1 if a program is lost or fails, if a text changes, or if the memory of the entrance grows by more than a tenth.
+    Exits with code 1 if a program is lost or fails, if a text changes, or if the memory of the frontend grows by more than a tenth.
     """
     soak = import_module("rtlang.bench.endurance.fleet_soak")
     with one_line_errors():
         soak.keep_on_loopback()
-        ray_module("entrance")  # says how to install it
+        ray_module("frontend")  # says how to install it
         with told(Console(stderr=True, highlight=False, markup=False)) as tell:
             found = soak.measure_fleet_soak(
                 settings, minutes=minutes, num_nodes=nodes, num_clients=clients, seed=seed, tell=tell

@@ -1,9 +1,9 @@
-"""Finds or makes a fleet on Ray, and uses it from this process: the target of an entrance.
+"""Finds or makes a fleet on Ray, and uses it from this process: the target of a frontend.
 
     with RayFleet("127.0.0.1:6379", "default", config, options) as target:
         ...
 
-A fleet belongs to its cluster, not to the process that made it: its actors are detached, so that they outlive an entrance that was
+A fleet belongs to its cluster, not to the process that made it: its actors are detached, so that they outlive a frontend that was
 killed, and another one finds them by the fleet's name. A fleet on a Ray that this process started (`local`) ends with the process.
 """
 
@@ -160,7 +160,7 @@ class RayFleet(Fleet):
         return self
 
     def close(self) -> None:
-        """See `Fleet.close`. The engines stay for other entrances, unless Ray was started by this process."""
+        """See `Fleet.close`. The engines stay for other frontends, unless Ray was started by this process."""
         self._follower.close()
         super().close()
         if self._is_closed:
@@ -176,7 +176,7 @@ class _DirectoryRoster:
     """The roster of a fleet, as its directory tells it; see `RosterSource`."""
 
     def __init__(self, fleet: str, options: FleetOptions | None) -> None:
-        self._fleet, self._entrance = fleet, f"{os.uname().nodename}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+        self._fleet, self._frontend = fleet, f"{os.uname().nodename}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
         found = find_directory(fleet) if options is None else create_directory(fleet, options)
         if found is None:
             raise ConnectionLostError(f"the Ray cluster has no fleet {fleet!r}; `rtlang serve --ray` makes one")
@@ -188,7 +188,7 @@ class _DirectoryRoster:
 
     def hear(self, held: tuple[str, ...], ready: tuple[str, ...], waiting: dict[str, float]) -> Roster:
         try:
-            answer = self._directory.hear.remote(self._entrance, held, ready, waiting)
+            answer = self._directory.hear.remote(self._frontend, held, ready, waiting)
             roster: Roster = ray.get(answer, timeout=HEAR_TIMEOUT_S)
         except RayError as error:
             raise EngineDeadError(f"the directory of the fleet {self._fleet!r} does not answer: {error}") from error
@@ -196,9 +196,9 @@ class _DirectoryRoster:
 
     def leave(self) -> None:
         try:
-            ray.get(self._directory.leave.remote(self._entrance), timeout=HEAR_TIMEOUT_S)
+            ray.get(self._directory.leave.remote(self._frontend), timeout=HEAR_TIMEOUT_S)
         except RayError as error:
-            logger.warning("the fleet %s does not know that this entrance has ended: %s", self._fleet, error)
+            logger.warning("the fleet %s does not know that this frontend has ended: %s", self._fleet, error)
 
 
 def _check_same_model(name: str, found: FleetOptions, wanted: FleetOptions | None) -> None:

@@ -1,4 +1,4 @@
-"""A fleet on a Ray cluster of two nodes: texts survive a killed engine, and the fleet survives its entrances."""
+"""A fleet on a Ray cluster of two nodes: texts survive a killed engine, and the fleet survives its frontends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def options(address: str) -> Any:
 
 @pytest.fixture(scope="module")
 def fleet(address: str, options: Any) -> Iterator[Any]:
-    from rtlang.cluster.ray.entrance import RayFleet
+    from rtlang.cluster.ray.frontend import RayFleet
 
     with RayFleet(address, NAME, options) as fleet:
         assert all(fleet.wait_until_ready(name, 300.0) for name in ("r1", "r2"))
@@ -121,7 +121,7 @@ def test_a_killed_engine_loses_no_program_and_changes_no_text(fleet: Any, undist
     assert pids()[victim][0] != before[victim][0]
 
 
-def test_entrances_share_the_engines_and_end_alone(fleet: Any, address: str, undisturbed: list[Ear]) -> None:
+def test_frontends_share_the_engines_and_end_alone(fleet: Any, address: str, undisturbed: list[Ear]) -> None:
     from rtlang.cluster.ray.directory import fleet_names
 
     before = pids()
@@ -180,7 +180,7 @@ def test_a_rolling_update_replaces_every_engine_under_load(fleet: Any, undisturb
 
 def test_an_orphaned_fleet_is_found_again_and_can_be_stopped(fleet: Any, address: str) -> None:
     from rtlang.cluster.ray.directory import end_fleet, fleet_names
-    from rtlang.cluster.ray.entrance import RayFleet
+    from rtlang.cluster.ray.frontend import RayFleet
 
     before = pids()
     fleet.close()
