@@ -16,6 +16,7 @@ import pytest
 from rtlang.client.connect import connect
 from rtlang.contract.errors import ConfigError, ConnectionLostError
 from rtlang.serve.server import TokenizerInfo, running_server
+from tests.support.free_port import free_port
 from tests.support.scripted_target import ScriptedTarget
 from tests.support.serving import serving
 
@@ -55,8 +56,7 @@ def test_an_invalid_url_is_a_config_error(bad: str) -> None:
 
 
 def test_connecting_to_a_closed_port_is_connection_lost() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with pytest.raises(ConnectionLostError, match=str(port)):
         connect(f"ws://127.0.0.1:{port}", timeout_s=20)
 

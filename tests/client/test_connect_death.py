@@ -13,7 +13,8 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from tests.client.test_connect_javascript import NODE, start
-from tests.support.killable_server import KillableServer, free_port, killable_servers
+from tests.support.free_port import free_port
+from tests.support.killable_server import KillableServer, killable_servers
 from tests.support.waiting import wait_until
 
 WAIT_S = 100.0

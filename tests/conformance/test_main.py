@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +10,7 @@ import rtlang as rt
 from rtlang.conformance.__main__ import KEY_VARIABLE, address, main
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.server import running_server
+from tests.support.free_port import free_port
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,7 @@ def test_a_failed_check_and_no_check_at_all_are_failures(url: str, monkeypatch: 
 
 
 def test_a_server_that_is_not_there_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     assert main([f"ws://127.0.0.1:{port}", "--only", "1.3"]) == 1
     assert "ConnectionRefusedError" in capsys.readouterr().out
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,12 +16,6 @@ from rtlang.contract.config import RuntimeConfig, ServeConfig
 START_S = 120.0
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.support.killable_server", "rtlang.serve.server", "rtlang.runtime.runtime"])
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _serve(pipe: Connection, port: int, model: str, settings: dict[str, Any]) -> None:

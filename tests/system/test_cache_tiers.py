@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +10,11 @@ from typing import Any
 
 from rtlang.contract.params import SamplingParams
 from rtlang.runtime.runtime import Runtime
+from tests.support.free_port import free_port
 
 PAGE, LENGTH, NUM_DOCUMENTS = 16, 100, 4
 WORKING_SET = NUM_DOCUMENTS * -(-LENGTH // PAGE)
 PARAMS = SamplingParams(max_tokens=3, ignore_eos=True)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def connected(runtime: Runtime) -> None:
