@@ -9,11 +9,11 @@ import threading
 from typing import Any
 
 import rtlang as rt
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from tests.client.test_connect_javascript import NODE, start
 from tests.support.free_port import free_port
+from tests.support.graph_ear import Ear
 from tests.support.killable_server import KillableServer, killable_servers
 from tests.support.waiting import wait_until
 
@@ -34,28 +34,12 @@ def graph(number: int) -> RequestGraph:
     )
 
 
-class Ear:
-    """Joins the pieces of one graph."""
-
-    def __init__(self) -> None:
-        self.pieces: dict[tuple[int, int], list[str]] = {}
-        self.ends: list[Event] = []
-        self.finals: list[GraphFinished | GraphFailed] = []
-        self.num_pieces = 0
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, TextDelta):
-            self.num_pieces += 1
-            self.pieces.setdefault((event.node_id, event.choice), []).append(event.text)
-        elif isinstance(event, (GraphFinished, GraphFailed)):
-            self.finals.append(event)
-
-    def check(self, values: dict[str, Any]) -> None:
-        (final,) = self.finals
-        assert isinstance(final, GraphFinished), final
-        assert final.values == values
-        assert "".join(self.pieces[1, 0]) == values["x"]
-        assert ["".join(self.pieces[3, choice]) for choice in (0, 1)] == list(values["y"])
+def check(ear: Ear, values: dict[str, Any]) -> None:
+    """One end, and texts that are those of the values."""
+    assert len(ear.finals) == 1
+    assert ear.values() == values
+    assert ear.text[1, 0] == values["x"]
+    assert [ear.text[3, choice] for choice in (0, 1)] == list(values["y"])
 
 
 SCRIPT = """
@@ -83,9 +67,7 @@ def undisturbed(url: str) -> list[dict[str, Any]]:
     with rt.connect(url) as remote:
         for number, ear in enumerate(ears):
             remote.submit(graph(number), ear, seed=number)
-        wait_until(lambda: all(ear.finals for ear in ears), WAIT_S)
-    (finals,) = zip(*(ear.finals for ear in ears), strict=True)
-    return [final.values for final in finals]
+        return [ear.values() for ear in ears]
 
 
 def test_sixteen_streams_survive_the_death_of_their_server() -> None:
@@ -119,7 +101,7 @@ def test_sixteen_streams_survive_the_death_of_their_server() -> None:
         for number, _ in by_thread:
             remotes[number % 2].submit(graph(number), ears[number], seed=number)
         mine = [number for number, _ in by_thread + by_loop]
-        wait_until(lambda: all(ears[number].num_pieces >= 5 for number in mine), WAIT_S)
+        wait_until(lambda: all(ears[number].num_tokens >= 5 for number in mine), WAIT_S)
         first.kill()
         num_ended = sum(len(ear.finals) for ear in ears)
         first.start(waits=False)
@@ -134,4 +116,4 @@ def test_sixteen_streams_survive_the_death_of_their_server() -> None:
                 assert {"x": texts["1,0"], "y": [texts["3,0"], texts["3,1"]]} == values
     assert num_ended < 8, "the server was killed too late"
     for number in mine:
-        ears[number].check(expected[number])
+        check(ears[number], expected[number])

@@ -35,36 +35,13 @@ from rtlang.contract.params import Constraint, ConstraintKind, FinishReason, Sam
 from rtlang.protocol.serialization import Encoding
 from rtlang.serve.server import TokenizerInfo, running_server
 from tests.support.fake_target import FakeTarget, by_name
+from tests.support.graph_ear import Ear
 from tests.support.html_check import read_html
 from tests.support.serving import serving
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 20.0
 P = SamplingParams()
-
-
-class Ear:
-    """A listener that keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self._queue: queue.SimpleQueue[Event] = queue.SimpleQueue()
-
-    def __call__(self, event: Event) -> None:
-        self.events.append(event)
-        self._queue.put(event)
-
-    def wait_for(self, kind: type[Event]) -> Event:
-        """The next event of `kind`."""
-        while not isinstance(event := self._queue.get(timeout=TIMEOUT_S), kind):
-            pass
-        return event
-
-    def end(self) -> GraphFinished | GraphFailed:
-        """The final event."""
-        while not isinstance(event := self._queue.get(timeout=TIMEOUT_S), (GraphFinished, GraphFailed)):
-            pass
-        return event
 
 
 @contextlib.contextmanager

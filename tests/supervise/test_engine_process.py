@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from rtlang.contract.errors import (
     OverloadError,
     RtlangError,
 )
-from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
+from rtlang.contract.events import CallRequested, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.graph import Call, Const, Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal, PrincipalLimits
@@ -28,35 +27,11 @@ from rtlang.runtime.runtime import Runtime
 from rtlang.supervise.engine_link import EngineState
 from rtlang.supervise.engine_process import EngineProcess
 from rtlang.supervise.engine_run import EngineRun
+from tests.support.graph_ear import Ear
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 120.0
 GRAPH = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=2))))
-
-
-class Ear:
-    """Listens to one graph."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.text: dict[tuple[int, int], str] = {}
-        self.end: queue.Queue[GraphFinished | GraphFailed] = queue.Queue()
-        self.num_tokens = 0
-
-    def __call__(self, event: Event) -> None:
-        self.events.append(event)
-        if isinstance(event, TextDelta):
-            key = event.node_id, event.choice
-            self.text[key] = self.text.get(key, "") + event.text
-            self.num_tokens += len(event.token_ids)
-        elif isinstance(event, (GraphFinished, GraphFailed)):
-            self.end.put(event)
-
-    def values(self) -> dict[str, Any]:
-        end = self.end.get(timeout=TIMEOUT_S)
-        assert isinstance(end, GraphFinished), end
-        assert not end.failed_node_ids
-        return end.values
 
 
 def graph(index: int, fault: str | None = None) -> RequestGraph:
@@ -121,7 +96,7 @@ def test_a_graph_that_ends_the_process_again_and_again_fails_alone(target: Engin
     undisturbed, _ = submit(target, 4)
     expected = [ear.values() for ear in undisturbed]
     ears, _ = submit(target, 4, {2: "exit:3"})
-    end = ears[2].end.get(timeout=TIMEOUT_S)
+    end = ears[2].end()
     assert isinstance(end, GraphFailed)
     assert isinstance(end.error, InternalError)
     assert [ear.values() for ear in (*ears[:2], ears[3])] == [*expected[:2], expected[3]]
@@ -138,7 +113,7 @@ def test_a_graph_may_be_extended_answered_and_ended_while_a_silent_process_is_re
     wait_until(lambda: target.state is EngineState.RESTARTING)
     target.stall_timeout_s = limit_s
     other.cancel()
-    end = cancelled.end.get(timeout=TIMEOUT_S)
+    end = cancelled.end()
     assert isinstance(end, GraphFailed)
     assert isinstance(end.error, AbortedError)
     run.resolve(0, "answer")
@@ -146,7 +121,7 @@ def test_a_graph_may_be_extended_answered_and_ended_while_a_silent_process_is_re
     run.close()
     wait_until(lambda: sum(isinstance(event, CallRequested) for event in ear.events) == 2)
     run.reject(1, "call", "no")
-    final = ear.end.get(timeout=TIMEOUT_S)
+    final = ear.end()
     assert isinstance(final, GraphFinished)
     assert final.failed_node_ids == (1,)
     assert [event.value for event in ear.events if isinstance(event, NodeFinished)] == ["answer"]
