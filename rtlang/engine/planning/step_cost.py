@@ -26,6 +26,7 @@ _FORGETTING = 0.02  # share of the initial uncertainty that returns with each ob
 _SURPRISE = 3.0  # standard deviations from which an observation counts less: the machine did something else
 _SETTLED = 4  # observations before `is_settled`
 _USUAL_ROWS, _USUAL_TOKENS = 16, 512  # of `output_weight`
+_SHORTEST_S = 1e-6  # no step is expected to take less: callers divide by its time
 _UNIT = 1 << 16  # scores, and keys, per unit of the state
 # Uncertainty of the times of units at first, relative to the time of the smallest step.
 _SCORE_SPREAD, _KEY_SPREAD = 1.0, 4.0
@@ -107,14 +108,14 @@ class StepCost:
         return self.num_observed >= _SETTLED
 
     def predict(self, size: StepSize) -> float:
-        """Expected time of a step, in seconds; 0 before the first observation."""
+        """Expected time of a step, in seconds: positive, but 0 before the first observation."""
         state = self._state
         if not state:
             return 0.0
         low, share = _place(size.num_tokens)
         seconds = state[low] * (1 - share) + (state[low + 1] * share if share else 0.0)
         seconds += (state[_SCORE] * size.num_scores + state[_KEY] * size.num_keys) / _UNIT
-        return seconds + state[_SAMPLE] * size.num_samples
+        return max(_SHORTEST_S, seconds + state[_SAMPLE] * size.num_samples)
 
     def output_weight(self) -> float | None:
         """Tokens of a prompt that take as long as one output token, both in steps of a usual size; None if that is not known yet."""
@@ -123,9 +124,10 @@ class StepCost:
         rows = StepSize(0)
         for _ in range(_USUAL_ROWS):
             rows = rows.with_row(1, _USUAL_TOKENS, 1)
-        prompt_s = self.predict(StepSize(0).with_row(_USUAL_TOKENS, 0)) / _USUAL_TOKENS
-        output_s = self.predict(rows) / _USUAL_ROWS
-        return output_s / prompt_s if prompt_s > 0 and output_s > 0 else None
+        prompt_s, output_s = self.predict(StepSize(0).with_row(_USUAL_TOKENS, 0)), self.predict(rows)
+        if min(prompt_s, output_s) <= _SHORTEST_S:
+            return None
+        return (output_s / _USUAL_ROWS) / (prompt_s / _USUAL_TOKENS)
 
     def most_tokens(self, size: StepSize, num_before: int, seconds: float, *, least: int, most: int) -> int:
         """The largest chunk, of `least` to `most` tokens behind `num_before`, with which a step is expected to take at most `seconds`.

@@ -77,6 +77,19 @@ def test_a_single_stall_changes_little() -> None:
     assert model.predict(size) < 0.013
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_step_takes_time_however_much_the_times_of_others_vary(seed: int) -> None:
+    """Drafts are chosen by tokens per second; a time of zero ended the engine on a machine with much else to do."""
+    rng = random.Random(seed)
+    model = StepCost()
+    for _ in range(12):
+        num_tokens = rng.choice((1, 2, 4, 8, 16, 17, 33, 100, 300, 1000))
+        seconds = 0.005 * (1 + num_tokens / 16) * rng.choice((1, 1, 1, 10, 30))
+        model.observe(StepSize(num_tokens, min(num_tokens, 16), num_tokens * 100, num_tokens * 50), seconds)
+        for size in (1, 2, 3, 8, 16, 32, 50, 64, 250, 1024, 20_000):
+            assert model.predict(StepSize(size, 1, size * 100, size * 50)) > 0
+
+
 def test_the_weight_of_an_output_token_is_that_of_the_machine() -> None:
     model = StepCost()
     assert model.output_weight() is None
