@@ -129,6 +129,11 @@ class FleetPlan:
         self.scaling, self._state = scaling, ScalingState()
         self._num_wanted = min(max(self._num_wanted, scaling.min_replicas), scaling.max_replicas)
 
+    def adopt(self, names: Iterable[str]) -> None:
+        """Take these replicas for those in use, which somebody has exchanged."""
+        self._used = dict.fromkeys(names)
+        self._replaced.intersection_update(self._used)
+
     def replace_all(self) -> None:
         """Begin a rolling update: every replica in use is replaced by a new one, one at a time."""
         self._replaced.update(self._used)

@@ -54,14 +54,15 @@ def process_launchers(
     taken: dict[str, int] = {}  # by replica, the index of its group
 
     def launcher(name: str) -> ProcessLauncher:
-        for gone in taken.keys() - set(names_in_use()) - {name}:
+        place = name.partition("~")[0]  # the engine that follows another one in a rolling update has its GPUs
+        for gone in taken.keys() - {each.partition("~")[0] for each in names_in_use()} - {place}:
             del taken[gone]
-        if name not in taken:
+        if place not in taken:
             free = [index for index in range(len(groups)) if index not in taken.values()]
             if not free:
                 raise EngineDeadError(f"{name}: no GPU is free until a replica has ended")
-            taken[name] = free[0]
-        return ProcessLauncher(name, environment=variables | {GPUS: groups[taken[name]]})
+            taken[place] = free[0]
+        return ProcessLauncher(name, environment=variables | {GPUS: groups[taken[place]]})
 
     return launcher
 

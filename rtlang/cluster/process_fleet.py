@@ -46,6 +46,7 @@ class ProcessFleet(Fleet):
         prefill = [launcher.name for launcher in launchers[:num_prefill]]
         settings = with_shared_pages(config) if prefill else config
         super().__init__(launchers, settings, stall_timeout_s=stall_timeout_s, seed=seed, prefill=prefill)
+        self._plan = plan
         self._follower = RosterFollower(self, LocalRoster(plan), launcher_of, interval_s=INTERVAL_S)
         self._is_following = False
 
@@ -56,6 +57,26 @@ class ProcessFleet(Fleet):
             self._is_following = True
             self._follower.start()
         return self
+
+    def replace(
+        self,
+        config: RuntimeConfig | None = None,
+        *,
+        starts_first: bool = True,
+        ready_timeout_s: float = 600.0,
+        drain_timeout_s: float = 0.0,
+    ) -> None:
+        """See `Fleet.replace`. The size does not follow the queue meanwhile."""
+        with self._follower.paused():
+            try:
+                super().replace(
+                    config,
+                    starts_first=starts_first,
+                    ready_timeout_s=ready_timeout_s,
+                    drain_timeout_s=drain_timeout_s,
+                )
+            finally:
+                self._plan.adopt(name for name in self._engines if not self._engines[name].is_leaving)
 
     def close(self) -> None:
         """See `Fleet.close`."""

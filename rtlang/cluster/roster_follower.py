@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from rtlang.cluster.fleet_plan import FleetPlan, Roster
@@ -68,6 +69,7 @@ class RosterFollower:
         self._is_cut_off = False
         self._leaving: set[str] = set()
         self._is_closing = threading.Event()
+        self._following = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="rtlang-roster", daemon=True)
 
     def start(self) -> None:
@@ -80,8 +82,18 @@ class RosterFollower:
         if self._thread.ident is not None:
             self._thread.join(10.0)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not follow meanwhile."""
+        with self._following:
+            yield
+
     def follow_once(self) -> None:
         """Report the present state, and take the steps that the roster asks for."""
+        with self._following:
+            self._follow_once()
+
+    def _follow_once(self) -> None:
         replicas = {each.name: each for each in self._fleet.fleet_report().replicas}
         alive = {name for name, each in replicas.items() if each.state != "dead"}
         try:

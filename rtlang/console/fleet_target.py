@@ -42,6 +42,11 @@ class FleetChoice:
         )
 
     @property
+    def is_of_processes(self) -> bool:
+        """Whether its engines are child processes."""
+        return self.is_fleet and self.ray is None
+
+    @property
     def bounds(self) -> tuple[int, int]:
         """The smallest and the largest size.
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 import sys
+import threading
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,11 +18,14 @@ from rich.console import Console
 from rtlang.console.fleet_target import FleetChoice, fleet_target
 from rtlang.console.loading import show_loading, started
 from rtlang.contract.config import RuntimeConfig, ServeConfig
+from rtlang.contract.errors import RtlangError
 from rtlang.contract.target import Target
 
+logger = logging.getLogger(__name__)
 ENGINE_FAILED = 70
 """Exit code: the engine has failed for good, and another start of the server may help."""
 ALIVE_INTERVAL_S = 0.5
+_UPDATE = "rtlang-update"
 
 
 def serve_engine(
@@ -57,12 +64,24 @@ def serve_engine(
             typer.echo(f"serving {settings.model} at {server.url} (live page: {page}; press Ctrl-C to stop)")
             sys.stdout.flush()
 
-        asyncio.run(serve_while_alive(server, target, announce))
+        replace: Callable[[], None] | None = None
+        if choice is not None and choice.is_of_processes:
+            # A GPU has no room for the pages of two engines.
+            replace = partial(target.replace, starts_first=settings.device != "cuda")
+        asyncio.run(serve_while_alive(server, target, announce, replace))
         return bool(target.is_alive)
 
 
-async def serve_while_alive(server: Any, target: Target, on_listening: Callable[[], None]) -> None:
-    """Serve until a signal comes, or until the target is dead."""
+async def serve_while_alive(
+    server: Any, target: Target, on_listening: Callable[[], None], replace: Callable[[], None] | None = None
+) -> None:
+    """Serve until a signal comes, or until the target is dead.
+
+    Args:
+        replace: replaces the engines of the target, for SIGUSR1; runs on a thread.
+    """
+    if replace is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _begin_update, replace)
     serving = asyncio.create_task(server.serve(handle_signals=True, on_listening=on_listening))
     while not serving.done():
         await asyncio.wait((serving,), timeout=ALIVE_INTERVAL_S)
@@ -70,3 +89,21 @@ async def serve_while_alive(server: Any, target: Target, on_listening: Callable[
             server.stop()
             await asyncio.wait((serving,))
     await serving
+
+
+def _begin_update(replace: Callable[[], None]) -> None:
+    """Begin a rolling update, unless one is under way."""
+
+    def update() -> None:
+        logger.info("replacing all engines")
+        try:
+            replace()
+        except RtlangError as error:
+            logger.error("the engines were not replaced: %s", error)
+        else:
+            logger.info("all engines are replaced")
+
+    if any(thread.name == _UPDATE for thread in threading.enumerate()):
+        logger.warning("the engines are being replaced already")
+        return
+    threading.Thread(target=update, name=_UPDATE, daemon=True).start()

@@ -5,6 +5,7 @@ Runs with RTLANG_TEST_LONG=1: 100 kills, 10 to 30 minutes. RTLANG_TEST_KILLS set
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import random
 import signal
@@ -74,6 +75,7 @@ class Slot:
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_nothing_is_lost_when_processes_are_killed(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    faulthandler.cancel_dump_traceback_later()  # that of all tests is too short, and LIMIT_S does
     monkeypatch.setattr(engine_link, "MAX_PAUSE_S", 0.2)
     rng = random.Random(7)
     launchers = [ProcessLauncher(name) for name in ("a", "b", "c")]

@@ -47,6 +47,9 @@ def test_a_replica_takes_the_gpu_of_one_that_has_ended() -> None:
         launcher_of("r3")
     in_use.remove("r1")
     assert launcher_of("r3").environment[GPUS] == "6"
+    in_use[:] = ["r2~2", "r3"]  # behind a rolling update
+    assert launcher_of("r2~3").environment[GPUS] == "7"
+    assert launcher_of("r3").environment[GPUS] == "6"
 
 
 @pytest.mark.parametrize(("visible", "found"), [("0,1,2", 3), ("", 0)])

@@ -48,6 +48,25 @@ def test_the_size_follows_the_queue(host: EngineHost, monkeypatch: pytest.Monkey
         assert ear.values()
 
 
+def test_a_rolling_update_is_not_undone_by_the_roster(host: EngineHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_fleet, "process_launchers", lambda *_: lambda name: ThreadLauncher(host, name))
+    monkeypatch.setattr(process_fleet, "INTERVAL_S", 0.01)
+    with ProcessFleet(RuntimeConfig(num_pages=400), Scaling(2, 2)) as fleet:
+        ear = Ear()
+        run = fleet.submit(LONG, ear, credit=1)
+        before = fleet._plan.roster
+        follow = fleet._follower.follow_once
+        fleet.replace()
+        for _ in range(3):
+            follow()
+        names = {replica.name: replica.state for replica in fleet.fleet_report().replicas}
+        assert names == {"r1~2": "ready", "r2~2": "ready"}
+        assert before.used == ("r1", "r2")
+        assert fleet._plan.roster.used == ("r1~2", "r2~2")
+        run.grant(1000)
+        assert ear.values()
+
+
 def test_the_first_replicas_compute_prompts_and_all_exchange_pages() -> None:
     fleet = ProcessFleet(RuntimeConfig(), Scaling(3, 3), num_prefill=1)
     roles = [replica.role for replica in fleet.fleet_report().replicas]

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
 from collections.abc import Callable
+
+import pytest
 
 from rtlang.console.serving import serve_while_alive
 from tests.support.scripted_target import ScriptedTarget
@@ -30,3 +35,30 @@ def test_the_server_is_stopped_when_its_engine_is_dead() -> None:
         return server.was_stopped.is_set()
 
     assert asyncio.run(serve())
+
+
+def test_a_signal_replaces_the_engines_once(caplog: pytest.LogCaptureFixture) -> None:
+    begun, may_end = threading.Semaphore(0), threading.Event()
+
+    def replace() -> None:
+        begun.release()
+        assert may_end.wait(60)
+
+    async def serve() -> None:
+        server, target = Server(), ScriptedTarget()
+        serving = asyncio.create_task(serve_while_alive(server, target, lambda: None, replace))
+        await asyncio.sleep(0)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        await asyncio.to_thread(begun.acquire)
+        os.kill(os.getpid(), signal.SIGUSR1)  # one is under way
+        while "already" not in caplog.text:
+            await asyncio.sleep(0.01)
+        may_end.set()
+        target.close()
+        await serving
+
+    try:
+        asyncio.run(serve())
+    finally:
+        may_end.set()
+    assert not begun.acquire(blocking=False)
