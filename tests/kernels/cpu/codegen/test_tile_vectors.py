@@ -70,7 +70,7 @@ def test_sums_stay_in_tiles_on_a_processor_that_has_them(is_int8: bool, product:
 
 
 @IS_X86
-def test_whole_kernels_compile_for_a_processor_with_tiles() -> None:
+def test_whole_kernels_compile_for_a_processor_with_tiles(tmp_path: Path) -> None:
     """Compiled, not run. A tile has 16 rows in one kernel and 32 in the other."""
     code = """
 import torch
@@ -83,6 +83,7 @@ for weights, rows in ((torch.bfloat16, 32), (torch.int8, 16)):
     features = "avx,avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx512vnni,amx-tile,amx-bf16,amx-int8"
     environment = {
         **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path),  # code from a cache cannot be read
         "NUMBA_CPU_NAME": "sapphirerapids",
         "NUMBA_CPU_FEATURES": ",".join(f"+{name}" for name in features.split(",")),
         "PYTHONPATH": str(ROOT / "kernels"),
