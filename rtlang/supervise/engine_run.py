@@ -44,7 +44,7 @@ class EngineRun:
     Attributes:
         options: the fields of its `open` message that do not change.
         share: its share of admitted requests.
-        ledger: its output so far.
+        ledger: its output so far, behind what it was given.
         joiner: joins the parts of its large events.
         engine: the engine that has the graph; None if none has. This and all below is guarded by the owner's lock.
         stream_id: names the graph in messages to that engine. Every opening has another one.
@@ -76,6 +76,7 @@ class EngineRun:
         self.share, self.options, self._checks = share, options, checks
         self.nodes = {node.node_id: node for node in graph.nodes}
         self.ledger, self.joiner = RunLedger(), Joiner()
+        self.ledger.give(known, continue_from)
         self.engine: Any = None
         self.stream_id = graph_id
         self.has_ended = self.is_proven = self.is_delivering = False
@@ -85,7 +86,6 @@ class EngineRun:
         self._begun_at, self._was_opened, self._deadline_s = time.monotonic(), False, deadline_s
         self._is_open, self._credit, self._num_delivered = is_open, credit, 0
         self._deadline = None if deadline_s is None else self._begun_at + deadline_s
-        self._known, self._continue_from = dict(known), dict(continue_from)
         self._answers: dict[int, Message] = {}
         self._max_model_len = max_model_len
         self._extend_lock = threading.Lock()  # extensions may come from several threads
@@ -106,14 +106,7 @@ class EngineRun:
         """
         self.joiner = Joiner()  # parts of an earlier process are lost with it
         nodes, is_open, credit, stream_id = tuple(self.nodes.values()), self._is_open, self._credit, self.stream_id
-        known, continue_from = dict(self._known), dict(self._continue_from)
-        if not self.ledger.is_empty:
-            known |= self.ledger.known
-            for node_id, choices in self.ledger.continue_from(nodes).items():
-                before = continue_from.get(node_id, ())
-                given = [[*(before[index] if index < len(before) else ()), *ids] for index, ids in enumerate(choices)]
-                continue_from[node_id] = given
-            continue_from = {key: ids for key, ids in continue_from.items() if key not in known}
+        known, continue_from = dict(self.ledger.known), self.ledger.continue_from(nodes)
         if credit is not None:
             credit = max(0, credit - self._num_delivered + self.ledger.num_repeated)
         budget = dict(self.options.get("budget") or {}) if self._was_opened else {}
@@ -175,8 +168,7 @@ class EngineRun:
 
             def note() -> None:
                 self.nodes.update((node.node_id, node) for node in nodes)
-                self._known.update(known or {})
-                self._continue_from.update(continue_from or {})
+                self.ledger.give(known or {}, continue_from or {})
 
             message = partial(_extension, tuple(nodes), known or {}, continue_from or {})
             self._owner.send(self, message, note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rtlang.contract.errors import DependencyError, RequestError
 from rtlang.contract.events import CallRequested, Completion, NodeFailed, NodeFinished, TextDelta, Timing
 from rtlang.contract.graph import Block, Const, Generate, Repeat, Select, Text
+from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
 from rtlang.contract.run_ledger import RunLedger
 
@@ -36,6 +37,22 @@ def test_running_generations_are_continued_by_choice_and_ended_nodes_are_known()
     assert not ledger.take(finished(2, "c", 8))
     assert ledger.take(delta(1, "d", 9))
     assert ledger.continue_from(NODES) == {1: [[5, 7, 9], [6]]}
+
+
+def test_what_the_first_run_was_given_is_given_to_the_next_one_too() -> None:
+    ledger = RunLedger()
+    replayed = KnownOutcome(finished(2, "c", 8))
+    ledger.give({2: replayed}, {1: [[3]], 3: [[4]]})
+    assert ledger.is_empty
+    assert ledger.continue_from(NODES) == {1: [[3]], 3: [[4]]}
+    assert ledger.take(delta(1, "a", 5, choice=1))
+    assert ledger.take(delta(1, "b", 6))
+    assert ledger.continue_from(NODES) == {1: [[3, 6], [5]], 3: [[4]]}
+    assert ledger.known == {2: replayed}
+    assert ledger.take(finished(2, "c", 8))
+    assert not ledger.take(finished(2, "c", 8))
+    ledger.give({}, {4: [[7]]})  # with nodes that were added
+    assert ledger.continue_from(NODES) == {1: [[3, 6], [5]], 3: [[4]], 4: [[7]]}
 
 
 def test_text_that_the_next_run_repeats_is_dropped_once() -> None:

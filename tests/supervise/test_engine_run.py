@@ -55,13 +55,13 @@ def test_a_graph_is_opened_again_behind_its_output() -> None:
     call = CallRequested(4, 2, "f", (1,))
     assert run.take(call)
     run.resolve(2, "v")
-    run.extend((Text(3, 0, ("b",)),))
+    run.extend((Text(3, 0, ("b",)), Generate(4, 3, "z", SamplingParams())), continue_from={4: [[9]]})
     run.close()
     assert [message["t"] for message in owner.sent] == ["grant", "resolve", "extend", "close"]
     again = run.opening()()
-    assert [node["id"] for node in again["graph"]["nodes"]] == [0, 1, 2, 3]
+    assert [node["id"] for node in again["graph"]["nodes"]] == [0, 1, 2, 3, 4]
     assert (again["open"], again["credit"]) == (False, 10)
-    assert again["continue_from"] == [{"n": 1, "ids": [[3, 4, 5], []]}]
+    assert again["continue_from"] == [{"n": 1, "ids": [[3, 4, 5], []]}, {"n": 4, "ids": [[9]]}]
     assert not run.take(call)
     assert owner.sent[-1]["t"] == "resolve"
     with pytest.raises(GraphError, match="closed"):
