@@ -30,7 +30,7 @@ from rtlang.console.chat import chat
 from rtlang.console.doctor import doctor
 from rtlang.console.errors import one_line_errors
 from rtlang.console.fleet import fleet
-from rtlang.console.fleet_target import DEFAULT_FLEET, FleetChoice
+from rtlang.console.fleet_target import FleetChoice
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
 from rtlang.console.loading import journaled, started
@@ -47,6 +47,7 @@ from rtlang.console.source import (
 from rtlang.console.top import top
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
+from rtlang.contract.fleet_report import DEFAULT_FLEET
 from rtlang.contract.logs import LogFormat, configure_logs
 from rtlang.contract.target import Target
 from rtlang.lang.execution.result import Result

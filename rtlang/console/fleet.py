@@ -12,6 +12,7 @@ import typer
 
 from rtlang.console.errors import one_line_errors
 from rtlang.console.source import CommandError
+from rtlang.contract.fleet_report import DEFAULT_FLEET
 
 fleet = typer.Typer(help="List, scale, replace and stop fleets on Ray.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -33,7 +34,7 @@ def list_fleets(address: Address = "auto") -> None:
 
 
 @fleet.command("replace")
-def replace_fleet(name: Name = "default", address: Address = "auto") -> None:
+def replace_fleet(name: Name = DEFAULT_FLEET, address: Address = "auto") -> None:
     """Replace every replica by a new one, one at a time, while programs go on: new code, or new files of the same model."""
     with _on_ray(address) as ray:
         if not ray.replace_fleet(name):
@@ -45,7 +46,7 @@ def replace_fleet(name: Name = "default", address: Address = "auto") -> None:
 def scale_fleet(
     min_replicas: Annotated[int, typer.Option(min=1, help="Smallest number of replicas.")],
     max_replicas: Annotated[int | None, typer.Option(min=1, help="Largest number; default: the smallest.")] = None,
-    name: Name = "default",
+    name: Name = DEFAULT_FLEET,
     address: Address = "auto",
 ) -> None:
     """Change the size of a fleet: a fixed one, or the bounds between which it follows its queue."""
@@ -59,7 +60,7 @@ def scale_fleet(
 
 
 @fleet.command("stop")
-def stop_fleet(name: Name = "default", address: Address = "auto") -> None:
+def stop_fleet(name: Name = DEFAULT_FLEET, address: Address = "auto") -> None:
     """Stop a fleet: all its replicas end, with the programs that run there."""
     with _on_ray(address) as ray:
         if not ray.end_fleet(name):

@@ -10,9 +10,8 @@ from typing import Any
 from rtlang.console.fleet import ray_module
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.fleet_report import DEFAULT_FLEET
 from rtlang.contract.logs import LogFormat, writes_json
-
-DEFAULT_FLEET = "default"
 
 
 @dataclass(frozen=True, slots=True)

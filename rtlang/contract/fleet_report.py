@@ -8,6 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from rtlang.contract.plain_records import record_from_plain, record_to_plain
 
+DEFAULT_FLEET = "default"
+"""The name of a fleet that was given none."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaReport:

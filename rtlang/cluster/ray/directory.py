@@ -16,7 +16,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from rtlang.cluster.fleet_plan import FleetPlan, Roster
+from rtlang.cluster.fleet_plan import ORPHAN_TIMEOUT_S, FleetPlan, Roster
 from rtlang.cluster.ray.engine_actor import NAMESPACE, actor_name, create_engine_actor, resources_of
 from rtlang.cluster.scaling import Scaling
 from rtlang.contract.config import RuntimeConfig
@@ -42,7 +42,7 @@ class FleetOptions:
     settings: dict[str, Any]
     scaling: Scaling = field(default_factory=Scaling)
     num_replicas: int | None = None
-    orphan_timeout_s: float | None = 600.0
+    orphan_timeout_s: float | None = ORPHAN_TIMEOUT_S
     log_level: str = "WARNING"
     log_form: str = LogFormat.TEXT.value
 

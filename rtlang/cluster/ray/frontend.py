@@ -27,6 +27,7 @@ from rtlang.cluster.ray.launcher import RayLauncher
 from rtlang.cluster.roster_follower import RosterFollower
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError, ConnectionLostError, EngineDeadError
+from rtlang.contract.fleet_report import DEFAULT_FLEET
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,6 @@ LOCAL = "local"
 """The address of a Ray that is started for this process, on this machine."""
 AUTO = "auto"
 """The address of the cluster that this process is a part of, or that runs on this machine."""
-DEFAULT_FLEET = "default"
 HEAR_TIMEOUT_S = 10.0
 START_TIMEOUT_S = 120.0
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
