@@ -48,14 +48,11 @@ class ProcessFleet(Fleet):
         super().__init__(launchers, settings, stall_timeout_s=stall_timeout_s, seed=seed, prefill=prefill)
         self._plan = plan
         self._follower = RosterFollower(self, LocalRoster(plan), launcher_of, interval_s=INTERVAL_S)
-        self._is_following = False
 
     def start(self) -> Self:
         """See `Fleet.start`."""
         super().start()
-        if not self._is_following:
-            self._is_following = True
-            self._follower.start()
+        self._follower.start()
         return self
 
     def replace(

@@ -73,8 +73,9 @@ class RosterFollower:
         self._thread = threading.Thread(target=self._run, name="rtlang-roster", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow."""
-        self._thread.start()
+        """Begin to follow, unless it has begun."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def close(self) -> None:
         """Stop following. Call it before the fleet is closed, and `leave` of the source afterwards."""

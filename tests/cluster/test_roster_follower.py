@@ -134,3 +134,17 @@ def test_a_fleet_of_one_process_grows_and_shrinks_with_its_queue() -> None:
     assert sizes[:2] == [1, 1]
     assert max(sizes) == 3
     assert sizes[-1] == 1
+
+
+def test_a_follower_that_is_started_twice_follows_once_until_it_is_closed() -> None:
+    fleet, source = ScriptedFleet(), ScriptedSource()
+    source.roster = Roster(("r1",), ())
+    follower = RosterFollower(fleet, source, ProcessLauncher, interval_s=0.001)
+    follower.start()
+    follower.start()
+    wait_until(lambda: len(source.heard) > 2)
+    follower.close()
+    num_heard = len(source.heard)
+    follower.start()
+    assert fleet.states() == {"r1": "loading"}
+    assert len(source.heard) == num_heard

@@ -149,14 +149,12 @@ class RayFleet(Fleet):
         launchers = [RayLauncher(name, each) for each in used]
         super().__init__(launchers, RuntimeConfig(**found.settings), stall_timeout_s=stall_timeout_s, seed=seed)
         self._follower = RosterFollower(self, self._roster, lambda replica: RayLauncher(name, replica))
-        self._is_following = self._is_closed = False
+        self._is_closed = False
 
     def start(self) -> Self:
         """See `Fleet.start`."""
         super().start()
-        if not self._is_following:
-            self._is_following = True
-            self._follower.start()
+        self._follower.start()
         return self
 
     def close(self) -> None:
