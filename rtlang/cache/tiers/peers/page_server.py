@@ -106,20 +106,33 @@ class PageServer:
                 logger.exception("accepting a peer of the cache failed")
                 threading.Event().wait(1.0)  # out of file descriptors, most likely
                 continue
-            with self._lock:
-                is_taken = (
-                    not self._is_closed and len(self._streams) < MAX_CONNECTIONS and self._num_strangers < MAX_STRANGERS
-                )
-                if is_taken:
-                    stream = FrameStream(connection, 0)
-                    self._streams.add(stream)
-                    self._num_strangers += 1
-                else:
-                    self.stats.num_refused += 1
-            if is_taken:
-                threading.Thread(target=self._serve, args=(stream,), name="cache-serve", daemon=True).start()
-            else:
+            try:
+                self._begin(connection)
+            except (OSError, RuntimeError):  # out of file descriptors, or of threads
+                logger.exception("a peer of the cache cannot be served")
                 connection.close()
+
+    def _begin(self, connection: socket.socket) -> None:
+        """Serve a connection on a thread of its own, or close it if there are too many."""
+        with self._lock:
+            is_taken = (
+                not self._is_closed and len(self._streams) < MAX_CONNECTIONS and self._num_strangers < MAX_STRANGERS
+            )
+            if not is_taken:
+                self.stats.num_refused += 1
+                connection.close()
+                return
+            stream = FrameStream(connection, 0)
+            self._streams.add(stream)
+            self._num_strangers += 1
+        try:
+            threading.Thread(target=self._serve, args=(stream,), name="cache-serve", daemon=True).start()
+        except RuntimeError:
+            stream.close()
+            with self._lock:
+                self._streams.discard(stream)
+                self._num_strangers -= 1
+            raise
 
     def _serve(self, stream: FrameStream) -> None:
         is_stranger = True

@@ -6,6 +6,7 @@ import random
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -95,3 +96,25 @@ def test_closing_ends_its_threads() -> None:
         if thread.name.startswith("cache-"):
             thread.join(10.0)
     assert not [each for each in threading.enumerate() if each.name.startswith("cache-")]
+
+
+def test_a_connection_that_cannot_get_a_thread_or_a_descriptor_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(error: Exception) -> Callable[..., None]:
+        def fails(*args: object) -> None:
+            raise error
+
+        return fails
+
+    with served(store([1])) as server:
+        for place, name, error in (
+            (threading.Thread, "start", RuntimeError("can't start new thread")),
+            (page_server.FrameStream, "__init__", OSError(24, "Too many open files")),
+        ):
+            with monkeypatch.context() as patch:
+                patch.setattr(place, name, failing(error))
+                connection = socket.create_connection(server.address, 10.0)
+                assert connection.recv(1) == b""
+                connection.close()
+        with fetching(server.address) as tier:
+            assert tier.stats.num_connected == 1
+        assert len(server._streams) <= 1
