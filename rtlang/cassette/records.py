@@ -3,14 +3,16 @@
     magic  record  record  ...
     record = length (4 bytes, big-endian)  CRC-32 of the body (4 bytes)  body (MessagePack)
 
-A record is written by one call and is never changed. An incomplete record at the end is what a killed process left; it is dropped. One
-process at a time writes: it holds a lock on the file.
+A record is written by one call and is never changed. An incomplete record at the end is what a killed process left, and zeros are what a
+loss of power may leave; both are dropped. One process at a time writes: it holds a lock on the file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,7 +22,6 @@ import msgpack
 
 from rtlang.contract.errors import RtlangError
 
-MAX_RECORD_BYTES = 1 << 30
 _HEAD = struct.Struct(">II")
 
 NewError = Callable[[str], RtlangError]
@@ -49,7 +50,7 @@ def decode_records(data: bytes, magic: bytes, maker: str, new_error: NewError) -
     while at + _HEAD.size <= len(data):
         length, checksum = _HEAD.unpack_from(data, at)
         end = at + _HEAD.size + length
-        if end > len(data):
+        if end > len(data) or (length == 0 and not any(memoryview(data)[at:])):
             return
         packed = data[at + _HEAD.size : end]
         if zlib.crc32(packed) != checksum:
@@ -72,7 +73,7 @@ class RecordFile:
         user: who else may write to the file, for the error.
         new_error: makes the errors of the file.
     Raises:
-        RtlangError: made by `new_error`; another process writes to the file.
+        RtlangError: made by `new_error`; another process writes to the file, or it is a pipe or a device.
         OSError: it cannot be opened.
     """
 
@@ -89,7 +90,11 @@ class RecordFile:
         self._magic, self._maker, self._new_error = magic, maker, new_error
         self._is_written = is_written
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND if is_written else os.O_RDONLY
-        self._descriptor: int | None = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        # Without O_NONBLOCK, opening a pipe waits for its other end.
+        self._descriptor: int | None = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+            os.close(self._descriptor)
+            raise new_error("expected a regular file; use another path")
         if is_written:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,13 +143,17 @@ class RecordFile:
                 raise self._new_error(f"it cannot be written: {error}") from error
 
     def close(self) -> None:
-        """Store what was written on the disk, and release the file. Idempotent."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            try:
-                if self._is_written:
-                    os.fsync(descriptor)
-            finally:
+        """Store what was written on the disk, and release the file. Idempotent.
+
+        Raises:
+            RtlangError: the disk reports an error; the file is released.
+        """
+        try:
+            if self._is_written:
+                self.sync()
+        finally:
+            descriptor, self._descriptor = self._descriptor, None
+            if descriptor is not None:
                 os.close(descriptor)
 
     def _write(self, data: bytes) -> None:
@@ -156,5 +165,8 @@ class RecordFile:
             if written < len(data):
                 raise OSError(f"only {written} of {len(data)} bytes were written")
         except OSError as error:
-            os.ftruncate(self._descriptor, start)
+            with contextlib.suppress(
+                OSError
+            ):  # what is there of the record is incomplete, and dropped by the next reader
+                os.ftruncate(self._descriptor, start)
             raise self._new_error(f"it cannot be written: {error}") from error

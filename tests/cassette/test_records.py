@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
 import struct
 import zlib
 from pathlib import Path
@@ -44,9 +47,9 @@ def test_whatever_a_killed_process_left_is_continued(tmp_path: Path) -> None:
     ends = [len(MAGIC)]
     for body in BODIES:
         ends.append(ends[-1] + len(written(body)))
-    for length in range(len(whole) + 1):
-        path = tmp_path / str(length)
-        path.write_bytes(whole[:length])
+    for length, num_zeros in [*((length, 0) for length in range(len(whole) + 1)), *((end, 5000) for end in ends)]:
+        path = tmp_path / f"{length} {num_zeros}"
+        path.write_bytes(whole[:length] + bytes(num_zeros))
         num_complete = sum(end <= length for end in ends) - 1
         file = opened(path)
         assert [body for body, _ in file.read()] == BODIES[: max(0, num_complete)]
@@ -77,3 +80,43 @@ def test_damage_other_files_and_other_writers_are_errors(tmp_path: Path) -> None
     file.close()
     with pytest.raises(CassetteError, match="it is closed"):
         file.append(3)
+
+
+def test_pipes_and_devices_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null"), Path("/dev/full")):
+        with pytest.raises(CassetteError, match="expected a regular file"):
+            opened(path)
+
+
+def test_a_full_disk_is_an_error_and_the_file_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    file = opened(path)
+    assert list(file.read()) == []
+    file.append("first")
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, limits[1]))
+    try:
+        with pytest.raises(CassetteError, match="it cannot be written"):
+            file.append("x" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    file.append("second")
+    file.close()
+    assert path.read_bytes() == before + written("second")
+
+
+def test_an_error_of_the_disk_while_closing_releases_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    path = tmp_path / "records"
+    file = opened(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fails)
+        with pytest.raises(CassetteError, match=r"it cannot be written: .*Input/output error"):
+            file.close()
+    file.close()
+    opened(path).close()
