@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from dataclasses import replace
 from typing import Any
 
 from rtlang.contract.config import RuntimeConfig
@@ -19,6 +20,7 @@ from rtlang.supervise.engine_connection import EngineConnection
 from rtlang.supervise.frames import FrameWriter, read_messages
 
 CLOSE_TIMEOUT_S = 5.0
+UNLIMITED = 1 << 40
 
 
 class EngineHost:
@@ -58,7 +60,9 @@ class EngineHost:
         """
         with self._lock:
             if self._runtime is None:
-                self._runtime = Runtime(config=RuntimeConfig(**(self._settings or settings))).start()
+                # The frontend admits graphs; one that moves back may come while its earlier opening ends here.
+                config = replace(RuntimeConfig(**(self._settings or settings)), max_waiting=UNLIMITED)
+                self._runtime = Runtime(config=config).start()
                 if preloads:
                     preload_grammars(self._runtime.report)
             return self._runtime

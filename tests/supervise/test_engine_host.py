@@ -18,6 +18,7 @@ from tests.support.waiting import wait_until
 
 GRAPH = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=2, ignore_eos=True))))
 LONG = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=1500, ignore_eos=True))))
+SETTINGS = {"num_pages": 400, "max_waiting": 1}  # the frontend admits graphs, not the engine
 
 
 class Frontend:
@@ -68,7 +69,7 @@ def test_wrong_settings_are_reported_and_the_next_connection_tries_again(host: E
     assert "/nowhere" in message["message"]
     first.end()
     second = Frontend(host)
-    assert second.configure(num_pages=400)["t"] == "ready"
+    assert second.configure(**SETTINGS)["t"] == "ready"
     second.end()
 
 
@@ -78,7 +79,7 @@ def test_a_socket_that_ends_at_once_ends_its_connection(host: EngineHost) -> Non
 
 def test_connections_share_an_engine_and_end_alone(host: EngineHost) -> None:
     one, other = Frontend(host), Frontend(host)
-    assert one.configure(num_pages=400) == other.configure(num_pages=400)
+    assert one.configure(**SETTINGS) == other.configure(**SETTINGS)
     runtime = host.start({}, preloads=False)
     one.open(1, LONG)
     wait_until(lambda: num_requests(runtime) == 1)
