@@ -157,7 +157,8 @@ class Fleet(EngineTarget):
         self._name_peers()
 
     def move(self, graph_id: int, to: str) -> None:
-        """Move a program to another replica: it goes on there behind the output that it has given. Does nothing if it has ended.
+        """Move a program to another replica: it goes on there behind the output that it has given. Does nothing if it has ended, or is
+        opened alone because its engines have crashed.
 
         Raises:
             ParameterError: the replica does not exist, or takes no programs now.
@@ -338,9 +339,15 @@ class Fleet(EngineTarget):
         with self._lock:
             if run.engine is not engine or run.cancelled_at is not None:
                 return
+            is_probed = run is self._probing.run and not run.is_proven
+            if is_probed and target is not None:
+                return
             self._put(run, {"t": "cancel"})
-            self._take_off(run)
             engine.num_moved += 1
+            if is_probed:
+                self._probe_again(run)
+                return
+            self._take_off(run)
             if target is None:
                 self._place(run)
             else:

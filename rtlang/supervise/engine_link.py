@@ -13,8 +13,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Hashable
-from concurrent.futures import Future
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Protocol
@@ -32,9 +32,13 @@ FIRST_PAUSE_S, MAX_PAUSE_S = 0.1, 30.0
 STABLE_S = 10.0
 """Seconds that an engine must be ready for the count of ends in a row to begin again."""
 CALL_TIMEOUT_S = 30.0
+PATIENCE_S = 1.0
+"""Seconds after which a call that any engine can answer goes to another one as well."""
 CLOSE_TIMEOUT_S = 10.0
 CODE_TIMEOUT_S = 0.1
 """Seconds that a process may take from the end of its connection to its exit code."""
+NO_CRASH = (None, 0, -signal.SIGKILL)
+"""Exit codes of an engine that did not end by itself: nobody knows it, its connection was cut, or it was killed."""
 
 
 class EngineState(StrEnum):
@@ -59,7 +63,8 @@ class LinkOwner(Protocol):
         """The connection to the engine has ended, or it could not be started.
 
         Args:
-            has_crashed: whether it ended by itself, or for its silence; False if it was killed from outside, or nobody knows.
+            has_crashed: whether it failed by itself, or was silent; False if its connection was cut, it was killed from outside, or nobody
+                knows.
         """
 
     def on_end(self, link: EngineLink) -> None:
@@ -73,7 +78,7 @@ class _Session:
         self.handle = handle
         self.writer = FrameWriter(handle.connection, _made)
         self.is_ready = self.is_silent = False
-        self.ready_since = self.last_beat = 0.0  # the engine thread had done by then all that was asked
+        self.ready_since = 0.0
         self.calls: dict[int, Future[Any]] = {}
 
     def shut(self) -> None:
@@ -94,6 +99,7 @@ class EngineLink:
         num_failed: starts in a row that failed.
         num_restarts: engines that have ended since the start, though they were not asked to.
         ready: the message with which the present or the last engine said that it was ready; empty before.
+        last_beat: the time (`time.monotonic`) by which its engine thread had done all that was asked.
     """
 
     def __init__(self, launcher: Launcher, config: RuntimeConfig, owner: LinkOwner, *, name: str | None = None) -> None:
@@ -102,6 +108,7 @@ class EngineLink:
         self.error: RtlangError | None = None
         self.num_failed = self.num_restarts = 0
         self.ready: Message = {}
+        self.last_beat = 0.0
         self.state = EngineState.LOADING
         self._call_ids = itertools.count(1)
         self._lock = threading.Lock()  # guards the session and its calls
@@ -168,7 +175,7 @@ class EngineLink:
         session = self._session
         if session is None or not session.is_ready:
             return
-        if time.monotonic() - session.last_beat > stall_timeout_s:
+        if time.monotonic() - self.last_beat > stall_timeout_s:
             logger.critical("%s gives no sign of life for %g s and is killed", self.name, stall_timeout_s)
             session.is_silent = True
             session.handle.kill()
@@ -234,7 +241,7 @@ class EngineLink:
         match message["t"]:
             case "ready":
                 self.ready = message
-                session.ready_since = session.last_beat = time.monotonic()
+                session.ready_since = self.last_beat = time.monotonic()
                 with self._lock:
                     session.is_ready = True
                 self.num_failed, self.state = 0, EngineState.READY
@@ -242,7 +249,7 @@ class EngineLink:
             case "failed":
                 self.error = _error_of(message)
             case "pong":
-                session.last_beat = max(session.last_beat, time.monotonic() - message["age"])
+                self.last_beat = max(self.last_beat, time.monotonic() - message["age"])
             case "reply":
                 _settle(session, message)
             case _:
@@ -265,7 +272,7 @@ class EngineLink:
             if call.set_running_or_notify_cancel():
                 call.set_exception(EngineDeadError("the engine's process has ended"))
         if session.is_ready:
-            has_crashed = session.is_silent or _exit_code(session.handle, CODE_TIMEOUT_S) not in (None, -signal.SIGKILL)
+            has_crashed = session.is_silent or _exit_code(session.handle, CODE_TIMEOUT_S) not in NO_CRASH
             # Its graphs go on elsewhere while the process ends.
             self._owner.on_death(self, was_ready=True, has_crashed=has_crashed)
             return _reap(session.handle)
@@ -274,6 +281,51 @@ class EngineLink:
         self.error = self.error or EngineDeadError(f"its process ended with code {code}")
         self._owner.on_death(self, was_ready=False, has_crashed=False)
         return code
+
+
+def ask_any(links: Iterable[EngineLink], method: str, args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+    """Call a method of a ready engine, first of the one that gave a sign of life last. If it ends, or does not answer within PATIENCE_S,
+    another one is called as well, and the first answer counts.
+
+    Raises:
+        EngineDeadError: no engine is running, or none answers.
+    """
+    waiting = sorted((link for link in links if link.is_ready), key=lambda link: link.last_beat)
+    end, calls = time.monotonic() + timeout_s, set[Future[Any]]()
+    error = EngineDeadError("the engine is not running; try again later")
+    try:
+        while waiting or calls:
+            if waiting:
+                try:
+                    calls.add(waiting.pop().call(method, args))
+                except EngineDeadError as raised:
+                    error = raised
+            left_s = max(0.0, end - time.monotonic())
+            done, calls = wait(calls, min(PATIENCE_S, left_s) if waiting else left_s, FIRST_COMPLETED)
+            for call in done:
+                try:
+                    return call.result()
+                except EngineDeadError as raised:
+                    error = raised
+            if not done and time.monotonic() >= end:
+                raise EngineDeadError(f"the engine did not answer within {timeout_s:g} s")
+    finally:
+        for call in calls:
+            call.cancel()
+    raise error
+
+
+def ask_all(links: Iterable[EngineLink], method: str, timeout_s: float) -> dict[str, Any]:
+    """Call a method without arguments of every ready engine; the values of those that answer in time, by name."""
+    calls = {}
+    for link in links:
+        with contextlib.suppress(EngineDeadError):
+            calls[link.name] = link.call(method, None)
+    end, values = time.monotonic() + timeout_s, dict[str, Any]()
+    for name, call in calls.items():
+        with contextlib.suppress(EngineDeadError, TimeoutError):
+            values[name] = call.result(max(0.0, end - time.monotonic()))
+    return values
 
 
 def _reap(handle: EngineHandle) -> int:

@@ -48,7 +48,8 @@ class EngineRun:
         joiner: joins the parts of its large events.
         engine: the engine that has the graph; None if none has. This and all below is guarded by the owner's lock.
         stream_id: names the graph in messages to that engine. Every opening has another one.
-        is_proven: whether an event has come since the graph was opened.
+        opened_at: when it was opened there, in seconds.
+        is_proven: whether an event has come since the graph was opened, or its engine has worked for long enough with it.
         num_strikes: of engines in a row that ended while it was open there and not proven.
         outbox: events that are to be delivered.
         is_delivering: whether a thread delivers them.
@@ -80,7 +81,7 @@ class EngineRun:
         self.engine: Any = None
         self.stream_id = graph_id
         self.has_ended = self.is_proven = self.is_delivering = False
-        self.num_strikes = 0
+        self.opened_at, self.num_strikes = 0.0, 0
         self.outbox: deque[Event] = deque()
         self.cancelled_at: float | None = None
         self._begun_at, self._was_opened, self._deadline_s = time.monotonic(), False, deadline_s

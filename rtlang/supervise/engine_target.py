@@ -11,7 +11,6 @@ fails with InternalError. An engine that was killed from outside, as by an opera
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import secrets
@@ -41,7 +40,7 @@ from rtlang.runtime import process_settings
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.result_size import check_result_sizes
 from rtlang.supervise.cache_calls import RemoteCacheService
-from rtlang.supervise.engine_link import CALL_TIMEOUT_S, EngineLink, EngineState
+from rtlang.supervise.engine_link import CALL_TIMEOUT_S, EngineLink, EngineState, ask_all, ask_any
 from rtlang.supervise.engine_run import EngineRun
 from rtlang.supervise.frames import Message
 from rtlang.supervise.launcher import Launcher
@@ -52,8 +51,8 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 1.0
 """Seconds between two pings to each engine."""
-PROBE_S = 5.0
-"""Seconds after which a graph that was opened alone counts as harmless, if the engine still runs."""
+PROBE_S, HARMLESS_S = 5.0, 60.0
+"""Seconds after which a graph counts as harmless if its engine's thread still works: one that was opened alone, and any other."""
 CRASH, KILL = 2, 1
 """Strikes against a graph that has given nothing since it was opened, when its engine crashes or is killed from outside."""
 SUSPECT_STRIKES, FATAL_STRIKES = 4, 6
@@ -92,7 +91,6 @@ class _Probing:
     waiting: deque[EngineRun] = field(default_factory=deque)
     engine: PlacedEngine | None = None
     run: EngineRun | None = None
-    since: float = 0.0
 
 
 class EngineTarget:
@@ -132,6 +130,7 @@ class EngineTarget:
         self._state = EngineState.LOADING
         self._watchers: list[Callable[[EngineState], None]] = []
         self._first_error: RtlangError | None = None
+        self._end_error = EngineDeadError("the engine has stopped")
         self._has_settings = False  # those of this process are set, for short pauses of its threads
         self._is_closing = threading.Event()
         self._is_started = threading.Event()
@@ -244,7 +243,7 @@ class EngineTarget:
         with self._lock:
             if not self.is_alive:
                 share.close()
-                raise EngineDeadError("the engine has stopped" if not self._is_closing.is_set() else "it was closed")
+                raise EngineDeadError("it was closed") if self._is_closing.is_set() else self._end_error
             self._runs[run.graph_id] = run
             self._place(run)
         return run
@@ -370,6 +369,9 @@ class EngineTarget:
                 return
             engine.is_open = False
             probing = self._probing
+            for run in engine.runs.values():
+                if link.last_beat > run.opened_at + HARMLESS_S:  # it waits for a call, for credit, or for more nodes
+                    run.is_proven, run.num_strikes = True, 0
             unproven = [run for run in engine.runs.values() if not run.is_proven]
             for run in unproven:
                 run.num_strikes += CRASH if has_crashed else KILL
@@ -403,7 +405,9 @@ class EngineTarget:
         """See `LinkOwner.on_end`."""
         self._update_state()
         if self._state is EngineState.DEAD and not self._is_closing.is_set():
-            self._stop(EngineDeadError("the engine has stopped"))
+            logger.critical("no engine is left: %s", link.error)
+            self._end_error = EngineDeadError(f"the engine has stopped: {link.error}")
+            self._stop(self._end_error)
 
     # -- any thread
 
@@ -423,6 +427,7 @@ class EngineTarget:
         """Open a graph that no engine has. Under the lock."""
         self._unplaced.pop(run.graph_id, None)
         run.engine, run.stream_id, run.is_proven = engine, next(self._stream_ids), False
+        run.opened_at = time.monotonic()
         engine.runs[run.graph_id] = self._streams[run.stream_id] = run
         engine.link.put(run.opening(), channel=run.stream_id, client=run.client_id)
 
@@ -466,6 +471,8 @@ class EngineTarget:
             if probing.run is not last:
                 return
             probing.run = None
+            if probing.engine is not None and probing.engine.is_leaving:
+                probing.engine = None
             while probing.waiting and probing.run is None:
                 run = probing.waiting[0]
                 if run.has_ended:
@@ -477,13 +484,19 @@ class EngineTarget:
                         return
                     probing.engine = self._choose(run, engines)
                     probing.engine.is_open = False  # what is opened there meanwhile could be the reason
-                probing.run, probing.since = probing.waiting.popleft(), time.monotonic()
+                probing.run = probing.waiting.popleft()
                 self._open(run, probing.engine)
             if probing.run is not None or probing.engine is None:
                 return
             probing.engine.is_open = probing.engine.link.is_ready and not probing.engine.is_leaving
             probing.engine = None
         self._place_all()
+
+    def _probe_again(self, run: EngineRun) -> None:
+        """Take the suspect that is opened alone off its engine, to be opened alone again. Under the lock."""
+        self._take_off(run)
+        self._probing.waiting.appendleft(run)
+        self._probe_next(run)
 
     def _finish(self, run: EngineRun, error: RtlangError) -> None:
         """End a graph without its engine, which is told to cancel it if it has one."""
@@ -543,36 +556,22 @@ class EngineTarget:
             watcher(state)
 
     def _ask(self, method: str, args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
-        """Call a method of an engine that is ready, of another one if that ends; such methods change nothing that a repetition would."""
-        error = EngineDeadError("the engine is not running; try again later")
-        for engine in list(self._engines.values()):
-            if engine.link.is_ready:
-                try:
-                    return engine.link.ask(method, args, timeout_s)
-                except EngineDeadError as raised:
-                    error = raised
-        raise error
+        """Call a method of any engine that is ready; such methods change nothing that a repetition would."""
+        return ask_any([engine.link for engine in list(self._engines.values())], method, args, timeout_s)
 
     def _ask_all(self, method: str, timeout_s: float) -> dict[str, Any]:
         """Call a method without arguments of every engine that is ready; the values of those that answer in time, by name."""
-        calls = {}
-        for name, engine in list(self._engines.items()):
-            with contextlib.suppress(EngineDeadError):
-                calls[name] = engine.link.call(method, None)
-        end, values = time.monotonic() + timeout_s, dict[str, Any]()
-        for name, call in calls.items():
-            with contextlib.suppress(EngineDeadError, TimeoutError):
-                values[name] = call.result(max(0.0, end - time.monotonic()))
-        return values
+        return ask_all([engine.link for engine in list(self._engines.values())], method, timeout_s)
 
     def _watch_engines(self) -> None:
         """Ping the engines, and open the next graph of those that are opened one after the other."""
         while not self._is_closing.wait(BEAT_S) and self._state is not EngineState.DEAD:
-            for engine in list(self._engines.values()):
-                engine.link.beat(self.stall_timeout_s)
+            for each in list(self._engines.values()):
+                each.link.beat(self.stall_timeout_s)
             with self._lock:
                 probed = self._probing.run
-                if probed is not None and time.monotonic() - self._probing.since > PROBE_S:
+                engine = self._probing.engine
+                if probed and engine and engine.link.last_beat > probed.opened_at + PROBE_S:
                     probed.is_proven, probed.num_strikes = True, 0
             if probed is not None and probed.is_proven:
                 self._probe_next(probed)

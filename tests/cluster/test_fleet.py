@@ -12,7 +12,7 @@ from rtlang.cluster.fleet import Fleet
 from rtlang.cluster.router import ProgramWork, Router
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, ModelLoadError, ParameterError
-from rtlang.contract.events import CallRequested, GraphFailed, GraphFinished, NodeFinished
+from rtlang.contract.events import CallRequested, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.graph import Call, Const, Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal
@@ -20,6 +20,7 @@ from rtlang.supervise import engine_link
 from rtlang.supervise.engine_host import EngineHost
 from rtlang.supervise.engine_link import EngineState
 from rtlang.supervise.engine_run import EngineRun
+from rtlang.supervise.engine_target import SUSPECT_STRIKES
 from tests.support.engine_threads import ThreadLauncher
 from tests.support.graph_ear import Ear
 from tests.support.scripted_engines import ScriptedLauncher
@@ -322,3 +323,29 @@ def test_router_that_is_given_chooses_the_replicas(launchers: dict[str, ThreadLa
         assert all(fleet.wait_until_ready(name, 60.0) for name in NAMES)
         submit(fleet, 3, credit=0)
         assert places(fleet) == {"a": 0, "b": 3, "c": 0}
+
+
+def test_a_suspect_whose_replica_leaves_is_opened_alone_at_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_link, "MAX_PAUSE_S", 0.01)
+    launchers = {name: ScriptedLauncher(name) for name in NAMES}
+    with Fleet(launchers.values(), CONFIG) as fleet:
+        assert all(fleet.wait_until_ready(name, 60.0) for name in NAMES)
+        ear = Ear()
+        run = fleet.submit(story(0), ear)
+        while run.num_strikes < SUSPECT_STRIKES:
+            strikes = run.num_strikes
+            assert all(fleet.wait_until_ready(name, 60.0) for name in NAMES)
+            launchers[run.engine.name].engines[-1].crash()
+            wait_until(lambda: run.num_strikes > strikes and run.engine is not None)  # noqa: B023
+        assert all(fleet.wait_until_ready(name, 60.0) for name in NAMES)
+        first = run.engine
+        there = next(name for name in NAMES if name != first.name and fleet._engines[name].is_open)
+        fleet.move(run.graph_id, there)
+        assert run.engine is first, "it would be a danger to others there"
+        fleet.remove(first.name)
+        second = run.engine
+        assert second is not first
+        assert not second.is_open
+        stream_id = run.stream_id
+        launchers[second.name].engines[-1].tell(stream_id, TextDelta(stream_id, 1, 0, "x", (4,)))
+        wait_until(lambda: second.is_open)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import EngineDeadError, ParameterError, RtlangError
 from rtlang.protocol.event_codec import error_facts_to_wire
 from rtlang.supervise import engine_link
-from rtlang.supervise.engine_link import MAX_FAILED_STARTS, EngineLink, EngineState
+from rtlang.supervise.engine_link import MAX_FAILED_STARTS, EngineLink, EngineState, ask_any
 from rtlang.supervise.frames import Message
 from tests.support.scripted_engines import ScriptedLauncher
 from tests.support.waiting import wait_until
@@ -75,12 +76,14 @@ def test_an_engine_that_ends_is_followed_by_another_one(links: list[EngineLink],
     wait_until(lambda: owner.heard == ["ready", "died", "ready"])
     launcher.engines[1].crash()
     wait_until(lambda: owner.heard[3:] == ["crashed", "ready"])
-    assert link.num_restarts == 2
+    launcher.engines[2].leave()
+    wait_until(lambda: owner.heard[5:] == ["died", "ready"])  # with code 0: its connection was cut
+    assert link.num_restarts == 3
     link.close()
     link.join()
     assert owner.heard[-1] == "end"
     assert link.state is EngineState.DEAD
-    assert link.num_restarts == 2, "it was asked to end"
+    assert link.num_restarts == 3, "it was asked to end"
     link.put({"t": "dropped"})
 
 
@@ -158,3 +161,33 @@ def test_a_link_that_is_closed_while_its_engine_loads_ends(links: list[EngineLin
     link.close()
     link.join()
     assert owner.heard == ["failed", "end"]
+
+
+def test_a_call_that_any_engine_can_answer_goes_to_another_one_if_the_first_is_silent(
+    links: list[EngineLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_link, "PATIENCE_S", 0.01)
+    launchers = [ScriptedLauncher("silent"), ScriptedLauncher("lively")]
+    silent, lively = (begun(links, launcher, Owner()) for launcher in launchers)
+    wait_until(lambda: silent.is_ready and lively.is_ready)
+    silent.last_beat = lively.last_beat + 1.0  # it was silent only since then
+    first, second = (launcher.engines[0] for launcher in launchers)
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(ask_any([silent, lively], "f", [1])))
+    thread.start()
+    wait_until(lambda: len(second.received) == 1)
+    second.send({"t": "reply", "q": second.received[0]["q"], "value": "b"})
+    thread.join(60)
+    assert found == ["b"]
+    assert len(first.received) == 1
+    silent.last_beat = lively.last_beat - 1.0
+    thread = threading.Thread(target=lambda: found.append(ask_any([silent, lively], "f", [2])))
+    thread.start()
+    wait_until(lambda: len(second.received) == 2)
+    second.send({"t": "reply", "q": second.received[1]["q"], "value": "c"})
+    thread.join(60)
+    assert found == ["b", "c"]
+    with pytest.raises(EngineDeadError, match=r"did not answer within 0\.05 s"):
+        ask_any([silent, lively], "g", None, 0.05)
+    with pytest.raises(EngineDeadError, match="not running"):
+        ask_any([], "g", None)

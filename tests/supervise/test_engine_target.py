@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -130,6 +131,38 @@ def test_suspects_are_opened_one_after_the_other(
     assert [ear.values() for ear in ears] == [{"x": "x"}] * 3
 
 
+def test_graphs_that_wait_for_long_while_their_engines_work_are_not_suspected(
+    target: EngineTarget, launchers: Launchers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_target, "HARMLESS_S", -1.0)  # every engine has given a sign of life that much later
+    ear = Ear()
+    run = target.submit(GRAPH, ear, credit=0)
+    for _ in range(FATAL_STRIKES):
+        holder(launchers).crash()
+    holder(launchers)
+    assert run.num_strikes == 0
+    assert not ear.finals
+
+
+def test_a_suspect_is_harmless_only_if_its_engine_works_after_it_was_opened(
+    target: EngineTarget, launchers: Launchers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_target, "PROBE_S", 0.0)
+    monkeypatch.setattr(engine_target, "BEAT_S", 0.001)
+    ear = Ear()
+    run = target.submit(GRAPH, ear)
+    for launcher in launchers.values():
+        launcher.beats = launcher.engines[0].beats = False  # as with an engine thread that the graph holds
+    for _ in range(FATAL_STRIKES // CRASH):
+        engine = holder(launchers)
+        time.sleep(0.05)  # several beats
+        engine.crash()
+    end = ear.end()
+    assert isinstance(end, GraphFailed)
+    assert isinstance(end.error, InternalError)
+    assert run.has_ended
+
+
 def test_a_listener_that_raises_cancels_its_graph_and_no_other(target: EngineTarget, launchers: Launchers) -> None:
     def raises(event: object) -> None:
         raise ValueError("a listener's fault")
@@ -208,7 +241,8 @@ def test_all_graphs_end_when_no_engine_can_be_started_any_more(
         end = ear.end()
         assert isinstance(end, GraphFailed)
         assert isinstance(end.error, EngineDeadError)
+        assert "there is no place" in end.error.message
         assert states == [EngineState.RESTARTING, EngineState.DEAD]
         assert not target.is_alive
-        with pytest.raises(EngineDeadError):
+        with pytest.raises(EngineDeadError, match=r"the engine has stopped: .*there is no place"):
             target.submit(GRAPH, Ear())

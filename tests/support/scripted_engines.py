@@ -66,6 +66,11 @@ class ScriptedEngine:
         self._code = 3
         self.kill()
 
+    def leave(self) -> None:
+        """End in order."""
+        self._code = 0
+        self.kill()
+
     def kill(self) -> None:
         """See `EngineHandle.kill`."""
         self.was_killed = True
@@ -102,12 +107,13 @@ class ScriptedLauncher:
 
     Attributes:
         engines: those that were launched, the last one at the end.
+        beats: whether later engines answer pings.
     """
 
     def __init__(
         self, name: str = "engine", *, num_refused: int = 0, num_failed: int = 0, starts: bool = True, ends: bool = True
     ) -> None:
-        self.name = name
+        self.name, self.beats = name, True
         self.engines: list[ScriptedEngine] = []
         self._num_refused, self._num_failed = num_refused, num_failed
         self._options: dict[str, Any] = {"starts": starts, "ends": ends}
@@ -120,4 +126,5 @@ class ScriptedLauncher:
         fails = ModelLoadError("m", "it is broken") if self._num_failed else None
         self._num_failed = max(0, self._num_failed - 1)
         self.engines.append(ScriptedEngine(fails=fails, **self._options))
+        self.engines[-1].beats = self.beats
         return self.engines[-1]
