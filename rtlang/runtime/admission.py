@@ -17,8 +17,10 @@ from operator import attrgetter
 from rtlang.contract.errors import GraphError, OverloadError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Generate, Node, Text, TokenIds, all_nodes, blocks_of, num_requests
+from rtlang.contract.graph_checks import NodeChecks
 from rtlang.contract.principal import LOCAL, Principal
 from rtlang.engine.shares.token_bucket import TokenBucket
+from rtlang.runtime.result_size import check_result_sizes
 
 RETRY_AFTER_S = 1.0
 TOTAL_FACTOR = 4
@@ -275,6 +277,25 @@ class Share:
             self._admission.add(-sum(self._counts.values(), self._kept), self._principal)
             self._counts.clear()
         self._admission.close(self._principal)
+
+
+def admit_extension(nodes: Sequence[Node], checks: NodeChecks, share: Share, max_model_len: int | None) -> None:
+    """Check nodes that are added to an open graph, and count them; changes nothing if they are refused. Not thread-safe.
+
+    Args:
+        checks, share: those of the graph.
+        max_model_len: tokens of the longest sequence; None if that is not known.
+    Raises:
+        GraphError: the nodes are invalid, or their results too large, or as `Share.add`. OverloadError: as `Share.add`.
+    """
+    checks.add(nodes)
+    try:
+        if max_model_len is not None:
+            check_result_sizes(nodes, max_model_len)
+        share.add(nodes)
+    except BaseException:
+        checks.remove(nodes)
+        raise
 
 
 def _counts(nodes: Sequence[Node]) -> dict[int, Demand]:

@@ -29,11 +29,10 @@ from rtlang.engine.credit import Credit
 from rtlang.engine.planning.program import Program
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request, RequestOutput
-from rtlang.runtime.admission import Share
+from rtlang.runtime.admission import Share, admit_extension
 from rtlang.runtime.graph_execution import Answer, GraphExecution
 from rtlang.runtime.loop import EngineLoop, Timer
 from rtlang.runtime.nodes.long_texts import Encoded, Offload
-from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.token_sequence import TokenSequence
 
 if TYPE_CHECKING:  # they load torch
@@ -308,14 +307,7 @@ class LocalGraphRun:
             raise GraphError(None, "nodes", "the graph is closed")
         check_continue_from(continue_from or {}, nodes)
         with self._extend_lock:
-            self._checks.add(nodes)
-            try:
-                if self._max_model_len is not None:
-                    check_result_sizes(nodes, self._max_model_len)
-                self._share.add(nodes)
-            except BaseException:
-                self._checks.remove(nodes)
-                raise
+            admit_extension(nodes, self._checks, self._share, self._max_model_len)
             self._act(self._graph_id, lambda run: run.add_nodes(nodes, known, continue_from))
 
     def resolve(self, node_id: int, value: Any) -> None:

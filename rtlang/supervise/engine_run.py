@@ -20,8 +20,7 @@ from rtlang.contract.run_ledger import RunLedger
 from rtlang.contract.target import Listener
 from rtlang.protocol.continuation import continuation_to_wire
 from rtlang.protocol.plain_values import value_to_wire
-from rtlang.runtime.admission import Share
-from rtlang.runtime.result_size import check_result_sizes
+from rtlang.runtime.admission import Share, admit_extension
 from rtlang.supervise.frames import Message
 from rtlang.supervise.large_events import Joiner
 
@@ -158,14 +157,7 @@ class EngineRun:
             raise GraphError(None, "nodes", "the graph is closed")
         check_continue_from(continue_from or {}, nodes)
         with self._extend_lock:
-            self._checks.add(nodes)
-            try:
-                if self._max_model_len is not None:
-                    check_result_sizes(nodes, self._max_model_len)
-                self.share.add(nodes)
-            except BaseException:
-                self._checks.remove(nodes)
-                raise
+            admit_extension(nodes, self._checks, self.share, self._max_model_len)
 
             def note() -> None:
                 self.nodes.update((node.node_id, node) for node in nodes)

@@ -11,10 +11,10 @@ import pytest
 
 from rtlang.contract.errors import GraphError, OverloadError
 from rtlang.contract.events import NodeFinished, TextDelta, Timing
-from rtlang.contract.graph import Generate, Node, Select, Text, TokenIds
+from rtlang.contract.graph import Generate, Node, RequestGraph, Select, Text, TokenIds
 from rtlang.contract.params import SamplingParams, SelectMethod, Usage
 from rtlang.contract.principal import Principal, PrincipalLimits
-from rtlang.runtime.admission import NUM_RESERVED, RETRY_AFTER_S, Admission, Share
+from rtlang.runtime.admission import NUM_RESERVED, RETRY_AFTER_S, Admission, Share, admit_extension
 
 
 def generate(node_id: int, n: int) -> Generate:
@@ -176,3 +176,21 @@ def test_random_graphs_give_back_all_they_have_taken() -> None:
     for share, _ in open_shares:
         share.close()
     assert admission.num_open == admission.num_accounts == 0
+
+
+def test_an_extension_that_is_refused_changes_nothing() -> None:
+    admission = Admission(4)
+    share, checks = Share(admission), RequestGraph((Text(0, None, ("a",)),)).validate()
+    scores = SamplingParams(max_tokens=8192, n=2, logprobs=20)
+    refused = [
+        (Generate(1, 7, "x", SamplingParams()), None, GraphError),  # an unknown parent
+        (Generate(1, 0, "x", SamplingParams(n=3)), None, OverloadError),
+        (Generate(1, 0, "x", scores), 1 << 30, GraphError),
+    ]
+    share.add((generate(5, 2),))
+    for node, max_model_len, error in refused:
+        with pytest.raises(error):
+            admit_extension((node,), checks, share, max_model_len)
+        assert admission.num_open == 2
+    admit_extension((Generate(1, 0, "x", SamplingParams(n=2)),), checks, share, None)
+    assert admission.num_open == 4
