@@ -245,6 +245,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/test_attention.py",
         "part of the CPU backend",
     ),
+    "kernels/rtlang_kernels/cpu/codegen/attention_tiles.py": (
+        "tests/kernels/cpu/test_attention_layout.py",
+        "part of the CPU backend",
+    ),
     "kernels/rtlang_kernels/cpu/codegen/layer_vectors.py": (
         "tests/kernels/test_layer_ops.py",
         "part of the CPU backend",

@@ -15,6 +15,7 @@ import torch
 
 from rtlang_kernels import ops
 from rtlang_kernels.cpu.attention import variant_of
+from rtlang_kernels.cpu.attention_layout import tile_fault
 from rtlang_kernels.cpu.codegen.tile_vectors import NO_TILES
 from rtlang_kernels.cpu.linear import ROW_COUNTS, TILED_ROW_COUNTS, PackedLinear, tile_code
 from rtlang_kernels.cpu.linear_tuning import usable_tiles
@@ -22,7 +23,7 @@ from rtlang_kernels.host.processor import processor
 
 
 def compile_ahead() -> None:
-    """Compile the code that every model needs: planning of attention, sampling, and linear layers of the machine's own dtype.
+    """Compile the code that every model needs: planning and checks of attention, sampling, and linear layers of the machine's own dtype.
 
     Kernels that depend on the head geometry are compiled by the first step of a model.
     """
@@ -39,9 +40,12 @@ def compile_ahead() -> None:
         dtype=torch.float32,
     )
     variant_of(plan, None, None)
+    tiles = usable_tiles()
+    if tiles != NO_TILES:
+        tile_fault(tiles)
     dtype = torch.bfloat16 if processor().has_bf16_dot else torch.float32
     linear = PackedLinear.pack(torch.zeros((1, 4), dtype=dtype))
-    tiled = tile_code(linear.code, usable_tiles())
+    tiled = tile_code(linear.code, tiles)
     for code, counts in ((linear.code, ROW_COUNTS), (tiled, TILED_ROW_COUNTS)):
         if code is not None and (code is linear.code or code.tiles != NO_TILES):
             linear.code = code

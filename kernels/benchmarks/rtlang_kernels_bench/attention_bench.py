@@ -1,7 +1,8 @@
 """Paged attention of the CPU backend against torch's flash kernel: decode, prefill, and rows below a shared prefix, in bfloat16.
 
-One run measures both in turns, with pages in random order and many layers one after the other, so that KV comes from memory. The flash
-kernel reads contiguous keys and values, which the pages would first have to be gathered into. With one thread, times are CPU seconds of
+One run measures them in turns, with pages in random order and many layers one after the other, so that KV comes from memory. The flash
+kernel reads contiguous keys and values, which the pages would first have to be gathered into. Where matrix tiles are used, the same in
+vectors is a third. With one thread, times are CPU seconds of
 the calling thread, so that other load of the machine counts as little as possible.
 """
 
@@ -12,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels import ops
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.cpu.attention import variant_of
+from rtlang_kernels.cpu.attention_kernel import RELEASE, form_of, geometry
 
 PAGE_SIZE = 16
 HEADS = ((14, 2, 64), (8, 2, 64), (32, 8, 64), (8, 8, 64), (32, 8, 128), (4, 2, 64))
@@ -92,7 +97,7 @@ def _line(heads: tuple[int, int, int], case: Case, rounds: int) -> dict[str, Any
     contiguous = [pool[:, slots].transpose(2, 3).contiguous() for pool in pools]  # [2, rows, KV heads, keys, size]
     lines = q.view(case.rows, case.num_tokens, num_kv_heads, group, head_dim)
 
-    def ours() -> Tensor:
+    def ours(plan: AttentionPlan = plan) -> Tensor:
         for pool in pools:
             out = ops.paged_attention(q, pool[0], pool[1], plan, scale=scale)
         return out
@@ -113,14 +118,24 @@ def _line(heads: tuple[int, int, int], case: Case, rounds: int) -> dict[str, Any
     error = float((ours().double() - want).norm() / want.norm())
     if not error < _TOLERANCE:
         raise ArithmeticError(f"attention {heads} {case}: error {error:.1e}")
-    times = _measured({"ours": ours, "flash": flash}, rounds)
+    functions = {"ours": ours, "flash": flash}
+    if variant_of(plan, None, None).layout[RELEASE]:
+        in_vectors = ops.plan_attention(**plan_args)
+        variant_of(in_vectors, None, None).layout[:] = geometry(form_of(1, head_dim, head_dim), num_kv_heads, group)
+        functions["vectors"] = partial(ours, in_vectors)
+        ours(in_vectors)
+    times = _measured(functions, rounds)
     median = {name: statistics.median(values) / num_layers for name, values in times.items()}
     low, _, high = statistics.quantiles(times["ours"], n=4)
     return {
         "kind": "attention",
         "label": f"{num_q_heads}/{num_kv_heads}x{head_dim} {case}",
         "us": {name: seconds * 1e6 for name, seconds in median.items()},
-        "ratio": {"contiguous flash": median["flash"] / median["ours"]},
+        "ratio": {
+            "contiguous flash" if name == "flash" else name: seconds / median["ours"]
+            for name, seconds in median.items()
+            if name != "ours"
+        },
         "ns_score": median["ours"] * 1e9 / (case.scores * num_q_heads),
         "kv_gb_s": num_bytes / median["ours"] / 1e9,
         "spread": (high - low) / num_layers / median["ours"],

@@ -2,7 +2,8 @@
 
 It runs the passes of `planning.attention_passes` one by one. A pass packs each block of 64 keys into scratch memory, once for all its
 tokens and all heads of a KV head, and folds it into the state of every query line: products of query and keys, weights by 2**x, products of
-weights and values (`codegen.attention_vectors`). Reads of the next block are requested a few cache lines at a time during the arithmetic.
+weights and values (`codegen.attention_vectors`; in matrix tiles `codegen.attention_tiles`). Reads of the next block are requested a few
+cache lines at a time during the arithmetic.
 
 Scores are exponents to base 2. Keys of a block that no token of the pass sees are zeros, so that the contents of unused slots never reach
 a sum. The loop is compiled once; the steps that depend on the head geometry are compiled for each and called by address.
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import threading
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
+from rtlang_kernels.cpu.codegen import attention_tiles
 from rtlang_kernels.cpu.codegen import attention_vectors as vectors
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.page_vectors import (
@@ -29,7 +32,9 @@ from rtlang_kernels.cpu.codegen.page_vectors import (
     Form,
     copy_line,
     pack_group,
+    pack_values,
 )
+from rtlang_kernels.cpu.codegen.tile_vectors import HEIGHT, NO_TILES, close_tiles, work_bytes
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import processor
 from rtlang_kernels.planning import attention_passes as fields
@@ -44,11 +49,12 @@ LINE = 64  # bytes of a cache line
 # Entries of the int64 vector `layout`. First those of a layer: addresses, then bytes from token to token or slot to slot.
 Q, K, V, RESULT, RESULT_LSE, Q_STRIDE, K_STRIDE, V_STRIDE, RESULT_STRIDE = range(9)
 # Then those of the head geometry: numbers of heads, bytes of a head's query and key, value, state; bytes of packed keys and values of 16
-# keys, and from the keys of one group to those of the next; offsets in the scratch memory; addresses of machine code.
+# keys, and from the keys of one group to those of the next; offsets in the scratch memory; addresses of machine code. RELEASE is 0 if FOLD
+# uses vectors; so is PACK_VALUES.
 NUM_KV_HEADS, HEADS_PER_KV, K_BYTES, V_BYTES, STATE_BYTES, VALUE_GROUP = range(9, 15)
 COPIES, COMING, KEYS, VALUES, ROOM, STATES = range(15, 21)
-PACK, COPY, FOLD, CLEAR, MERGE, FINISH = range(21, 27)
-LAYOUT_FIELDS = 27
+PACK, COPY, FOLD, CLEAR, MERGE, FINISH, RELEASE, PACK_VALUES = range(21, 29)
+LAYOUT_FIELDS = 29
 
 _INT, _FLOAT = types.int64, types.float32
 ATTEND_TYPES = (
@@ -86,9 +92,13 @@ def scratch_bytes(layout: NDArray[np.int64], num_lines: int) -> int:
 
 
 @cache
-def _geometry(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_head_dim: int) -> NDArray[np.int64]:
-    """The layout of a head geometry, without the entries of a layer."""
-    form, lines = form_of(is_bf16, head_dim, v_head_dim), lines_of(group)
+def geometry(form: Form, num_kv_heads: int, group: int, tiles: int = NO_TILES) -> NDArray[np.int64]:
+    """The layout of a head geometry, without the entries of a layer; compiles its kernels.
+
+    Args:
+        group: query heads per KV head.  tiles: kind of matrix tiles (`tile_vectors`); if any, the form must fit them.
+    """
+    head_dim, v_head_dim, lines = form.head_dim, form.v_head_dim, lines_of(group)
     layout = np.zeros(LAYOUT_FIELDS, np.int64)
     k_bytes, v_bytes = head_dim * form.item, v_head_dim * form.item
     layout[NUM_KV_HEADS : VALUE_GROUP + 1] = (
@@ -99,26 +109,30 @@ def _geometry(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_head
         form.state_bytes,
         form.value_bytes * GROUP // BLOCK,
     )
-    zeros, copies = max(k_bytes, v_bytes), GROUP * (k_bytes + v_bytes)
+    zeros, copies = max(k_bytes, v_bytes), BLOCK * k_bytes + GROUP * v_bytes
+    room = _tile_room(form, tiles)[-1] if tiles else 8 * BLOCK * lines
     offset = 0
     for place, size in zip(
         range(COPIES, STATES + 1),
-        (zeros, copies, 2 * LINE, form.key_bytes, form.value_bytes, 8 * BLOCK * lines),
+        (zeros, copies, 3 * LINE, form.key_bytes, form.value_bytes, room),
         strict=True,
     ):
         offset += -(-size // LINE) * LINE
         layout[place] = offset
-    layout[PACK : FINISH + 1] = _code(form, group, lines)
+    layout[PACK : FINISH + 1] = _code(form, group, lines, tiles == NO_TILES)
+    if tiles:
+        layout[FOLD], layout[RELEASE], layout[PACK_VALUES] = _tile_code(form, group, tiles)
     return layout
 
 
-def layout_of(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_head_dim: int) -> NDArray[np.int64]:
-    """A new layout for one element type (is_bf16 0 or 1) and head geometry; compiles its kernels. The entries of a layer are 0."""
-    return _geometry(is_bf16, num_kv_heads, group, head_dim, v_head_dim).copy()
+def _tile_room(form: Form, tiles: int) -> tuple[int, ...]:
+    """Offsets in ROOM of the scores, weights and queries of a tile of lines, behind the memory of the tiles, and the size of all."""
+    sizes = attention_tiles.SCORE_BYTES, attention_tiles.WEIGHT_BYTES, form.head_dim * form.item
+    return tuple(accumulate((work_bytes(tiles), *(HEIGHT * size for size in sizes))))
 
 
-def _code(form: Form, group: int, lines: int) -> tuple[int, ...]:
-    """Addresses of the kernels of one head geometry: PACK to FINISH."""
+def _code(form: Form, group: int, lines: int, folds: bool) -> tuple[int, ...]:
+    """Addresses of the kernels of one head geometry: PACK to FINISH; FOLD is 0 unless `folds`."""
     digest = source_digest()
     kind, item, head_dim, v_head_dim = form.kind, form.item, form.head_dim, form.v_head_dim
     state_bytes, rest = form.state_bytes, group % lines
@@ -225,7 +239,118 @@ def _code(form: Form, group: int, lines: int) -> tuple[int, ...]:
         (finish, (_INT,) * 5),
     )
     _KEPT.extend(compiled for compiled, _ in steps)
-    return tuple(address_of(*step) for step in steps)
+    return tuple(address_of(*step) if folds or step[0] is not fold else 0 for step in steps)
+
+
+def _tile_code(form: Form, group: int, tiles: int) -> tuple[int, int, int]:
+    """Addresses of the kernels of a head geometry in matrix tiles: FOLD, RELEASE and PACK_VALUES."""
+    digest = source_digest()
+    kind, head_dim, v_head_dim, state_bytes = form.kind, form.head_dim, form.v_head_dim, form.state_bytes
+    k_bytes = head_dim * form.item
+    k_lines, v_lines = (max(1, size * form.item // LINE) for size in (head_dim, v_head_dim))
+    k_words, word = k_bytes // 4, 4
+    scores_at, weights_at, queries_at, _ = _tile_room(form, tiles)
+    score_bytes, weight_bytes = attention_tiles.SCORE_BYTES, attention_tiles.WEIGHT_BYTES
+
+    @kernel(is_exact=True)
+    def fold_tiles(
+        query: Any,
+        query_stride: Any,
+        keys: Any,
+        is_one: Any,
+        values: Any,
+        room: Any,
+        state: Any,
+        coming: Any,
+        num_tokens: Any,
+        positions: Any,
+        first_visible: Any,
+        start: Any,
+        last_key: Any,
+        factor: Any,
+        slope: Any,
+        limit: Any,
+    ) -> None:
+        """Fold a block into the heads of a KV head of all tokens that see some of it. slope, limit: of a cap, limit 0 for none.
+
+        keys: packed; with `is_one`, for a single line, the sources of `attention_tiles.score_one`.
+        positions, first_visible: addresses. start, last_key: position of the block, and end of the keys of the pass.
+        """
+        if digest < 0:
+            return
+        scores, weights, queries = room + scores_at, room + weights_at, room + queries_at
+        after = coming + 40 if coming else coming
+        token = int64(0)
+        while token < num_tokens:
+            end = token
+            while end < num_tokens:
+                low, high = _span(positions, first_visible, end, start, last_key)
+                if high <= low:
+                    break
+                end += 1
+            if end == token:
+                token += 1
+                continue
+            num_lines = (end - token) * group  # whose states follow one another
+            num_tiles = (num_lines + HEIGHT - 1) // HEIGHT
+            height = (num_lines + num_tiles - 1) // num_tiles
+            first_state, head = state + token * group * state_bytes, int64(0)
+            for first in range(0, num_lines, height):
+                lines = min(height, num_lines - first)
+                own, own_head = token, head
+                for i in range(lines):
+                    here = query + own * query_stride + own_head * k_bytes
+                    copy_line(here, queries + i * k_bytes, word, k_words)
+                    own_head += 1
+                    if own_head == group:
+                        own, own_head = own + 1, int64(0)
+                if is_one:
+                    attention_tiles.set_one(room, tiles)
+                    attention_tiles.score_one(queries, keys, scores, coming, room, tiles, head_dim, k_lines)
+                else:
+                    attention_tiles.set_height(room, lines, tiles)
+                    attention_tiles.score(queries, keys, scores, coming, room, tiles, head_dim, k_lines)
+                there = first_state + first * state_bytes
+                for i in range(lines):
+                    low, high = _span(positions, first_visible, token, start, last_key)
+                    visible = int64(((ALL >> uint64(BLOCK - high)) >> uint64(low)) << uint64(low))
+                    line = scores + score_bytes * i
+                    if limit > ZERO:
+                        vectors.cap(line, slope, limit)
+                    vectors.weigh(
+                        line, weights + weight_bytes * i, there + i * state_bytes, factor, visible, kind, v_head_dim
+                    )
+                    head += 1
+                    if head == group:
+                        token, head = token + 1, int64(0)
+                if is_one:
+                    attention_tiles.gather(there, values, weights, after, room, tiles, v_head_dim, v_lines, 1)
+                else:
+                    attention_tiles.gather(there, values, weights, after, room, tiles, v_head_dim, v_lines, 0)
+                coming, after = int64(0), int64(0)
+
+    @kernel(is_exact=True)
+    def release(room: Any) -> None:
+        if digest >= 0:
+            close_tiles(room, tiles)
+
+    @kernel(is_exact=True)
+    def pack_values_only(values: Any, stride: Any, target: Any) -> None:
+        if digest >= 0:
+            pack_values(values, stride, target, kind, v_head_dim)
+
+    steps = ((fold_tiles, (*(_INT,) * 13, *(_FLOAT,) * 3)), (release, (_INT,)), (pack_values_only, (_INT,) * 3))
+    _KEPT.extend(compiled for compiled, _ in steps)
+    fold, end, pack = (address_of(*step) for step in steps)
+    return fold, end, pack
+
+
+@kernel()
+def _span(positions: Any, first_visible: Any, token: Any, start: Any, last_key: Any) -> Any:
+    """The keys [low, high) of the block at `start` that a token sees; addresses of int32."""
+    low = max(attention_tiles.int32_at(first_visible + 4 * token) - start, int64(0))
+    high = min(attention_tiles.int32_at(positions + 4 * token) + 1, last_key) - start
+    return low, min(high, int64(BLOCK))
 
 
 _KEPT: list[Any] = []  # kernels whose addresses are in use
@@ -256,7 +381,7 @@ def attend(
     """Run passes for a range of KV heads.
 
     Args:
-        layout: from `layout_of`, with the entries of a layer.  scale, soft_cap (0 for none): float32.
+        layout: from `geometry`, with the entries of a layer.  scale, soft_cap (0 for none): float32.
         sinks: float32 [num_q_heads] or empty.  page_table, page_size: as in the plan.
         passes: int32 [n, PASS_FIELDS].  positions, first_visible: int32 [num_tokens].  num_slots: as `plan_passes` returns it.
         kv_first, kv_last: range of KV heads.  scratch: address of `scratch_bytes` bytes.
@@ -271,12 +396,18 @@ def attend(
         base + layout[VALUES],
     )
     room, states = base + layout[ROOM], base + layout[STATES]
-    k_copy, v_copy = copies, copies + GROUP * k_bytes
+    k_copies, v_copy = copies, copies + BLOCK * k_bytes
+    sources = coming + 2 * LINE
     for place in range(base, copies, 8):
         vectors.put_int(place, int64(0))
     k_stride, v_stride = layout[K_STRIDE], layout[V_STRIDE]
     num_kv = kv_last - kv_first
-    num_heads = num_kv * group  # of a slot
+    slot_bytes = group * state_bytes
+    kv_bytes = num_slots * slot_bytes  # states are ordered by KV head, slot and head
+    uses_tiles = layout[RELEASE] != 0
+    if uses_tiles:
+        for place in range(room, room + LINE, 8):
+            vectors.put_int(place, int64(0))  # no configuration
     vectors.put_int(coming + 32, k_stride)
     vectors.put_int(coming + 72, v_stride)
     factor, slope, limit = scale * LOG2_E, ZERO, soft_cap * LOG2_E
@@ -290,14 +421,17 @@ def attend(
             int64(entry[fields.ROW]),
         )
         first_key, last_key = int64(entry[fields.FIRST_KEY]), int64(entry[fields.LAST_KEY])
-        first_state = states + entry[fields.SLOT] * num_heads * state_bytes
-        state = first_state + entry[fields.IS_SECOND] * num_slots * num_heads * state_bytes
-        num_lines = (last_token - first_token) * num_heads
+        first_state = states + entry[fields.SLOT] * slot_bytes
+        state = first_state + entry[fields.IS_SECOND] * num_kv * kv_bytes
+        num_tokens = last_token - first_token
+        num_lines = num_tokens * group  # of a KV head
         if entry[fields.IS_FIRST]:
-            invoke(layout[CLEAR], (state, num_lines))
+            for own in range(num_kv):
+                invoke(layout[CLEAR], (state + own * kv_bytes, num_lines))
+        is_one = uses_tiles and num_lines == 1  # keys are read once, so they are not packed
         first_block = first_key // BLOCK
         num_blocks = (last_key + BLOCK - 1) // BLOCK - first_block
-        is_wide = num_lines > 64  # KV head by KV head, so that the states of one stay in the cache
+        is_wide = num_lines * num_kv > 64  # KV head by KV head, so that the states of one stay in the cache
         num_turns = num_blocks * num_kv
         kv, block = int64(0), int64(0)
         for turn in range(num_turns):
@@ -305,7 +439,14 @@ def attend(
             k_base, v_base = layout[K] + (kv_first + kv) * k_bytes, layout[V] + (kv_first + kv) * v_bytes
             for g in range(4):
                 position = start + GROUP * g
+                targets = keys + 4 * GROUP * g, values + value_group * g
                 if position >= last_key or position + GROUP <= first_key:
+                    if is_one:
+                        vectors.put_int(sources + 8 * g, base)
+                        vectors.put_int(sources + 8 * g + 32, int64(0))
+                        invoke(layout[PACK_VALUES], (base, int64(0), targets[1]))
+                    elif uses_tiles:  # they multiply all values
+                        invoke(layout[PACK], (base, base, int64(0), int64(0), targets[0], targets[1]))
                     continue
                 here = slot_of(page_table, page_size, row, max(position, first_key))
                 k_source, v_source, k_step, v_step = (
@@ -315,6 +456,7 @@ def attend(
                     v_stride,
                 )
                 if page_size % GROUP or position < first_key or position + GROUP > last_key:
+                    k_copy = k_copies + g * GROUP * k_bytes
                     for i in range(GROUP):  # side by side, zeros where no token sees them
                         k_place, v_place = base, base
                         if first_key <= position + i and position + i < last_key:
@@ -322,8 +464,12 @@ def attend(
                             k_place, v_place = k_base + here * k_stride, v_base + here * v_stride
                         invoke(layout[COPY], (k_place, v_place, k_copy + i * k_bytes, v_copy + i * v_bytes))
                     k_source, v_source, k_step, v_step = k_copy, v_copy, k_bytes, v_bytes
-                targets = keys + 4 * GROUP * g, values + value_group * g
-                invoke(layout[PACK], (k_source, v_source, k_step, v_step, targets[0], targets[1]))
+                if is_one:
+                    vectors.put_int(sources + 8 * g, k_source)
+                    vectors.put_int(sources + 8 * g + 32, k_step)
+                    invoke(layout[PACK_VALUES], (v_source, v_step, targets[1]))
+                else:
+                    invoke(layout[PACK], (k_source, v_source, k_step, v_step, targets[0], targets[1]))
             # Addresses of the block that comes next.
             if is_wide:
                 block += 1
@@ -351,26 +497,55 @@ def attend(
                     vectors.put_int(coming + 8 * g, layout[K] + there * k_stride + next_kv * k_bytes)
                     vectors.put_int(coming + 8 * g + 40, layout[V] + there * v_stride + next_kv * v_bytes)
             # Fold the block into the lines of every token that sees some of it.
+            kv_state = state + local * kv_bytes
+            query = layout[Q] + (kv_first + local) * group * k_bytes
+            if uses_tiles:
+                invoke(
+                    layout[FOLD],
+                    (
+                        query + first_token * layout[Q_STRIDE],
+                        layout[Q_STRIDE],
+                        sources if is_one else keys,
+                        int64(is_one),
+                        values,
+                        room,
+                        kv_state,
+                        ahead,
+                        num_tokens,
+                        int64(positions.ctypes.data) + 4 * first_token,
+                        int64(first_visible.ctypes.data) + 4 * first_token,
+                        start,
+                        last_key,
+                        factor,
+                        slope,
+                        limit,
+                    ),
+                )
+                continue
             for token in range(first_token, last_token):
                 low = max(int64(first_visible[token]) - start, int64(0))
                 high = min(int64(positions[token]) + 1, last_key) - start
                 high = min(high, int64(BLOCK))
                 if high <= low:
                     continue
-                query = layout[Q] + token * layout[Q_STRIDE] + (kv_first + local) * group * k_bytes
-                line = state + ((token - first_token) * num_heads + local * group) * state_bytes
-                invoke(layout[FOLD], (query, keys, values, room, line, ahead, low, high, factor, slope, limit))
+                here, line = query + token * layout[Q_STRIDE], kv_state + (token - first_token) * slot_bytes
+                invoke(layout[FOLD], (here, keys, values, room, line, ahead, low, high, factor, slope, limit))
                 ahead = int64(0)
         if entry[fields.ENDS_SEGMENT]:
-            invoke(layout[MERGE], (first_state, state, num_lines))
+            for own in range(num_kv):
+                invoke(layout[MERGE], (first_state + own * kv_bytes, state + own * kv_bytes, num_lines))
         if entry[fields.IS_LAST]:
-            first_head, all_heads = kv_first * group, layout[NUM_KV_HEADS] * group
-            sink = int64(sinks.ctypes.data) + 4 * first_head if len(sinks) else int64(0)
-            for token in range(first_token, last_token):
-                here = first_state + (token - first_token) * num_heads * state_bytes
-                target = layout[RESULT] + token * layout[RESULT_STRIDE] + first_head * v_bytes
-                lse = layout[RESULT_LSE] + 4 * (token * all_heads + first_head)
-                invoke(layout[FINISH], (here, target, lse, sink, num_heads))
+            all_heads = layout[NUM_KV_HEADS] * group
+            for own in range(num_kv):
+                head = (kv_first + own) * group
+                sink = int64(sinks.ctypes.data) + 4 * head if len(sinks) else int64(0)
+                for token in range(first_token, last_token):
+                    here = first_state + own * kv_bytes + (token - first_token) * slot_bytes
+                    target = layout[RESULT] + token * layout[RESULT_STRIDE] + head * v_bytes
+                    lse = layout[RESULT_LSE] + 4 * (token * all_heads + head)
+                    invoke(layout[FINISH], (here, target, lse, sink, group))
+    if uses_tiles:
+        invoke(layout[RELEASE], (room,))
 
 
 _compiling = threading.Lock()  # `cache` lets two threads make the same

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels import ops
-from rtlang_kernels.cpu import attention, attention_kernel
+from rtlang_kernels.cpu import attention, attention_kernel, attention_layout
+from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
+from rtlang_kernels.cpu.linear_tuning import usable_tiles
 from rtlang_kernels.host.processor import Processor
 from tests.support.attention_cases import Step, Tree, make_step, relative_error
 
@@ -23,8 +25,28 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "chunks": {"chunk_size": 96},
     "cap and sinks": {"soft_cap": 2.0, "sinks": torch.linspace(-2, 2, NUM_KV_HEADS * GROUP)},
 }
-DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 EVERY_OPTION = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+
+
+HAS_AMX = pytest.mark.skipif(usable_tiles() != AMX, reason="the processor has no matrix tiles")
+ARITHMETIC = {
+    "float32": (torch.float32, NO_TILES),
+    "bfloat16 in vectors": (torch.bfloat16, NO_TILES),
+    "bfloat16 in emulated tiles": (torch.bfloat16, EMULATED),
+    "bfloat16 in tiles of the processor": (torch.bfloat16, AMX),
+}
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(value, id=name, marks=HAS_AMX if value[1] == AMX else ()) for name, value in ARITHMETIC.items()
+    ]
+)
+def dtype(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.dtype:
+    """The type of the pools, for every way to compute with it."""
+    chosen, tiles = request.param
+    monkeypatch.setattr(attention_layout, "usable_tiles", lambda: tiles)
+    return chosen  # type: ignore[no-any-return]
 
 
 def step_of(tree: Tree, dtype: torch.dtype) -> Step:
@@ -49,7 +71,6 @@ def part(step: Step, tokens: Any, rows: list[int], seq_lens: list[int], shared_l
     return replace(step, q=step.q[np.concatenate(chosen)], plan_args=args)
 
 
-@DTYPES
 @EVERY_OPTION
 def test_a_prompt_has_the_same_bits_whole_in_chunks_and_token_by_token(
     dtype: torch.dtype, options: dict[str, Any]
@@ -70,7 +91,6 @@ def test_a_prompt_has_the_same_bits_whole_in_chunks_and_token_by_token(
     assert all(torch.equal(a, b[tokens]) for a, b in zip(decoded, whole, strict=True))
 
 
-@DTYPES
 @EVERY_OPTION
 def test_a_row_has_the_same_bits_alone_among_others_and_in_any_tree(
     dtype: torch.dtype, options: dict[str, Any]
@@ -89,7 +109,6 @@ def test_a_row_has_the_same_bits_alone_among_others_and_in_any_tree(
         assert all(torch.equal(a[0], b[row]) for a, b in zip(alone, together, strict=True))
 
 
-@DTYPES
 def test_copied_pages_and_rows_of_several_tokens_change_no_bits(dtype: torch.dtype) -> None:
     """A prompt and drafts below a prefix of more than one segment, which they share or have copies of."""
     lens, q_lens, shared = [1200, 1210, 1300, 1190], [1, 5, 150, 1], [0, 1136, 1120, 1184]
@@ -107,10 +126,10 @@ def test_copied_pages_and_rows_of_several_tokens_change_no_bits(dtype: torch.dty
 
 
 @pytest.mark.parametrize("num_threads", [2, 3, 4, 6])
-def test_threads_change_no_bits(num_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_change_no_bits(num_threads: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Tree([300, 280, 1100, 270, 90], [1, 3, 40, 1, 90], [0, 256, 256, 192, 0], PAGE)
     for options in OPTIONS.values():
-        step = step_of(tree, torch.bfloat16)
+        step = step_of(tree, dtype)
         one = attend(step, **options)
         with monkeypatch.context() as patch:
             patch.setattr(attention, "SPLIT_NS", 0)
@@ -122,9 +141,9 @@ def test_threads_change_no_bits(num_threads: int, monkeypatch: pytest.MonkeyPatc
         assert all(torch.equal(a, b) for a, b in zip(one, many, strict=True))
 
 
-def test_keys_that_no_token_sees_are_not_read() -> None:
+def test_keys_that_no_token_sees_are_not_read(dtype: torch.dtype) -> None:
     """Pages before a window and the rest of the last page may hold anything, and so may their numbers."""
-    step = step_of(Tree([500], [1], [0], PAGE), torch.bfloat16)
+    step = step_of(Tree([500], [1], [0], PAGE), dtype)
     want = attend(step, sliding_window=70)
     assert bool(want[0].isfinite().all())
     slots = step.plan("cpu").slots(0, 0, 500)
@@ -138,7 +157,7 @@ def test_keys_that_no_token_sees_are_not_read() -> None:
 def test_a_processor_without_products_of_pairs_computes_in_float32(
     features: dict[str, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attention_kernel._geometry.cache_clear()
+    attention_kernel.geometry.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(attention_kernel, "processor", lambda: Processor("any", "any", 2, **features))
         step = step_of(Tree([300, 310, 290], [1, 4, 1], [0, 208, 256], PAGE), torch.bfloat16)
@@ -148,4 +167,4 @@ def test_a_processor_without_products_of_pairs_computes_in_float32(
         torch.testing.assert_close(together[1], want[1], atol=1e-5, rtol=0)
         alone = attend(part(step, [slice(1, 5)], [1], [310]))
         assert all(torch.equal(a, b[1:5]) for a, b in zip(alone, together, strict=True))
-    attention_kernel._geometry.cache_clear()
+    attention_kernel.geometry.cache_clear()

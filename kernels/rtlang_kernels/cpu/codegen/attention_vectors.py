@@ -85,7 +85,7 @@ def _running(builder: Any, first: list[Any]) -> list[Any]:
     return slots
 
 
-def _request(builder: Any, coming: Any, index: Any, lines: int) -> None:
+def request(builder: Any, coming: Any, index: Any, lines: int) -> None:
     """Emit a request for cache line number `index` of each of four groups of keys, so that reads of memory spread out.
 
     coming: address (0: none) of the addresses of the groups, then of the distance from key to key; `lines` cache lines of a key are read.
@@ -114,7 +114,7 @@ def score(
     """score(query, keys, target, coming, kind, head_dim, lines, groups, key_lines): float32 products of query lines with groups of 16 keys.
 
     query: consecutive lines in the pool's type. keys: packed. target: [lines, 64] float32. coming, key_lines:
-    see `_request`, one request per step.
+    see `request`, one request per step.
     """
     constants = literal_values(kind, head_dim, lines, groups, key_lines)
     if constants is None:
@@ -126,7 +126,7 @@ def score(
         sums = [_running(builder, [zero] * num_groups) for _ in range(num_lines)]
         rows = [at(builder, query, form.head_dim * form.item * line) for line in range(num_lines)]
         with cgutils.for_range(builder, INT64(form.key_steps)) as loop:
-            _request(builder, coming, loop.index, constants[4])
+            request(builder, coming, loop.index, constants[4])
             step = at(builder, keys, (loop.index, 4 * BLOCK))
             vectors = [load(builder, WORDS if form.is_paired else FLOATS, step, 64 * g) for g in range(num_groups)]
             for row, slots in zip(rows, sums, strict=True):
@@ -173,7 +173,7 @@ def gather(
     """gather(...): sums of each line's state += weights * values.
 
     Steps [first, last) of the block, see `Form.value_steps`. weights: [lines, 64] as `weigh` writes them. coming,
-    value_lines: see `_request`.
+    value_lines: see `request`.
     """
     constants = literal_values(kind, v_head_dim, lines, value_lines)
     if constants is None:
@@ -191,7 +191,7 @@ def gather(
                 _running(builder, [load(builder, FLOATS, place, 64 * i) for i in range(high - low)]) for place in places
             ]
             with cgutils.for_range_slice(builder, first, last, INT64(1)) as (index, _):
-                _request(builder, coming, builder.add(index, INT64(form.value_steps * part)), constants[3])
+                request(builder, coming, builder.add(index, INT64(form.value_steps * part)), constants[3])
                 step = at(builder, values, (index, form.value_step_bytes), 64 * low)
                 vectors = [load(builder, WORDS if form.is_paired else FLOATS, step, 64 * i) for i in range(high - low)]
                 for row, slots in zip(rows, sums, strict=True):

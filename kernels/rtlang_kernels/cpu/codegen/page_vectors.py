@@ -247,6 +247,20 @@ def pack_group(
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def pack_values(typing_context: Any, values: Any, stride: Any, target: Any, kind: Any, v_head_dim: Any) -> Any:
+    """pack_values(values, stride, target, kind, v_head_dim): the values of `pack_group` alone."""
+    constants = literal_values(kind, v_head_dim)
+    if constants is None:
+        return None
+    form = Form(constants[0], 0, constants[1])
+
+    def emit(builder: Any, values: Any, stride: Any, target: Any) -> None:
+        _pack_values(builder, form, values, stride, target)
+
+    return typed_intrinsic(types.void, ((types.int64,) * 3 + (kind, v_head_dim)), 2, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def copy_line(typing_context: Any, source: Any, target: Any, item: Any, size: Any) -> Any:
     """copy_line(source, target, item, size): `size` elements of `item` bytes."""
     constants = literal_values(item, size)

@@ -220,8 +220,44 @@ def _pointer(builder: Any, address: Any) -> Any:
     return builder.inttoptr(address, INT8.as_pointer())
 
 
-def _tiles(kind: int, work: Any, is_int8: bool) -> Tiles:
+def tiles_of(kind: int, work: Any, is_int8: bool) -> Tiles:
+    """The instructions of a kind of tiles."""
     return Amx(work, is_int8) if kind == AMX else Emulated(work, is_int8)
+
+
+def work_bytes(kind: int) -> int:
+    """Bytes of the working memory, at a multiple of a cache line."""
+    return _REGISTERS + (8 * HEIGHT * LINE if kind == EMULATED else 0)
+
+
+def configure_tiles(builder: Any, kind: int, work: Any, height: Any) -> None:
+    """Emit the configuration of tiles of `height` lines for sums and inputs (int64), and of all lines for weights."""
+    store(builder, ir.Constant(_WORDS, [0] * LANES), work, 0)
+    store(builder, INT8(1), work, _PALETTE)
+    store(builder, ir.Constant(ir.VectorType(INT16, 8), [LINE] * 8), work, _WIDTHS)
+    store(builder, heights_word(builder, height), work, _HEIGHTS)
+    tiles_of(kind, work, False).configure(builder)
+
+
+def configure_shapes(builder: Any, kind: int, work: Any, shapes: list[tuple[int, int]]) -> None:
+    """Emit the configuration of tiles with these lines and bytes of a line. `Emulated` loads and stores whole lines nevertheless."""
+    store(builder, ir.Constant(_WORDS, [0] * LANES), work, 0)
+    store(builder, INT8(1), work, _PALETTE)
+    for tile, (height, width) in enumerate(shapes):
+        store(builder, INT16(width), work, _WIDTHS + 2 * tile)
+        store(builder, INT8(height), work, _HEIGHTS + tile)
+    tiles_of(kind, work, False).configure(builder)
+
+
+def heights_word(builder: Any, height: Any) -> Any:
+    """Emit what `configured_heights` is after `configure_tiles`."""
+    heights = builder.mul(height, INT64(0x0101_0101_0101))  # of tiles 0 to 5
+    return builder.or_(heights, INT64((HEIGHT << 8 | HEIGHT) << 48))
+
+
+def configured_heights(builder: Any, work: Any) -> Any:
+    """Emit the numbers of lines in the configuration: int64, a byte per tile."""
+    return load(builder, INT64, work, _HEIGHTS)
 
 
 def half_rows(builder: Any, num_rows: Any, num_halves: int) -> Any:
@@ -250,7 +286,7 @@ def multiply_in_tiles(
     work: of `open_tiles`, called with the same number of rows.  num_lines: prefetches per 16 steps.
     The others: see `linear_vectors.multiply_tile`.
     """
-    tiles, height = _tiles(kind, work, is_int8), half_rows(builder, num_rows, num_halves)
+    tiles, height = tiles_of(kind, work, is_int8), half_rows(builder, num_rows, num_halves)
     starts = [INT64(0), builder.sub(num_rows, height)][:num_halves]
     for tile in range(HALVES * num_halves):
         tiles.clear(builder, tile)
@@ -304,13 +340,8 @@ def open_tiles(typing_context: Any, num_rows: Any, kind: Any, num_halves: Any) -
     def emit(builder: Any, num_rows: Any) -> Any:
         if constants[0] == NO_TILES:
             return INT64(0)
-        work = stack_memory(builder, _REGISTERS + (8 * HEIGHT * LINE if constants[0] == EMULATED else 0))
-        store(builder, ir.Constant(_WORDS, [0] * LANES), work, 0)
-        store(builder, INT8(1), work, _PALETTE)
-        store(builder, ir.Constant(ir.VectorType(INT16, 8), [LINE] * 8), work, _WIDTHS)
-        heights = builder.mul(half_rows(builder, num_rows, constants[1]), INT64(0x0101_0101_0101))  # of tiles 0 to 5
-        store(builder, builder.or_(heights, INT64((HEIGHT << 8 | HEIGHT) << 48)), work, _HEIGHTS)
-        _tiles(constants[0], work, False).configure(builder)
+        work = stack_memory(builder, work_bytes(constants[0]))
+        configure_tiles(builder, constants[0], work, half_rows(builder, num_rows, constants[1]))
         return work
 
     return typed_intrinsic(types.int64, (types.int64, kind, num_halves), 2, emit)
@@ -325,6 +356,6 @@ def close_tiles(typing_context: Any, work: Any, kind: Any) -> Any:
 
     def emit(builder: Any, work: Any) -> None:
         if constants[0] != NO_TILES:
-            _tiles(constants[0], work, False).release(builder)
+            tiles_of(constants[0], work, False).release(builder)
 
     return typed_intrinsic(types.void, (types.int64, kind), 1, emit)
