@@ -21,6 +21,11 @@ STORE_BYTES = 80 << 20
 NUM_ATTEMPTS = 3  # a node whose helpers are not up within 15 seconds, on a busy machine, gives up
 
 
+def set_environment() -> None:
+    """Set what Ray reads when it is imported, for this process."""
+    os.environ.update(ENVIRONMENT)
+
+
 @contextmanager
 def ray_cluster(num_nodes: int, *, cpus_per_node: int = 2) -> Iterator[str]:
     """The address of a cluster that exists until the end of the block; this process is not connected to it."""

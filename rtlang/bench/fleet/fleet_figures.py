@@ -123,7 +123,7 @@ def measure_rules(
             runs: dict[str, list[Side]] = {name: [] for name in rules}
             for turn in range(rounds):
                 workload = make(encoder, sizes, seed + 1 + turn)
-                arrivals_s = _arrivals(len(workload.graphs), ARRIVAL_SHARE * capacity, seed + turn)
+                arrivals_s = random_arrivals(len(workload.graphs), ARRIVAL_SHARE * capacity, seed + turn)
                 for name in list(rules)[turn % len(rules) :] + list(rules)[: turn % len(rules)]:
                     tell(f"{workload_name}, {name}, turn {turn + 1} of {rounds}")
                     fleet.clear_cache()
@@ -189,7 +189,8 @@ def _warm_up(target: Target, encoder: Tokenizer, num_replicas: int) -> None:
     run_on_target(target, trees(encoder, sizes, 10**6).graphs)
 
 
-def _arrivals(count: int, rate: float, seed: int) -> list[float]:
+def random_arrivals(count: int, rate: float, seed: int) -> list[float]:
+    """Times of arrivals in seconds, a Poisson process of `rate` per second."""
     random, at, found = Random(seed), 0.0, []
     for _ in range(count):
         at += random.expovariate(rate)

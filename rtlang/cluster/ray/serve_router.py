@@ -28,6 +28,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph
+from rtlang.contract.target import Listener
 from rtlang.runtime.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -119,6 +120,22 @@ class ProgramEngine:
         Raises:
             RtlangError: the graph failed.
         """
+        return dict((await self.finish(graph, inputs, seed)).values)
+
+    async def finish(
+        self,
+        graph: dict[str, Any],
+        inputs: Mapping[str, str] | None = None,
+        seed: int | None = None,
+        listener: Listener = lambda event: None,
+    ) -> GraphFinished:
+        """Run a graph as `run` does; returns its last event.
+
+        Args:
+            listener: called with every event, on a thread of the runtime.
+        Raises:
+            RtlangError: the graph failed.
+        """
         loop = asyncio.get_running_loop()
         end: asyncio.Future[Event] = loop.create_future()
 
@@ -127,6 +144,7 @@ class ProgramEngine:
                 end.set_result(event)
 
         def listen(event: Event) -> None:
+            listener(event)
             if isinstance(event, (GraphFinished, GraphFailed)):
                 loop.call_soon_threadsafe(settle, event)
 
@@ -138,7 +156,7 @@ class ProgramEngine:
         if isinstance(event, GraphFailed):
             raise event.error
         assert isinstance(event, GraphFinished)
-        return dict(event.values)
+        return event
 
     def check_health(self) -> None:
         """Called by Ray Serve, which replaces a replica whose engine has died."""
@@ -146,16 +164,24 @@ class ProgramEngine:
             raise RuntimeError("the engine has stopped")
 
 
-def program_deployment(config: RuntimeConfig, *, num_replicas: int = 1, seed: int = 0, **options: Any) -> Any:
+def program_deployment(
+    config: RuntimeConfig,
+    *,
+    num_replicas: int = 1,
+    seed: int = 0,
+    engine: type[ProgramEngine] = ProgramEngine,
+    **options: Any,
+) -> Any:
     """An application of Ray Serve: engines whose requests are routed as whole programs.
 
     Args:
+        engine: the class of the replicas.
         options: see `ray.serve.deployment`, for example `autoscaling_config` or `ray_actor_options`.
     """
     num_cpus, num_gpus = resources_of(config)
     actor = {"num_cpus": num_cpus, "num_gpus": num_gpus}
     chosen: dict[str, Any] = {
-        "name": "ProgramEngine",
+        "name": engine.__name__,
         "num_replicas": num_replicas,
         "ray_actor_options": actor,
         "max_ongoing_requests": config.max_waiting,
@@ -165,5 +191,5 @@ def program_deployment(config: RuntimeConfig, *, num_replicas: int = 1, seed: in
     }
     if "autoscaling_config" in options:
         del chosen["num_replicas"]
-    deployment = serve.deployment(ProgramEngine).options(**(chosen | options))
+    deployment = serve.deployment(engine).options(**(chosen | options))
     return deployment.bind(asdict(config))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
+from tests.support.ray_cluster import set_environment
 
-from tests.support.ray_cluster import ENVIRONMENT
-
-os.environ.update(ENVIRONMENT)
+set_environment()
