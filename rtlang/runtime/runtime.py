@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -579,14 +579,14 @@ class Runtime:
         assert self._encoders is not None
         self._encoders.submit_for(owner, size, job)
 
-    def post(self, command: Callable[[], None]) -> None:
-        """Run a function on the engine's thread between two steps.
+    def post(self, command: Callable[[], None], client: Hashable = "") -> None:
+        """Run a function on the engine's thread between two steps, behind what its client has asked for.
 
         Raises:
             EngineDeadError: the engine has stopped.
         """
         assert self._loop is not None
-        self._loop.post(command)
+        self._loop.post(command, client)
 
     def _running_loop(self) -> EngineLoop:
         self._fork_guard.check()

@@ -69,7 +69,7 @@ class EngineConnection:
         self._pool = ThreadPoolExecutor(2, "rtlang-calls")
         self._beat = time.monotonic()
         self._is_beating = False
-        self._num_opened = 0  # graphs that were submitted to the runtime, or refused
+        self._num_opened = 0  # graphs that the engine's thread has begun, or that were refused; written by that thread
 
     def serve(self, messages: Iterator[Message]) -> None:
         """Report that the engine is ready, then work until the messages end; graphs that still run are cancelled."""
@@ -100,10 +100,11 @@ class EngineConnection:
         try:
             match kind:
                 case "open":
+                    principal = Principal.from_plain(message.get("principal") or {})
                     try:
-                        self._open(message)
-                    finally:
-                        self._num_opened += 1
+                        self._open(message, principal)
+                    finally:  # commands of one client run in order: the graph has begun by then
+                        self._runtime.post(self._count_opened, principal.client_id)
                 case "ping":
                     self._answer_ping()
                 case "peers":
@@ -121,7 +122,7 @@ class EngineConnection:
         except Exception as error:
             self._end(graph_id, internal_error(logger, f"{kind} of graph {graph_id} failed", error))
 
-    def _open(self, message: Message) -> None:
+    def _open(self, message: Message, principal: Principal) -> None:
         graph_id = message["s"]
 
         def listen(event: Event) -> None:
@@ -134,7 +135,6 @@ class EngineConnection:
             self._writer.put(*items, channel=graph_id, client=principal.client_id)
 
         budget = message.get("budget")
-        principal = Principal.from_plain(message.get("principal") or {})
         self._client_ids[graph_id] = principal.client_id
         self._runs[graph_id] = self._runtime.submit(
             RequestGraph.from_plain(message["graph"]),
@@ -205,6 +205,9 @@ class EngineConnection:
 
     def _note_beat(self) -> None:
         self._is_beating = False
+
+    def _count_opened(self) -> None:
+        self._num_opened += 1
 
     def _call(self, message: Message) -> None:
         reply: Message = {"t": "reply", "q": message["q"]}

@@ -12,6 +12,7 @@ import pytest
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.runtime.runtime import Runtime
+from rtlang.supervise.engine_connection import REPORT_S
 from rtlang.supervise.engine_host import EngineHost
 from rtlang.supervise.frames import FrameWriter, read_messages
 from tests.support.waiting import wait_until
@@ -75,6 +76,27 @@ def test_wrong_settings_are_reported_and_the_next_connection_tries_again(host: E
 
 def test_a_socket_that_ends_at_once_ends_its_connection(host: EngineHost) -> None:
     Frontend(host).end()
+
+
+def test_a_report_counts_graphs_as_opened_once_it_counts_their_work(host: EngineHost) -> None:
+    frontend, is_busy, may_go_on = Frontend(host), threading.Event(), threading.Event()
+    frontend.configure(**SETTINGS)
+
+    def work() -> None:
+        is_busy.set()
+        may_go_on.wait(60)
+
+    host.start({}, preloads=False).post(work)  # as in a long step
+    assert is_busy.wait(60)
+    frontend.open(1, LONG)
+    frontend.open(2, LONG)
+    threading.Timer(3 * REPORT_S, may_go_on.set).start()
+    for message in frontend.messages:
+        if message["t"] == "load":
+            assert message["output"] + message["output_ahead"] > 0 or not message["opened"]
+            if message["opened"] == 2:
+                break
+    frontend.end()
 
 
 def test_connections_share_an_engine_and_end_alone(host: EngineHost) -> None:
