@@ -97,9 +97,8 @@ class Fleet(EngineTarget):
         self._router = Router(seed=seed) if router is None else router
         self._works: dict[int, ProgramWork] = {}  # by graph id
         self._estimator = WorkEstimator()
-        self._unlearned: dict[
-            int, Mapping[str, str]
-        ] = {}  # inputs of programs of which no generation has ended, by graph id
+        # By graph id, the inputs of programs of which no generation has ended.
+        self._unlearned: dict[int, Mapping[str, str]] = {}
         self._loads: dict[str, _Load] = {}
         self._sent: defaultdict[str, _Sent] = defaultdict(_Sent)  # by replica
         self._changed = threading.Condition(self._lock)  # an engine became ready, or gave up its last graph
@@ -178,7 +177,8 @@ class Fleet(EngineTarget):
         ready_timeout_s: float = 600.0,
         drain_timeout_s: float = 0.0,
     ) -> None:
-        """Replace every replica by a new engine, one after the other. Blocks until all are replaced; programs go on without a failure.
+        """Replace every replica that stays by a new engine, one after the other. Blocks until all are replaced; programs go on without a
+        failure.
 
         Args:
             config: settings of the new runtimes, which later replicas get as well; None for those of now.
@@ -192,6 +192,8 @@ class Fleet(EngineTarget):
         with self._updating:
             settings = config or self.config
             for old in list(self._engines.values()):
+                if old.is_leaving:
+                    continue
                 if not starts_first:
                     self.remove(old.name, timeout_s=drain_timeout_s)
                 name = self.add(old.link.launcher, config=settings, name=_next_name(old.name, self._engines))

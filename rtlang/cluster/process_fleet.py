@@ -73,7 +73,9 @@ class ProcessFleet(Fleet):
                     drain_timeout_s=drain_timeout_s,
                 )
             finally:
-                self._plan.adopt(name for name in self._engines if not self._engines[name].is_leaving)
+                with self._lock:
+                    names = [name for name, engine in self._engines.items() if not engine.is_leaving]
+                self._plan.adopt(names)
 
     def close(self) -> None:
         """See `Fleet.close`."""

@@ -85,14 +85,19 @@ class RosterFollower:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Do not follow meanwhile."""
+        """Take no steps meanwhile; waits for the end of those under way."""
         with self._following:
             yield
 
     def follow_once(self) -> None:
-        """Report the present state, and take the steps that the roster asks for."""
-        with self._following:
-            self._follow_once()
+        """Report the present state, and take the steps that the roster asks for. Does nothing while paused, or while another thread does
+        it.
+        """
+        if self._following.acquire(blocking=False):
+            try:
+                self._follow_once()
+            finally:
+                self._following.release()
 
     def _follow_once(self) -> None:
         replicas = {each.name: each for each in self._fleet.fleet_report().replicas}

@@ -146,6 +146,21 @@ def test_a_rolling_update_replaces_every_engine_while_programs_run(
     assert states == []
 
 
+def test_a_rolling_update_passes_over_a_replica_that_leaves(fleet: Fleet) -> None:
+    _, runs = submit(fleet, 6, credit=0)
+    leaving = next(name for name, count in places(fleet).items() if count)
+    removal = threading.Thread(target=fleet.remove, args=(leaving,), kwargs={"timeout_s": 60.0})
+    removal.start()
+    wait_until(lambda: fleet._engines[leaving].is_leaving)
+    fleet.replace()
+    stay = [f"{name}~2" for name in NAMES if name != leaving]
+    assert [replica.name for replica in fleet.fleet_report().replicas] == [leaving, *stay]
+    for run in runs:
+        run.cancel()
+    removal.join(60)
+    assert [replica.name for replica in fleet.fleet_report().replicas] == stay
+
+
 def test_a_rolling_update_whose_engines_do_not_start_leaves_the_old_ones(fleet: Fleet) -> None:
     fleet._engines["a"].link.launcher = ScriptedLauncher("a", num_failed=99)
     with pytest.raises(ModelLoadError):

@@ -136,6 +136,19 @@ def test_a_fleet_of_one_process_grows_and_shrinks_with_its_queue() -> None:
     assert sizes[-1] == 1
 
 
+def test_a_paused_follower_takes_no_steps_and_can_be_closed() -> None:
+    fleet, source = ScriptedFleet(), ScriptedSource()
+    follower = RosterFollower(fleet, source, ProcessLauncher, interval_s=0.001)
+    with follower.paused():
+        follower.start()
+        follower.close()
+        assert not follower._thread.is_alive(), "a server that is stopped in a rolling update does not wait for it"
+        follower.follow_once()
+        assert not source.heard
+    follower.follow_once()
+    assert len(source.heard) == 1
+
+
 def test_a_follower_that_is_started_twice_follows_once_until_it_is_closed() -> None:
     fleet, source = ScriptedFleet(), ScriptedSource()
     source.roster = Roster(("r1",), ())
