@@ -21,6 +21,7 @@ from rtlang.contract.graph import (
     RoleEnd,
     RoleStart,
     Text,
+    TokenIds,
     num_requests,
     parent_of,
 )
@@ -35,21 +36,18 @@ _MOST_TOKENS = 1e6
 
 
 class WorkEstimator:
-    """Estimates the work of programs with what is known of the model and the machine.
+    """Estimates the work of programs with what is known of the model and the machine. One thread at a time may call `learn`; others may
+    estimate meanwhile.
 
     Attributes:
+        chars_per_token: of the texts so far.
         output_weight: tokens of a prompt that take as long as one output token.
     """
 
     def __init__(self) -> None:
-        self.output_weight = OUTPUT_WEIGHT
+        self.chars_per_token, self.output_weight = CHARS_PER_TOKEN, OUTPUT_WEIGHT
         self._num_tokens = _FIRST_TOKENS
         self._num_chars = CHARS_PER_TOKEN * _FIRST_TOKENS
-
-    @property
-    def chars_per_token(self) -> float:
-        """Of the texts so far."""
-        return self._num_chars / self._num_tokens
 
     def estimate(self, graph: RequestGraph, inputs: Mapping[str, str], namespace: str = "") -> ProgramWork:
         """The work of a graph; see `program_work`."""
@@ -69,7 +67,9 @@ class WorkEstimator:
         num_chars = 0
         while (parent := parent_of(node)) is not None:
             node = nodes[parent]
-            text, is_whole = _known_text(node.parts, inputs) if isinstance(node, Text) else ("", False)
+            if not isinstance(node, Text) or any(isinstance(part, TokenIds) for part in node.parts):
+                return
+            text, is_whole = _known_text(node.parts, inputs)
             if not is_whole:
                 return
             num_chars += len(text)
@@ -78,6 +78,7 @@ class WorkEstimator:
             self._num_tokens += num_prompt_tokens
         if self._num_tokens > _MOST_TOKENS:  # old texts count less
             self._num_chars, self._num_tokens = self._num_chars / 2, self._num_tokens / 2
+        self.chars_per_token = self._num_chars / self._num_tokens
 
 
 def program_work(

@@ -122,6 +122,7 @@ def test_only_prompts_of_known_text_tell_of_the_tokenizer() -> None:
     for graph, node_id, count in (
         (chain(("a" * 600,), 10, ("b" * 60,), 10), 3, 500),  # behind a generated text
         (chain(("a" * 600, Ref(9)), 10), 1, 500),
+        (chain(("a" * 600, TokenIds((1, 2, 3))), 10), 1, 500),
         (RequestGraph((Text(0, None, ("a" * 600,)), two)), 1, 800),
         (chain(10), 0, 1),
         (chain(("a" * 600,), 10), 1, 0),
