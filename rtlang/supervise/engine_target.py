@@ -130,7 +130,7 @@ class EngineTarget:
         self._state = EngineState.LOADING
         self._watchers: list[Callable[[EngineState], None]] = []
         self._first_error: RtlangError | None = None
-        self._end_error = EngineDeadError("the engine has stopped")
+        self._end_reason = "the engine has stopped"
         self._has_settings = False  # those of this process are set, for short pauses of its threads
         self._is_closing = threading.Event()
         self._is_started = threading.Event()
@@ -242,8 +242,8 @@ class EngineTarget:
         self._prepare(run, graph, given)
         with self._lock:
             if not self.is_alive:
-                share.close()
-                raise EngineDeadError("it was closed") if self._is_closing.is_set() else self._end_error
+                self._forget(run)
+                raise EngineDeadError("it was closed" if self._is_closing.is_set() else self._end_reason)
             self._runs[run.graph_id] = run
             self._place(run)
         return run
@@ -406,8 +406,8 @@ class EngineTarget:
         self._update_state()
         if self._state is EngineState.DEAD and not self._is_closing.is_set():
             logger.critical("no engine is left: %s", link.error)
-            self._end_error = EngineDeadError(f"the engine has stopped: {link.error}")
-            self._stop(self._end_error)
+            self._end_reason = f"the engine has stopped: {link.error}"
+            self._stop(EngineDeadError(self._end_reason))
 
     # -- any thread
 

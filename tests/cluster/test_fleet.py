@@ -280,6 +280,7 @@ def test_programs_wait_while_no_engine_is_ready_and_end_when_the_fleet_is_closed
     assert isinstance(end.error, AbortedError)
     with pytest.raises(EngineDeadError):
         submit(fleet, 1)
+    assert not fleet._works, "nothing is kept of a program that was refused"
 
 
 def test_a_program_is_not_sent_to_an_engine_that_is_dying(
