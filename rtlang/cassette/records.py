@@ -126,7 +126,7 @@ class RecordFile:
         """Write a record. It survives the death of the process at once, and that of the machine after `sync` or `close`.
 
         Raises:
-            RtlangError: it cannot be written; the file is as before.
+            RtlangError: it cannot be written; the record is not in the file.
         """
         self._write(encode_record(body))
 
@@ -165,8 +165,6 @@ class RecordFile:
             if written < len(data):
                 raise OSError(f"only {written} of {len(data)} bytes were written")
         except OSError as error:
-            with contextlib.suppress(
-                OSError
-            ):  # what is there of the record is incomplete, and dropped by the next reader
+            with contextlib.suppress(OSError):  # the next reader drops an incomplete record
                 os.ftruncate(self._descriptor, start)
             raise self._new_error(f"it cannot be written: {error}") from error

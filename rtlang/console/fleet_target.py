@@ -41,7 +41,7 @@ class FleetChoice:
         )
 
     @property
-    def is_of_processes(self) -> bool:
+    def runs_processes(self) -> bool:
         """Whether its engines are child processes."""
         return self.is_fleet and self.ray is None
 

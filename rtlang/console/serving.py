@@ -65,7 +65,7 @@ def serve_engine(
             sys.stdout.flush()
 
         replace: Callable[[], None] | None = None
-        if choice is not None and choice.is_of_processes:
+        if choice is not None and choice.runs_processes:
             # A GPU has no room for the pages of two engines.
             replace = partial(target.replace, starts_first=settings.device != "cuda")
         asyncio.run(serve_while_alive(server, target, announce, replace))

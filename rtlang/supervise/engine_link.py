@@ -38,7 +38,7 @@ CLOSE_TIMEOUT_S = 10.0
 CODE_TIMEOUT_S = 0.1
 """Seconds that a process may take from the end of its connection to its exit code."""
 NO_CRASH = (None, 0, -signal.SIGKILL)
-"""Exit codes of an engine that did not end by itself: nobody knows it, its connection was cut, or it was killed."""
+"""Exit codes that tell of no crash: it is unknown, the engine left because its connection was cut, or it was killed from outside."""
 
 
 class EngineState(StrEnum):

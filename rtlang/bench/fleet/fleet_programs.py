@@ -11,7 +11,7 @@ from rtlang.contract.graph import Node, RequestGraph, Text
 
 @dataclass(frozen=True, slots=True)
 class ProgramSizes:
-    """Sizes in tokens and counts. By default enough programs for two engines: each step of one engine has many rows either way.
+    """Sizes in tokens and counts. The defaults give two engines so many programs that the steps of each still have many rows.
 
     Attributes:
         num_programs: in each workload; program i reads document i modulo `num_documents`.
