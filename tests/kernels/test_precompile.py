@@ -47,7 +47,7 @@ def compiled_by(code: str, folder: Path) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_first_step_finds_the_precompiled_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert start_background_compile().wait(300) == 0

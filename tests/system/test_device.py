@@ -183,6 +183,7 @@ def drafts_on_devices(
     return None if config.device == "cpu" else Drafter(sources, FreeCost(), overlap=Overlap(FreeCost(), lambda: 0.4))
 
 
+@pytest.mark.long
 def test_drafts_keep_every_text(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Masks of the device and of the host, penalties, noise; in the second round the texts of the first are drafts."""
     monkeypatch.setattr("rtlang.engine.engine.drafter_for", drafts_on_devices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import pickle
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -19,6 +20,18 @@ from tests.support.ray_cluster import set_environment
 
 SETTINGS = {"model": "rtlang:tiny", "dtype": "float32", "num_pages": 64, "num_threads": 1}
 GRAPH = RequestGraph((Text(0, None, ("Hello ", TokenIds((7, 12)))), Text(1, 0, (" you",)), fixed_generation(2, 1, 3)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def root_logger() -> Iterator[None]:
+    """Importing Ray's own router for prefixes gives the root logger another level and a handler."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    for handler in root.handlers[:]:
+        if handler not in handlers:
+            root.removeHandler(handler)
 
 
 @pytest.fixture(scope="module")

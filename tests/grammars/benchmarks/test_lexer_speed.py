@@ -21,6 +21,7 @@ def test_programs_differ_and_parse(language: str) -> None:
         parser.parse(text)
 
 
+@pytest.mark.long
 def test_every_engine_accepts_every_program(tmp_path: Path) -> None:
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
