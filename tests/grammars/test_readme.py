@@ -39,7 +39,12 @@ def test_the_examples_run_without_torch() -> None:
     [
         ("transformers", ["transformers"], "write_transformers_model(Path('model'))"),
         ("llama-cpp-python", ["llama_cpp", "gguf"], "write_gguf_model(Path('model.gguf'))"),
-        ("outlines", ["outlines", "transformers"], "write_transformers_model(Path('model'))"),
+        pytest.param(
+            "outlines",
+            ["outlines", "transformers"],
+            "write_transformers_model(Path('model'))",
+            marks=pytest.mark.long,
+        ),
         ("vllm", ["vllm"], "write_transformers_model(Path('model'))"),
     ],
 )

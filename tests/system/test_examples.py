@@ -163,6 +163,7 @@ def test_best_of_generates_fewer_tokens_and_decides_the_same(
             assert program.run(True, runtime=runtime).value == program.run(False, runtime=runtime).value
 
 
+@pytest.mark.long
 def test_an_extraction_that_was_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     cassette = tmp_path / "killed.jsonl.cassette"

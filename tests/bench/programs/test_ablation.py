@@ -30,6 +30,7 @@ def figures(report: dict[str, object], workload: str) -> dict[str, dict[str, obj
     return {variant["name"]: variant for variant in table["variants"]}
 
 
+@pytest.mark.long
 def test_every_workload_runs_under_every_variant(report: dict[str, object]) -> None:
     for workload in PROGRAM_WORKLOADS:
         expected = {ALL, *(f"without {name}" for name in PASSES), NONE}
@@ -39,6 +40,7 @@ def test_every_workload_runs_under_every_variant(report: dict[str, object]) -> N
             assert variant["peak_pages"]["median"] > 0  # type: ignore[index]
 
 
+@pytest.mark.long
 def test_unneeded_and_equal_generations_are_saved_tokens(report: dict[str, object]) -> None:
     def generated(workload: str, name: str) -> float:
         return figures(report, workload)[name]["generated_tokens"]["median"]  # type: ignore[index, no-any-return]
@@ -48,6 +50,7 @@ def test_unneeded_and_equal_generations_are_saved_tokens(report: dict[str, objec
     assert generated("vote", ALL) <= 0.6 * generated("vote", "all samples")
 
 
+@pytest.mark.long
 def test_marks_and_findings_are_in_the_figures(report: dict[str, object]) -> None:
     marks = report["marks"]
     assert {mark["limit"] for mark in marks} == {0.95, 0.6}  # type: ignore[attr-defined]

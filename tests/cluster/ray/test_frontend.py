@@ -155,6 +155,7 @@ def test_batches_of_ray_data_run_on_the_fleet(fleet: Any, address: str) -> None:
     assert [each and each.split(":")[0] for each in found["error"]] == [None, "parameter"]
 
 
+@pytest.mark.long
 def test_a_rolling_update_replaces_every_engine_under_load(fleet: Any, undisturbed: list[Ear]) -> None:
     from rtlang.cluster.ray.directory import fleet_status, replace_fleet
 
