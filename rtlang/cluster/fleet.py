@@ -270,7 +270,7 @@ class Fleet(EngineTarget):
         return engines.keys() - staying if self._rule.is_worthwhile(work, num_held) else staying
 
     def _computes_prompts(self, name: str) -> bool:
-        return name.partition("~")[0] in self._prefill
+        return place_of(name) in self._prefill
 
     def _note_output(self, run: EngineRun, event: Event) -> None:
         """Learn from the first generation; a program that was opened for its prompt goes on elsewhere, if there is a place."""
@@ -387,6 +387,11 @@ class Fleet(EngineTarget):
             num_moved=engine.num_moved,
             report_age_s=None if found is None else now - found.taken_s,
         )
+
+
+def place_of(name: str) -> str:
+    """The name of the first engine of a replica, whose role and GPUs those that follow it have: "a" for "a~2"."""
+    return name.partition("~")[0]
 
 
 def _next_name(name: str, taken: Iterable[str]) -> str:

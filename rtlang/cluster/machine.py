@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from rtlang.cluster.fleet import place_of
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError, EngineDeadError
 from rtlang.supervise.launcher import ProcessLauncher
@@ -54,8 +55,8 @@ def process_launchers(
     taken: dict[str, int] = {}  # by replica, the index of its group
 
     def launcher(name: str) -> ProcessLauncher:
-        place = name.partition("~")[0]  # the engine that follows another one in a rolling update has its GPUs
-        for gone in taken.keys() - {each.partition("~")[0] for each in names_in_use()} - {place}:
+        place = place_of(name)
+        for gone in taken.keys() - {place_of(each) for each in names_in_use()} - {place}:
             del taken[gone]
         if place not in taken:
             free = [index for index in range(len(groups)) if index not in taken.values()]
