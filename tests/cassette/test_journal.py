@@ -48,10 +48,10 @@ def report(s: rt.State, topic: str, calls: str) -> int:
 
 
 def note(calls: str, text: str) -> int:
-    """Counts its calls in a file."""
+    """Counts the texts in a file. A call that is made again, because its answer was lost with the process, counts once."""
     with open(calls, "a") as file:
         file.write(json.dumps(text) + "\n")
-    return len(Path(calls).read_text().splitlines())
+    return len(set(Path(calls).read_text().splitlines()))
 
 
 def num_lines(path: str) -> int:
