@@ -189,7 +189,9 @@ class MachineGrammar:
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""
         mask = self.masks.mask(configuration)
-        return mask.base is self.index.no_tokens and bool(np.isin(mask.ids, self.index.end_ids).all())
+        if mask.base is not self.index.no_tokens or len(mask.ids) > len(self.index.end_ids):
+            return False
+        return bool(np.isin(mask.ids, self.index.end_ids).all())
 
     def _provide(self, code: int, tables: Snapshot, workspace: Workspace) -> Snapshot:
         """Build the row or grow the workspace, as compiled code asked; returns the tables to continue with."""

@@ -107,9 +107,7 @@ class TokenReadings:
 
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""
-        row = self.mask(configuration).base
-        bits = np.unpackbits(row.view(np.uint8), bitorder="little")
-        return int(bits.sum()) == int(bits[self.index.end_ids].sum())
+        return not (self.mask(configuration).base.view(np.uint32) & self.index.no_end_words).any()
 
     def forced(self, configuration: Configuration) -> bytes:
         """The bytes that must come next."""

@@ -175,8 +175,7 @@ class LexedGrammar:
 
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""
-        bits = np.unpackbits(self.mask(configuration).base.view(np.uint8), bitorder="little")
-        return int(bits.sum()) == int(bits[self.index.end_ids].sum())
+        return not (self.mask(configuration).base.view(np.uint32) & self.index.no_end_words).any()
 
     def forced(self, configuration: Configuration) -> bytes:
         """The bytes that must come next, at most _MAX_FORCED_BYTES."""
