@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One request's row in a step.
 
     Attributes:
@@ -69,8 +69,7 @@ class Row:
         if not num_drafts:
             return self
         has_history = bool(self.prompt_token_ids)
-        return replace(
-            self,
+        return self._replace(
             num_output_tokens=self.num_output_tokens + num_drafts,
             mask_row=None if self.mask_row is None else self.mask_row + num_drafts,
             banned_token_ids=self.draft_bans[num_drafts - 1] if self.draft_bans else (),
@@ -90,8 +89,7 @@ class Step:
     num_mask_rows: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SampledToken:
+class SampledToken(NamedTuple):
     """One sampled token.
 
     Attributes:
@@ -104,8 +102,7 @@ class SampledToken:
     distortion: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SampledRow:
+class SampledRow(NamedTuple):
     """The result of a row; same index as the row.
 
     Attributes:

@@ -7,7 +7,7 @@ sharing at every depth.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from rtlang.contract.step import Row
@@ -121,8 +121,7 @@ def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> R
 
 def _with_draft(row: Row, request: Request, draft: Sequence[int]) -> Row:
     bans = [request.bans_after(index + 1) for index in range(len(draft))]
-    return replace(
-        row,
+    return row._replace(
         token_ids=[*row.token_ids, *draft],
         num_draft_tokens=len(draft),
         draft_bans=tuple(bans) if any(bans) else (),

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -184,11 +184,9 @@ class StepPipeline:
         for index, (request, row) in enumerate(zip(launched.requests, rows, strict=True)):
             is_live = request.status is not RequestStatus.FINISHED and request not in launched.discarded
             if row.input_is_pending and request.needs_history:
-                rows[index] = row = replace(row, output_token_ids=request.output_token_ids)
-            if index in launched.walks:
-                rows[index] = replace(row, mask_row=None)
-            elif row.mask_row is not None:
-                rows[index] = replace(row, mask_row=num_masks if is_live else None)
+                rows[index] = row = row._replace(output_token_ids=request.output_token_ids)
+            if row.mask_row is not None and index not in launched.walks:
+                rows[index] = row._replace(mask_row=num_masks if is_live else None)
                 if is_live:
                     requests.append(request)
                     drafts.append(row.draft_token_ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -65,7 +64,7 @@ def test_the_story_is_the_same_in_a_batch_over_shared_pages() -> None:
     for index, sharer in enumerate(sharers):
         sharer.num_shared = len(sharers[index - 1].page_ids) * 4 - 8 if index else 0
         rows.append(next_row(sharer, len(sharer.token_ids) - sharer.num_computed, pages, 4, needs_sample=True))
-    rows = [dataclasses.replace(row, num_shared_tokens=_common(rows, index)) for index, row in enumerate(rows)]
+    rows = [row._replace(num_shared_tokens=_common(rows, index)) for index, row in enumerate(rows)]
     output = run_step(runner, Step(2, tuple(rows)))
     assert [row.token_id for row in output.rows] == [expected[start] for start in starts]
 

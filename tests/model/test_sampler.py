@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -21,7 +20,7 @@ VOCAB = 70
 
 def make_row(params: SamplingParams | None = None, **changes: Any) -> Row:
     row = Row(0, (1,), 0, (0,), 0, True, params or SamplingParams())
-    return dataclasses.replace(row, **changes)
+    return row._replace(**changes)
 
 
 def random_logits(num_rows: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:

@@ -37,8 +37,8 @@ class FakeDeviceRunner(FakeRunner):
             if row.input_is_pending:
                 assert not row.num_draft_tokens
                 self.num_taken += 1
-                row = replace(row, token_ids=[self._sampled[row.request_id]])
-            rows.append(replace(row, page_ids=tuple(row.page_ids)))
+                row = row._replace(token_ids=[self._sampled[row.request_id]])
+            rows.append(row._replace(page_ids=tuple(row.page_ids)))
         flight = super().launch(replace(step, rows=tuple(rows)))
         self._uncollected.append(flight)
         return flight
@@ -47,7 +47,7 @@ class FakeDeviceRunner(FakeRunner):
         self, flight: FakeFlight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None, walks: object = None
     ) -> None:
         merged = tuple(
-            replace(known, mask_row=row.mask_row, output_token_ids=row.output_token_ids)
+            known._replace(mask_row=row.mask_row, output_token_ids=row.output_token_ids)
             for known, row in zip(flight.step.rows, rows, strict=True)
         )
         super().sample(flight, merged, bitmask)

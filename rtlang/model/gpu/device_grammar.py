@@ -115,6 +115,10 @@ class DeviceGrammars:
         found = self._number_of.get(id(automaton))
         if found is not None:
             return found[1]
+        with torch.inference_mode():
+            return self._added(automaton)
+
+    def _added(self, automaton: Automaton) -> int | None:
         if self._store is None:
             self._make_store()
         arrays = automaton.classes, automaton.trans, automaton.calls, automaton.may_end

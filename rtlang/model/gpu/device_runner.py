@@ -302,8 +302,7 @@ class DeviceRunner:
     def can_follow(self, walk: Walk) -> bool:
         """See `Runner`."""
         self._check_open()
-        with torch.inference_mode():
-            return self.grammars.takes(walk)
+        return self.grammars.takes(walk)
 
     def collect(self, flight: DeviceFlight) -> StepOutput:
         """See `Runner`."""
@@ -412,7 +411,7 @@ class DeviceRunner:
         lowered = Row(
             0, (0,), 0, (0,), 0, True, biased, prompt_token_ids=(0,), output_token_ids=(0,), banned_token_ids=(0,)
         )
-        steps = [masked, (replace(masked[0], mask_row=None), masked[1]), (lowered,)]
+        steps = [masked, (masked[0]._replace(mask_row=None), masked[1]), (lowered,)]
         if self.accelerator.compiles:
             self.grammars.warm_up(self.model_config.vocab_size)
             # a prompt for each class of attention tiles, and a shared prefix, all in one page

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +81,7 @@ def both(
 
 
 def drafting(row: Row, *drafts: int, **rest: object) -> Row:
-    return replace(row, token_ids=[*row.token_ids, *drafts], num_draft_tokens=len(drafts), **rest)  # type: ignore[arg-type]
+    return row._replace(token_ids=[*row.token_ids, *drafts], num_draft_tokens=len(drafts), **rest)  # type: ignore[arg-type]
 
 
 def prefill(params: SamplingParams = GREEDY) -> Step:
