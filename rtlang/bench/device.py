@@ -3,8 +3,8 @@
 The check compares the device's greedy and constrained float32 output with the CPU's, on a small random checkpoint; if they differ,
 decoding is not measured. Then a random model of a given shape (its weights generated on the device) decodes batches. The time of a step
 is derived from the difference between two runs that differ only in their number of tokens, so that the cost of prompts, submission and
-completion cancels out. Its floor is the time to read all weights and the batch's keys and values once, at the copy rate measured in
-this run.
+completion cancels out. For that all rows have to decode together: their prompts are cached, or where nothing is shared, computed before
+the tokens. The floor of a step is the time to read all weights and the batch's keys and values once, at the copy rate measured in this run.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ CACHE_SHARE = 0.85  # share of the memory left by the weights, if that is less
 # Shares of the budget after which no new family, kernel measurement, case or remaining family is started.
 FAMILIES_SHARE, KERNELS_SHARE, CASES_SHARE, LEFT_SHARE = 0.3, 0.45, 0.7, 0.85
 LONG_PROMPT, LONG_REPEATS = 4096, 2  # prompts of at least this length are repeated less often
+_NO_TARGET_MS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,8 @@ def measure(
             max_rows=most,
             max_step_tokens=8192,
             max_model_len=longest + 16,
+            # In small chunks beside decoding rows, the prompts of the last rows would be computed when the first rows have ended.
+            target_gap_ms=_NO_TARGET_MS,
         )
         for sharing in dict.fromkeys(case.prefix_sharing for case in plan.cases):
             cases = [case for case in plan.cases if case.prefix_sharing == sharing]
@@ -221,7 +224,7 @@ def pages_needed(case: Case, plan: Plan, page_size: int) -> int:
 
 
 def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callable[[], float]) -> Line:
-    """Measure a case.
+    """Measure a case. The first run, which compiles and exports automata, leaves its prompts in the cache, unless sharing is off.
 
     Raises:
         MemoryError: the pool is too small, so rows would be preempted and recomputed.
@@ -232,12 +235,12 @@ def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callabl
         raise MemoryError(f"{needed} KV pages are needed, but the pool has only {there}")
     graphs = {count: _graphs(runtime, case, count) for count in (plan.short_tokens, plan.long_tokens)}
     before = runtime.stats()
-    run_on_target(runtime, graphs[plan.short_tokens], clock=clock)  # compiles; exports automata
+    runtime.clear_cache()  # of what other cases left, which would have to be evicted meanwhile
+    run_on_target(runtime, graphs[plan.short_tokens], clock=clock)
     steps = []
     for _ in range(min(plan.repeats, LONG_REPEATS) if case.prompt_tokens >= LONG_PROMPT else plan.repeats):
         times = {}
         for count, each in graphs.items():
-            runtime.clear_cache()
             times[count] = run_on_target(runtime, each, clock=clock).total_s
         seconds = times[plan.long_tokens] - times[plan.short_tokens]
         steps.append(1e6 * seconds / (plan.long_tokens - plan.short_tokens))

@@ -28,6 +28,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.model.loading.model_config import ModelConfig
+from rtlang.runtime.runtime import Runtime
 from rtlang_kernels_bench import device_cases, device_run, table
 from rtlang_kernels_bench.output import Output
 from tests.support.own_backends import use_own_backends
@@ -233,6 +234,16 @@ def test_noise_is_no_time_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     took = iter([9.0, 2.0, 2.128, 2.0, 2.256, 2.0, 2.384])
     line = device._line(runtime, Case("x", 4, 9), FULL, 1.0, lambda: 0.0)
     assert (line.step_us, line.spread, line.tokens_per_s) == pytest.approx((2000.0, 1.0, 2000.0))
+
+
+def test_prompts_are_computed_once_so_that_all_rows_decode_together() -> None:
+    ticks = iter(range(1000))
+    plan = replace(FULL, short_tokens=2, long_tokens=6, repeats=2)
+    with Runtime(num_threads=1) as runtime:
+        device._line(runtime, Case("x", 3, 100), plan, 1.0, lambda: float(next(ticks) ** 2))
+        stats = runtime.stats()
+    assert stats["num_prompt_tokens"] == 5 * 3 * 100
+    assert stats["num_cached_tokens"] >= 4 * 3 * (100 - runtime.config.page_size)
 
 
 class Pretended:

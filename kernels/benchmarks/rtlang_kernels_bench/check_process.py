@@ -1,7 +1,7 @@
 """Checks of the GPU kernels in a separate process: a kernel that hangs, or makes the device fail, costs only its own check.
 
 `main` is that process: it runs the checks from a given number on and writes a line of JSON for each. `run` starts it, and restarts it after
-a check that ended it. Its compiled kernels are cached on disk for the parent process.
+a check that ended it. Compiled kernels are cached on disk: processes that run some of the checks each, side by side, compile them first.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
@@ -25,6 +26,7 @@ LONGEST_S = 120.0  # between two lines of the process: its imports, or the compi
 ENDING_S = 30.0  # limit for a process to end
 LOST = 4  # exit status of a process whose device no longer responds
 COMMAND = (sys.executable, "-m", "rtlang_kernels_bench.check_process")
+MAX_COMPILERS = 8
 
 
 def run(
@@ -44,6 +46,7 @@ def run(
         longest_s: the process is ended after this many seconds without output.
     """
     names = [name for name, _ in device_checks.checks()]
+    compile_beside(command, min(MAX_COMPILERS, (os.cpu_count() or 1) // 2), longest_s)
     number = 0
     while number < len(names) and not is_late():
         begun, is_ready, reason = number, False, ""
@@ -82,10 +85,43 @@ def run(
         output.write(f"{len(names) - number} kernel checks were skipped: out of time")
 
 
+def compile_beside(command: Sequence[str], num_processes: int, longest_s: float = LONGEST_S) -> None:
+    """Fill the cache of compiled kernels with processes that run every `num_processes`th check, whatever their results are.
+
+    Args:
+        num_processes: none is started if it is less than 2.
+        longest_s: what has not ended after so many seconds is killed.
+    """
+    started = time.monotonic()
+    processes = []
+    if num_processes >= 2:
+        for number in range(num_processes):
+            arguments = [*command, str(number), str(num_processes)]
+            processes.append(
+                subprocess.Popen(
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=_environment(),
+                )
+            )
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, started + longest_s - time.monotonic()))
+    for process in processes:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):  # a process that waits for the device may not end
+            process.wait(ENDING_S)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
 @contextmanager
 def _lines(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], SimpleQueue[str | None]]]:
     """Start a process and queue its lines, then None; the process ends with the context."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -93,7 +129,7 @@ def _lines(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Simp
         text=True,
         encoding="utf-8",
         errors="replace",  # libraries may write anything
-        env=environment,
+        env=_environment(),
     )
     found: SimpleQueue[str | None] = SimpleQueue()
     assert process.stdout is not None
@@ -126,12 +162,13 @@ def _report(line: str) -> dict[str, Any] | None:
 
 
 def main(arguments: Sequence[str], device: torch.device | None = None) -> int:
-    """Run the checks from number arguments[0] on; returns the exit status."""
+    """Run the checks from number arguments[0] on, or every arguments[1]th of them; returns the exit status."""
     device = device or torch.device("cuda", torch.cuda.current_device())
     torch.zeros(1, device=device)
     torch.set_float32_matmul_precision("highest")  # as in `device_run.environment`
     _write({"is_ready": True})
-    for name, check in list(device_checks.checks())[int(arguments[0]) :]:
+    first, step = (*map(int, arguments), 1)[:2]
+    for name, check in list(device_checks.checks())[first::step]:
         try:
             _write({"name": name, "error": check(device)})
         except Exception as error:

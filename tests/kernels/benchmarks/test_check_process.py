@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from queue import Empty
 
 import pytest
@@ -34,6 +35,7 @@ def four_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0.5
 
     monkeypatch.setattr(device_checks, "checks", lambda: iter([(name, check) for name in NAMES]))
+    monkeypatch.setattr(check_process, "MAX_COMPILERS", 0)
 
 
 def said(script: str, *, is_late: int = 99) -> tuple[list[str], int]:
@@ -186,6 +188,29 @@ def test_the_process_continues_after_a_failed_check_and_ends_with_the_device(
     monkeypatch.setattr(check_process, "_answers", lambda device: False)
     assert check_process.main(["0"], CPU) == check_process.LOST
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_processes_that_compile_beside_each_other_run_every_check_once(tmp_path: Path) -> None:
+    script = "import pathlib, sys\nfirst, step = map(int, sys.argv[1:])\n"
+    script += f"for name in 'abcdefg'[first::step]: (pathlib.Path({str(tmp_path)!r}) / name).touch(exist_ok=False)\n"
+    script += "if first == 1: sys.exit(3)\n"
+    check_process.compile_beside((sys.executable, "-c", script), 3, 60.0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == list("abcdefg")
+
+
+def test_a_compiling_process_that_hangs_is_ended_and_one_alone_is_not_started(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    script = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(600)"
+    check_process.compile_beside((sys.executable, "-c", script), 1, 60.0)
+    assert not started.exists()
+    check_process.compile_beside((sys.executable, "-c", script), 2, 3.0)
+    assert started.exists()
+
+
+def test_a_process_runs_every_so_many_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check_process.main(["1", "2"], CPU) == 0
+    names = [json.loads(line).get("name") for line in capsys.readouterr().out.splitlines()]
+    assert names == [None, *NAMES[1::2]]
 
 
 def test_the_command_is_the_module_of_this_file() -> None:

@@ -105,18 +105,19 @@ def _attend(
     if HAS_SOFT_CAP:
         # tanh(x) = 1 - 2 / (e^(2x) + 1), correct at both infinities
         scores = soft_cap - 2 * soft_cap / (tl.exp2(scores * (scale * 2 * LOG2_E / soft_cap)) + 1)
-        scores *= LOG2_E
+        factor = LOG2_E
     else:
-        scores *= scale * LOG2_E
+        factor = scale * LOG2_E
     if MASKED:
         is_seen = (position[None, :] <= line_last[:, None]) & (position[None, :] >= line_first[:, None])
         scores = tl.where(is_seen & is_key[None, :], scores, float("-inf"))
-    new_top = tl.maximum(top, tl.max(scores, axis=1))
+    # The factor is positive, so the largest score is still the largest; scaling and subtracting are one instruction.
+    new_top = tl.maximum(top, tl.max(scores, axis=1) * factor)
     if MASKED:
         base = tl.where(new_top == float("-inf"), 0.0, new_top)  # no visible key so far
     else:
         base = new_top
-    weights = tl.exp2(scores - base[:, None])
+    weights = tl.exp2(scores * factor - base[:, None])
     shrink = tl.exp2(top - base)
     total = total * shrink + tl.sum(weights, axis=1)
     v_lo = _load_2d(v_base, v_offsets, tl.arange(0, V_LO)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
