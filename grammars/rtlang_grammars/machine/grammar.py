@@ -78,7 +78,11 @@ class MachineGrammar:
         return is_held(self.tables.lock)
 
     def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
-        """The place after data[start:end]; None if these bytes cannot follow."""
+        """The place after data[start:end]; None if these bytes cannot follow.
+
+        Args:
+            data: read-only: for writable arrays the code would be compiled once more, which takes 10 s or more.
+        """
         workspace, tables = self.index.workspace, self.tables.published
         while True:
             code = walks.advance(
@@ -140,7 +144,8 @@ class MachineGrammar:
                 return text[:num_bytes].tobytes()
             tables = self._provide(code, tables, workspace)
             if num_bytes > begin:  # the next walk begins here: a long text takes one walk for each row not yet built
-                reached = self.advance(configuration, text, begin, num_bytes)
+                data = np.frombuffer(text[begin:num_bytes].tobytes(), dtype=np.uint8)
+                reached = self.advance(configuration, data, 0, len(data))
                 assert reached is not None, "forced bytes are allowed"
                 configuration, tables = reached.configuration, self.tables.published
 

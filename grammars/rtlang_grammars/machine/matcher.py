@@ -268,5 +268,4 @@ class MachineMatcher:
     def _after_bytes(self, data: bytes) -> Place | None:
         if not data:
             return self._place
-        # A read-only array like those of the trie: numba would compile once more for another type.
         return self._grammar.advance(self._place.configuration, np.frombuffer(data, dtype=np.uint8), 0, len(data))
