@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from rtlang.contract.cache_report import CacheExplanation
@@ -11,6 +14,9 @@ from rtlang.contract.cache_service import CacheService, PinGrant
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.nodes import Part
 from rtlang.contract.principal import Principal
+
+PATIENCE_S = 1.0
+"""How long replicas that have not answered are waited for once one has."""
 
 _T = TypeVar("_T")
 
@@ -39,7 +45,7 @@ class FleetCacheService:
 
     def unpin(self, pin_id: str, principal: Principal) -> bool:
         """See `CacheService.unpin`."""
-        return any(self._of_all(lambda each: each.unpin(pin_id, principal)).values())
+        return any(was_pinned for _, was_pinned in self._answers(lambda each: each.unpin(pin_id, principal)))
 
     def tree(self, max_nodes: int, principal: Principal) -> list[dict[str, Any]]:
         """See `CacheService.tree`. Each node has the field `replica` as well, and ids are unique in the fleet."""
@@ -56,18 +62,50 @@ class FleetCacheService:
         return max(found, key=lambda each: each[1].num_cached_tokens)
 
     def _of_all(self, call: Callable[[CacheService], _T]) -> dict[str, _T]:
-        """The results of a call to every replica, without those that end meanwhile.
+        """The results of a call to every replica, without those that end meanwhile or take much longer than the first.
 
         Raises:
             EngineDeadError: no replica has answered.
         """
-        results: dict[str, _T] = {}
-        for name, service in self._services().items():
-            with suppress(EngineDeadError):
-                results[name] = call(service)
-        if not results:
+        return dict(sorted(self._answers(call, PATIENCE_S), key=lambda each: each[0]))
+
+    def _answers(self, call: Callable[[CacheService], _T], patience_s: float | None = None) -> Iterator[tuple[str, _T]]:
+        """Call every replica at the same time; yields the results of those that do not end, as they come.
+
+        Args:
+            patience_s: how long further results are waited for after the first; None: as long as the calls take.
+        Raises:
+            EngineDeadError: no replica has answered.
+        """
+        services = self._services()
+        answers: SimpleQueue[tuple[str, Future[_T]]] = SimpleQueue()
+
+        def ask(name: str, service: CacheService) -> None:
+            answer: Future[_T] = Future()
+            try:
+                answer.set_result(call(service))
+            except Exception as error:
+                answer.set_exception(error)
+            answers.put((name, answer))
+
+        for name, service in services.items():
+            threading.Thread(target=ask, args=(name, service), name=f"cache of {name}", daemon=True).start()
+        until: float | None = None
+        has_answered = False
+        for _ in services:
+            try:
+                name, answer = answers.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
+                result = answer.result()
+            except EngineDeadError:
+                continue
+            except Empty:
+                return
+            if not has_answered and patience_s is not None:
+                until = time.monotonic() + patience_s
+            has_answered = True
+            yield name, result
+        if not has_answered:
             raise EngineDeadError("no replica is ready; try again later")
-        return results
 
 
 def _renumbered(node: dict[str, Any], index: int, count: int) -> dict[str, Any]:

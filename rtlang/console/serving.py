@@ -45,6 +45,8 @@ def serve_engine(
     if in_process:
         target = started(settings)
     elif choice is not None and choice.is_fleet:
+        if choice.runs_processes:
+            signal.signal(signal.SIGUSR1, _begin_no_update)
         with show_loading(Console(stderr=True)):
             target = fleet_target(settings, choice, stall_timeout_s=stall_timeout_s).start()
     else:
@@ -89,6 +91,11 @@ async def serve_while_alive(
             server.stop()
             await asyncio.wait((serving,))
     await serving
+
+
+def _begin_no_update(*_: object) -> None:
+    """The signal would end the process by default."""
+    logger.warning("the engines are being started, so they are not replaced")
 
 
 def _begin_update(replace: Callable[[], None]) -> None:

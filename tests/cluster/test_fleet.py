@@ -146,6 +146,18 @@ def test_a_rolling_update_replaces_every_engine_while_programs_run(
     assert states == []
 
 
+def test_a_rolling_update_during_which_the_fleet_is_closed_says_so(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def close(name: str, timeout_s: float) -> bool:
+        fleet.close()
+        return False
+
+    monkeypatch.setattr(fleet, "wait_until_ready", close)
+    with pytest.raises(EngineDeadError, match="the fleet was closed before a~2 was ready"):
+        fleet.replace()
+
+
 def test_a_rolling_update_passes_over_a_replica_that_leaves(fleet: Fleet) -> None:
     _, runs = submit(fleet, 6, credit=0)
     leaving = next(name for name, count in places(fleet).items() if count)

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from rtlang.cluster import fleet_cache
 from rtlang.cluster.fleet_cache import FleetCacheService
 from rtlang.contract.cache_report import CacheExplanation
 from rtlang.contract.cache_service import PinGrant
-from rtlang.contract.errors import EngineDeadError
+from rtlang.contract.errors import EngineDeadError, ParameterError
 from rtlang.contract.nodes import Part
 from rtlang.contract.principal import Principal
+from tests.support.waiting import LIMIT_S
 
 ANA = Principal("ana")
 
 
 class Replica:
-    """A cache that holds so many tokens of every prompt."""
+    """A cache that holds so many tokens of every prompt. It answers once it `may_answer`."""
 
-    def __init__(self, num_cached: int, *, is_dead: bool = False) -> None:
-        self.num_cached, self._is_dead = num_cached, is_dead
+    def __init__(self, num_cached: int, *, is_dead: bool = False, may_answer: threading.Event | None = None) -> None:
+        self.num_cached, self._is_dead, self._may_answer = num_cached, is_dead, may_answer
         self.kept: dict[str, PinGrant] = {}
 
     def explain(self, parts: Sequence[Part], principal: Principal) -> CacheExplanation:
         if self._is_dead:
             raise EngineDeadError("it has ended")
+        self._wait()
         return CacheExplanation(10, self.num_cached, None, ())
 
     def pin(self, parts: Sequence[Part], ttl_s: float, principal: Principal) -> PinGrant:
@@ -37,7 +41,11 @@ class Replica:
     def pins(self, principal: Principal) -> list[PinGrant]:
         return list(self.kept.values())
 
+    def _wait(self) -> None:
+        assert self._may_answer is None or self._may_answer.wait(LIMIT_S)
+
     def unpin(self, pin_id: str, principal: Principal) -> bool:
+        self._wait()
         return self.kept.pop(pin_id, None) is not None
 
     def tree(self, max_nodes: int, principal: Principal) -> list[dict[str, Any]]:
@@ -53,6 +61,28 @@ def test_the_replica_that_holds_most_of_a_prompt_explains_and_pins_it() -> None:
     assert not cache.unpin("pin of 3", ANA)
     assert cache.unpin(grant.pin_id, ANA)
     assert cache.pins(ANA) == []
+
+
+def test_a_replica_that_is_silent_holds_up_no_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_cache, "PATIENCE_S", 0.05)
+    may_answer = threading.Event()
+    replicas = {"a": Replica(9, may_answer=may_answer), "b": Replica(3)}
+    cache = FleetCacheService(lambda: replicas)
+    assert cache.explain(["text"], ANA).num_cached_tokens == 3
+    grant = cache.pin(["text"], 5.0, ANA)
+    assert cache.unpin(grant.pin_id, ANA)
+    may_answer.set()
+    assert not cache.unpin(grant.pin_id, ANA)
+
+
+def test_an_error_of_a_replica_is_raised() -> None:
+    def refuse(*_: object) -> CacheExplanation:
+        raise ParameterError("text", "x", "expected something else")
+
+    replica = Replica(1)
+    replica.explain = refuse  # type: ignore[method-assign]
+    with pytest.raises(ParameterError, match="expected something else"):
+        FleetCacheService(lambda: {"a": replica}).explain(["x"], ANA)
 
 
 def test_the_tree_holds_nodes_of_all_replicas_under_ids_of_their_own() -> None:

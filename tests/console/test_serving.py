@@ -10,7 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
+from rtlang.console import serving
+from rtlang.console.fleet_target import FleetChoice
 from rtlang.console.serving import serve_while_alive
+from rtlang.contract.config import RuntimeConfig, ServeConfig
+from rtlang.contract.errors import ModelLoadError
 from tests.support.scripted_target import ScriptedTarget
 
 
@@ -35,6 +39,26 @@ def test_the_server_is_stopped_when_its_engine_is_dead() -> None:
         return server.was_stopped.is_set()
 
     assert asyncio.run(serve())
+
+
+def test_a_signal_while_the_engines_start_ends_nothing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Starting:
+        def start(self) -> None:
+            signal.raise_signal(signal.SIGUSR1)
+            raise ModelLoadError("model", "there is none")
+
+    before = signal.getsignal(signal.SIGUSR1)
+    monkeypatch.setattr(serving, "fleet_target", lambda *_, **__: Starting())
+    try:
+        with pytest.raises(ModelLoadError):
+            serving.serve_engine(
+                RuntimeConfig(), ServeConfig(), in_process=False, stall_timeout_s=1.0, choice=FleetChoice(replicas=2)
+            )
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert "the engines are being started, so they are not replaced" in caplog.text
 
 
 def test_a_signal_replaces_the_engines_once(caplog: pytest.LogCaptureFixture) -> None:
