@@ -141,7 +141,10 @@ def run(
     args: Annotated[
         str | None, typer.Option(metavar="JSON", help="Arguments of the program, as a JSON object.")
     ] = None,
-    url: Annotated[str | None, typer.Option(help="Run on the server at this ws:// URL.")] = None,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(help="Run on the server at this ws:// URL; given again, a server that takes its place."),
+    ] = None,
     api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
     only_values: Annotated[bool, typer.Option("--json", help="Print only the values, as JSON.")] = False,
     html: Annotated[
@@ -161,17 +164,17 @@ def run(
         _check_folder(html)
         loaded = load_program(program)
         arguments = read_arguments(loaded, arg or [], as_json=args)
-        if url is not None and settings:
+        if url and settings:
             given = ", ".join("--" + name.replace("_", "-") for name in settings)
             raise CommandError(
-                f"{given}: runtime options cannot be combined with --url; the server at {url} has its own"
+                f"{given}: runtime options cannot be combined with --url; the server at {url[0]} has its own"
             )
         with contextlib.ExitStack() as exits:
 
             def open_target() -> Target:
                 opened: Target = (
-                    rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
-                    if url is not None
+                    rtlang.connect(url if len(url) > 1 else url[0], api_key=api_key, resume_s=RESUME_S)
+                    if url
                     else started(RuntimeConfig(**settings))
                 )
                 exits.callback(opened.close)

@@ -19,6 +19,7 @@ import rtlang
 from rtlang.__main__ import CHECK_SCHEMA, app
 from rtlang.serve.server import running_server
 from tests.support.fake_target import FakeTarget, by_name
+from tests.support.free_port import free_port
 from tests.support.tiny_models import make_checkpoint
 
 ROOT = Path(__file__).parents[1]
@@ -199,11 +200,14 @@ def test_run_writes_a_page_even_if_the_run_fails(folder: Path) -> None:
     assert (code, errors.count("\n"), "parent folder" in errors) == (1, 1, True)
 
 
-def test_a_program_runs_on_a_server(folder: Path) -> None:
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_program_runs_on_the_first_server_that_answers(folder: Path, others: int) -> None:
     texts = {"trait": "brave", "sheet": '{"age": 36}', "best": "first"}
     with FakeTarget(by_name(texts)) as target, running_server(target) as url:
+        urls = [f"ws://127.0.0.1:{free_port()}"] * others + [url]
+        options = [word for each in urls for word in ("--url", each)]
         code, output, errors = invoke(
-            folder, "run", f"{folder}/programs.py:portrait", "--arg", "name=Ada", "--url", url, "--json"
+            folder, "run", f"{folder}/programs.py:portrait", "--arg", "name=Ada", *options, "--json"
         )
     assert code == 0, errors
     assert json.loads(output) == {"trait": ["brave", "brave"], "sheet": {"age": 36}, "best": "first"}

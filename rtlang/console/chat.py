@@ -240,7 +240,10 @@ def read_constraint(path: Path) -> Constraint:
 @with_settings(RuntimeConfig, "settings")
 def chat(
     settings: dict[str, Any],
-    url: Annotated[str | None, typer.Option(help="Talk to the model of the server at this URL.")] = None,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(help="Talk to the model of the server at this URL; given again, a server that takes its place."),
+    ] = None,
     api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system message.")] = "",
     schema: Annotated[
@@ -267,15 +270,15 @@ def chat(
             target.close()
 
 
-def _target(url: str | None, api_key: str | None, settings: dict[str, Any]) -> Target:
+def _target(url: list[str] | None, api_key: str | None, settings: dict[str, Any]) -> Target:
     rtlang = import_module("rtlang")
     target: Target
-    if url is None:
+    if not url:
         target = started(RuntimeConfig(**settings))
     elif settings:
-        raise CommandError(f"runtime options cannot be combined with --url; the server at {url} has its own")
+        raise CommandError(f"runtime options cannot be combined with --url; the server at {url[0]} has its own")
     else:
-        target = rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
+        target = rtlang.connect(url if len(url) > 1 else url[0], api_key=api_key, resume_s=RESUME_S)
     return target
 
 

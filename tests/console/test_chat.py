@@ -17,6 +17,7 @@ from rtlang.contract.errors import RequestError
 from rtlang.contract.graph import Generate, RoleEnd, RoleStart, Text
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
+from tests.support.free_port import free_port
 from tests.support.scripted_target import ScriptedTarget
 
 
@@ -232,7 +233,8 @@ def test_a_wrong_constraint_is_refused_by_file(tmp_path: Path) -> None:
 
 def test_the_command_talks_to_a_server_and_reads_lines_from_a_pipe() -> None:
     with ScriptedRuntime({"answer": ["one", "two"]}) as runtime, running_server(runtime) as url:
-        result = CliRunner().invoke(app, ["chat", "--url", url, "--system", "S"], input="a\nb\n")
+        urls = ["--url", f"ws://127.0.0.1:{free_port()}", "--url", url]
+        result = CliRunner().invoke(app, ["chat", *urls, "--system", "S"], input="a\nb\n")
         assert result.exit_code == 0, result.output
         assert [line for line in result.stdout.splitlines() if not line.startswith("[")] == ["one", "two", ""]
         assert runtime.prompts("answer")[1] == "System: S\nUser: a\nAssistant: one\nUser: b\nAssistant: "
