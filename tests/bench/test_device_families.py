@@ -34,7 +34,7 @@ def own_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(device_families.SETTINGS, "num_pages", 20)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")
 def test_texts_of_a_family_are_compared_with_the_cpus(own_backends: None, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []

@@ -37,7 +37,9 @@ def test_the_examples_run_without_torch() -> None:
 @pytest.mark.parametrize(
     ("library", "modules", "write_model"),
     [
-        ("transformers", ["transformers"], "write_transformers_model(Path('model'))"),
+        pytest.param(
+            "transformers", ["transformers"], "write_transformers_model(Path('model'))", marks=pytest.mark.long
+        ),
         ("llama-cpp-python", ["llama_cpp", "gguf"], "write_gguf_model(Path('model.gguf'))"),
         pytest.param(
             "outlines",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,8 +26,11 @@ LIBRARIES = (
 )
 """Libraries that the programs do not touch, and that take most of the time."""
 
+Line = tuple[str, int]
+"""A file's name and the number of a line."""
 
-def mypy(file: Path, scratch: Path) -> set[int]:
+
+def mypy(files: Sequence[Path], scratch: Path) -> set[Line]:
     """The lines that `mypy --strict` refuses."""
     pytest.importorskip("mypy")
     config = scratch / "mypy.ini"
@@ -46,20 +49,20 @@ def mypy(file: Path, scratch: Path) -> set[int]:
         scratch / "cache",
         "-O",
         "json",
-        file,
+        *files,
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode in (0, 1), done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {each["line"] for each in found if each["severity"] == "error"}
+    return {(Path(each["file"]).name, each["line"]) for each in found if each["severity"] == "error"}
 
 
-def pyright(file: Path, scratch: Path) -> set[int]:
+def pyright(files: Sequence[Path], scratch: Path) -> set[Line]:
     """The lines that pyright refuses. basedpyright is pyright with its JavaScript in a wheel; the mode is that of pyright."""
     pytest.importorskip("basedpyright", reason="basedpyright is not installed")
     config = scratch / "pyrightconfig.json"
     options = {
-        "include": [str(file)],
+        "include": [str(file) for file in files],
         "extraPaths": [str(path) for path in PATHS],
         "typeCheckingMode": "standard",
         "pythonVersion": "3.11",
@@ -69,18 +72,22 @@ def pyright(file: Path, scratch: Path) -> set[int]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode in (0, 1), done.stderr
     report = json.loads(done.stdout)
-    assert report["summary"]["filesAnalyzed"] == 1
+    assert report["summary"]["filesAnalyzed"] == len(files)
     found = [each for each in report["generalDiagnostics"] if each["severity"] == "error"]
-    return {each["range"]["start"]["line"] + 1 for each in found}
+    return {(Path(each["file"]).name, each["range"]["start"]["line"] + 1) for each in found}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", [mypy, pyright])
-@pytest.mark.parametrize("name", ["accepted.py", "refused.py"])
 def test_a_type_checker_refuses_the_marked_lines_only(
-    check: Callable[[Path, Path], set[int]], name: str, tmp_path: Path
+    check: Callable[[Sequence[Path], Path], set[Line]], tmp_path: Path
 ) -> None:
-    lines = (FILES / name).read_text().splitlines()
-    marked = {number for number, line in enumerate(lines, 1) if line.endswith("# refused")}
-    assert bool(marked) == (name == "refused.py")
-    assert check(FILES / name, tmp_path) == marked
+    files = [FILES / "accepted.py", FILES / "refused.py"]
+    marked = {
+        (file.name, number)
+        for file in files
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if line.endswith("# refused")
+    }
+    assert {name for name, _ in marked} == {"refused.py"}
+    assert check(files, tmp_path) == marked

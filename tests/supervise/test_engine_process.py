@@ -92,6 +92,7 @@ def test_texts_are_identical_when_the_process_is_killed_in_their_middle(target: 
     assert b"rtlang:engine_steps_total 0.0" not in rendered
 
 
+@pytest.mark.long  # `test_engine_target.py` has the same with pretended processes
 def test_a_graph_that_ends_the_process_again_and_again_fails_alone(target: EngineProcess) -> None:
     undisturbed, _ = submit(target, 4)
     expected = [ear.values() for ear in undisturbed]

@@ -132,6 +132,7 @@ def children(pid: int) -> list[int]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds processes in /proc")
 def test_an_engine_that_lost_a_rank_is_started_again_and_its_texts_go_on() -> None:
     long = graph(STORY, max_tokens=70, ignore_eos=True)

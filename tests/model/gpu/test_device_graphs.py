@@ -26,15 +26,11 @@ from tests.support.tiny_models import random_model, save_checkpoint
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
 # A soft cap with local and global layers; sinks and experts; two shapes of heads; and what else differs in its attention.
 QUICK = ("gemma2", "gpt_oss")
+SLOW = ("gemma3_text", "deepseek_v3")
+LONG = ("llama", "gemma4_text", "gpt2", "falcon", "mixtral", "mimo_v2_flash")
 OTHERS = (
-    "llama",
-    "gemma3_text",
-    "gemma4_text",
-    "gpt2",
-    "falcon",
-    "mixtral",
-    "deepseek_v3",
-    "mimo_v2_flash",
+    *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW),
+    *(pytest.param(each, marks=pytest.mark.long) for each in LONG),
 )
 pytestmark = pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")
 
@@ -64,7 +60,7 @@ def checked(model_type: str, path: Path, **settings: Any) -> DeviceRunner:
     return runner
 
 
-@pytest.mark.parametrize("model_type", [*QUICK, *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)])
+@pytest.mark.parametrize("model_type", [*QUICK, *OTHERS])
 def test_a_busy_engine_gives_the_greedy_tokens_of_transformers(
     model_type: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

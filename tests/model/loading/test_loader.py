@@ -284,16 +284,16 @@ def test_dtype_auto_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("family", "decoder"),
+    ("family", "decoder", "dtype"),
     [
-        ("llama", "native"),
-        ("qwen3", "native"),
-        ("llama", "transformers"),
-        ("mixtral", "transformers"),
-        ("deepseek_v3", "transformers"),
+        ("llama", "native", "float32"),
+        ("llama", "native", "bfloat16"),
+        ("qwen3", "native", "bfloat16"),
+        ("llama", "transformers", "float32"),
+        ("mixtral", "transformers", "bfloat16"),
+        ("deepseek_v3", "transformers", "bfloat16"),
     ],
 )
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_file_overwritten_in_place_changes_nothing(family: str, decoder: str, dtype: str, tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, family)
     if dtype == "bfloat16":  # so that tensors need no conversion, which would copy them
