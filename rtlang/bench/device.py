@@ -3,8 +3,9 @@
 The check compares the device's greedy and constrained float32 output with the CPU's, on a small random checkpoint; if they differ,
 decoding is not measured. Then a random model of a given shape (its weights generated on the device) decodes batches. The time of a step
 is derived from the difference between two runs that differ only in their number of tokens, so that the cost of prompts, submission and
-completion cancels out. For that all rows have to decode together: their prompts are cached, or where nothing is shared, computed before
-the tokens. The floor of a step is the time to read all weights and the batch's keys and values once, at the copy rate measured in this run.
+completion cancels out. For that all rows have to decode together, so their prompts are cached; without a cache, both runs are longer by
+the steps in which prompts are computed. The floor of a step is the time to read all weights and the batch's keys and values once, at the
+copy rate measured in this run.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rtlang.bench.measure import agreement, run_on_target
 from rtlang.bench.workloads import catalogue
 from rtlang.bench.workloads.text import TextMaker
 from rtlang.bench.workloads.workload import Workload
-from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.contract.config import EMBEDDED_MODEL, MAX_TARGET_GAP_MS, RuntimeConfig
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 from rtlang.model.decoders.native_decoder import native_bytes
@@ -63,7 +64,7 @@ CACHE_SHARE = 0.85  # share of the memory left by the weights, if that is less
 # Shares of the budget after which no new family, kernel measurement, case or remaining family is started.
 FAMILIES_SHARE, KERNELS_SHARE, CASES_SHARE, LEFT_SHARE = 0.3, 0.45, 0.7, 0.85
 LONG_PROMPT, LONG_REPEATS = 4096, 2  # prompts of at least this length are repeated less often
-_NO_TARGET_MS = 1e9
+STEP_TOKENS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +179,16 @@ def measure(
         directory = write_shape(Path(scratch), plan.shape)
         model = ModelConfig.from_pretrained(directory)
         most = max(case.num_rows for case in plan.cases)
-        longest = max(case.prompt_tokens for case in plan.cases) + plan.long_tokens
+        longest = max(case.prompt_tokens + max(token_counts(case, plan)) for case in plan.cases)
         config = replace(
             _with_pool(config, partial(_cache_bytes, config, model)),
             model=str(directory),
             weights="dummy",
             max_rows=most,
-            max_step_tokens=8192,
+            max_step_tokens=STEP_TOKENS,
             max_model_len=longest + 16,
             # In small chunks beside decoding rows, the prompts of the last rows would be computed when the first rows have ended.
-            target_gap_ms=_NO_TARGET_MS,
+            target_gap_ms=MAX_TARGET_GAP_MS,
         )
         for sharing in dict.fromkeys(case.prefix_sharing for case in plan.cases):
             cases = [case for case in plan.cases if case.prefix_sharing == sharing]
@@ -217,10 +218,20 @@ def _cache_bytes(config: RuntimeConfig, model: ModelConfig) -> int:
     return max(1, min(CACHE_BYTES, int(CACHE_SHARE * left)))
 
 
+def token_counts(case: Case, plan: Plan) -> tuple[int, int]:
+    """Number of tokens of each row in the short and in the long run.
+
+    If prompts are not cached, rows whose prompts are computed first decode beside the prompts of others, so both runs are longer by the
+    steps that prompts take.
+    """
+    more = 0 if case.prefix_sharing else -(-case.num_rows * case.prompt_tokens // STEP_TOKENS)
+    return plan.short_tokens + more, plan.long_tokens + more
+
+
 def pages_needed(case: Case, plan: Plan, page_size: int) -> int:
     """Number of KV pages that the longest run of a case needs."""
     shared = case.shared_tokens // page_size if case.prefix_sharing else 0
-    return shared + case.num_rows * (-(-(case.prompt_tokens + plan.long_tokens) // page_size) - shared)
+    return shared + case.num_rows * (-(-(case.prompt_tokens + max(token_counts(case, plan))) // page_size) - shared)
 
 
 def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callable[[], float]) -> Line:
@@ -233,22 +244,20 @@ def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callabl
     needed, there = pages_needed(case, plan, runtime.config.page_size), runtime.stats()["num_pages"]
     if needed > there:
         raise MemoryError(f"{needed} KV pages are needed, but the pool has only {there}")
-    graphs = {count: _graphs(runtime, case, count) for count in (plan.short_tokens, plan.long_tokens)}
+    short, long = token_counts(case, plan)
+    graphs = {count: _graphs(runtime, case, count) for count in (short, long)}
     before = runtime.stats()
-    runtime.clear_cache()  # of what other cases left, which would have to be evicted meanwhile
-    run_on_target(runtime, graphs[plan.short_tokens], clock=clock)
+    runtime.clear_cache()  # pages of earlier cases would have to be evicted during the runs
+    run_on_target(runtime, graphs[short], clock=clock)
     steps = []
     for _ in range(min(plan.repeats, LONG_REPEATS) if case.prompt_tokens >= LONG_PROMPT else plan.repeats):
         times = {}
         for count, each in graphs.items():
             times[count] = run_on_target(runtime, each, clock=clock).total_s
-        seconds = times[plan.long_tokens] - times[plan.short_tokens]
-        steps.append(1e6 * seconds / (plan.long_tokens - plan.short_tokens))
+        steps.append(1e6 * (times[long] - times[short]) / (long - short))
     middle = statistics.median(steps)
     if not middle > 0:
-        raise ArithmeticError(
-            f"{plan.long_tokens} tokens took no longer than {plan.short_tokens}: {middle:.0f} us/step"
-        )
+        raise ArithmeticError(f"{long} tokens took no longer than {short}: {middle:.0f} us/step")
     after = runtime.stats()
     replayed, eager = (after[name] - before[name] for name in ("num_steps_replayed", "num_steps_eager"))
     spread = (max(steps) - min(steps)) / middle
@@ -279,7 +288,7 @@ def floor_us(model: ModelConfig, config: RuntimeConfig, case: Case, plan: Plan, 
     layer = 2 * model.hidden_size * heads * model.head_dim + 3 * model.hidden_size * model.native.intermediate_size
     weights = (layer * model.num_layers + model.vocab_size * model.hidden_size) * item
     shared = case.shared_tokens if case.prefix_sharing else 0
-    decoded = (plan.short_tokens + plan.long_tokens) / 2
+    decoded = sum(token_counts(case, plan)) / 2
     tokens = shared + case.num_rows * (case.prompt_tokens - shared + decoded)
     kv_item = 1 if config.kv_dtype == "float8" else item
     kv = tokens * 2 * model.num_kv_heads * model.head_dim * kv_item * model.num_layers

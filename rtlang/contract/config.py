@@ -16,6 +16,8 @@ from rtlang.contract.peer_address import check_peers
 EMBEDDED_MODEL = "rtlang:tiny"
 MAX_SECONDS = 1e6
 """Maximum of every setting in seconds: longer timeouts overflow the clocks of some platforms."""
+MAX_TARGET_GAP_MS = 1e9
+"""Maximum of `target_gap_ms`, which bounds nothing."""
 
 
 def _setting(default: Any, help_text: str, *, variable: str | None = None) -> Any:
@@ -212,8 +214,12 @@ class RuntimeConfig:
         _seconds(self, "grammar_timeout_s", "cache_idle_s")
         _one_of(self, "eviction", "valuable", "recent", "frequent")
         gap = self.target_gap_ms
-        if gap is not None and (isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 < gap <= 1e9):
-            raise ConfigError("target_gap_ms", gap, "expected a positive number of milliseconds, at most 1e+09")
+        if gap is not None and (
+            isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 < gap <= MAX_TARGET_GAP_MS
+        ):
+            raise ConfigError(
+                "target_gap_ms", gap, f"expected a positive number of milliseconds, at most {MAX_TARGET_GAP_MS:.0e}"
+            )
 
     @property
     def row_limit(self) -> int:

@@ -117,7 +117,7 @@ def test_the_floor_counts_weights_and_distinct_keys(tmp_path: Any) -> None:
     kv = (32 + 3 * (18 + 15)) * 2 * 16
     assert device.floor_us(model, CONFIG, case, plan, 1e6) == pytest.approx(4 * (weights + kv))
     alone = replace(case, prefix_sharing=False)
-    assert device.floor_us(model, CONFIG, alone, plan, 1e6) == pytest.approx(4 * (weights + 3 * (50 + 15) * 2 * 16))
+    assert device.floor_us(model, CONFIG, alone, plan, 1e6) == pytest.approx(4 * (weights + 3 * (50 + 16) * 2 * 16))
     bfloat16 = replace(CONFIG, device="cuda", dtype="bfloat16", kv_dtype="float8")
     assert device.floor_us(model, bfloat16, case, plan, 1e6) == pytest.approx(2 * weights + kv)
 

@@ -1,7 +1,8 @@
 """Checks of the GPU kernels in a separate process: a kernel that hangs, or makes the device fail, costs only its own check.
 
 `main` is that process: it runs the checks from a given number on and writes a line of JSON for each. `run` starts it, and restarts it after
-a check that ended it. Compiled kernels are cached on disk: processes that run some of the checks each, side by side, compile them first.
+a check that ended it. Before that, several processes run a part of the checks each, in parallel, to fill the on-disk cache of compiled
+kernels.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LONGEST_S = 120.0  # between two lines of the process: its imports, or the compi
 ENDING_S = 30.0  # limit for a process to end
 LOST = 4  # exit status of a process whose device no longer responds
 COMMAND = (sys.executable, "-m", "rtlang_kernels_bench.check_process")
-MAX_COMPILERS = 8
+MAX_COMPILE_PROCESSES = 8
 
 
 def run(
@@ -42,11 +43,12 @@ def run(
     If no other process can use the GPU (in exclusive mode, for example), this process runs the checks.
 
     Args:
-        command: of the process, without its last argument, the number of its first check.
+        command: of the process, without its arguments: the number of its first check, and optionally the step to the next one.
         longest_s: the process is ended after this many seconds without output.
     """
     names = [name for name, _ in device_checks.checks()]
-    compile_beside(command, min(MAX_COMPILERS, (os.cpu_count() or 1) // 2), longest_s)
+    if not is_late():
+        precompile(command, min(MAX_COMPILE_PROCESSES, (os.cpu_count() or 1) // 2), longest_s)
     number = 0
     while number < len(names) and not is_late():
         begun, is_ready, reason = number, False, ""
@@ -85,16 +87,19 @@ def run(
         output.write(f"{len(names) - number} kernel checks were skipped: out of time")
 
 
-def compile_beside(command: Sequence[str], num_processes: int, longest_s: float = LONGEST_S) -> None:
-    """Fill the cache of compiled kernels with processes that run every `num_processes`th check, whatever their results are.
+def precompile(command: Sequence[str], num_processes: int, longest_s: float = LONGEST_S) -> None:
+    """Fill the on-disk cache of compiled kernels: processes in parallel run every `num_processes`th check each; their results are ignored.
 
     Args:
-        num_processes: none is started if it is less than 2.
-        longest_s: what has not ended after so many seconds is killed.
+        command: of the process, without its arguments.
+        num_processes: nothing is started if it is less than 2.
+        longest_s: processes that still run after this many seconds are killed.
     """
-    started = time.monotonic()
-    processes = []
-    if num_processes >= 2:
+    if num_processes < 2:
+        return
+    end = time.monotonic() + longest_s
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
         for number in range(num_processes):
             arguments = [*command, str(number), str(num_processes)]
             processes.append(
@@ -106,13 +111,18 @@ def compile_beside(command: Sequence[str], num_processes: int, longest_s: float 
                     env=_environment(),
                 )
             )
+        _wait_for(processes, end)
+    finally:
+        for process in processes:
+            process.kill()
+        _wait_for(processes, time.monotonic() + ENDING_S)  # a process that waits for the device may not end
+
+
+def _wait_for(processes: Sequence[subprocess.Popen[bytes]], end: float) -> None:
+    """Wait until all have ended, or until `end` of the monotonic clock."""
     for process in processes:
         with suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, started + longest_s - time.monotonic()))
-    for process in processes:
-        process.kill()
-        with suppress(subprocess.TimeoutExpired):  # a process that waits for the device may not end
-            process.wait(ENDING_S)
+            process.wait(max(0.0, end - time.monotonic()))
 
 
 def _environment() -> dict[str, str]:
@@ -162,7 +172,7 @@ def _report(line: str) -> dict[str, Any] | None:
 
 
 def main(arguments: Sequence[str], device: torch.device | None = None) -> int:
-    """Run the checks from number arguments[0] on, or every arguments[1]th of them; returns the exit status."""
+    """Run the checks from number arguments[0] on, or only every arguments[1]th of these; returns the exit status."""
     device = device or torch.device("cuda", torch.cuda.current_device())
     torch.zeros(1, device=device)
     torch.set_float32_matmul_precision("highest")  # as in `device_run.environment`

@@ -24,7 +24,7 @@ from rtlang.bench.arrivals.long_prompt import (
 from rtlang.bench.arrivals.timed_engine import TimedEngine
 from rtlang.bench.checkpoint import write_random_llama
 from rtlang.bench.serving.figure import Figure
-from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.contract.config import EMBEDDED_MODEL, MAX_TARGET_GAP_MS, RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.engine import Engine
@@ -41,7 +41,6 @@ LOADS = (0.5, 0.8, 0.95)
 """Shares of the measured capacity."""
 URGENT_STEPS_GOAL = 2
 _NUM_CLIENTS = 4
-_NO_TARGET_MS = 1e9
 _MODEL_LEN = 16_384  # of the random model
 _WARM_UP = 4
 _WARM_ROWS = 32  # rows whose numbers, down to 1, load every compiled kernel of linear layers
@@ -79,7 +78,9 @@ WORKLOADS = ("poisson", "bursts", "clients", "longprompt")
 
 def fixed(config: RuntimeConfig, num_tokens: int) -> RuntimeConfig:
     """A configuration whose steps take as many tokens as they can, up to `num_tokens`, also beside decoding rows."""
-    return replace(config, max_step_tokens=num_tokens, max_shared_step_tokens=num_tokens, target_gap_ms=_NO_TARGET_MS)
+    return replace(
+        config, max_step_tokens=num_tokens, max_shared_step_tokens=num_tokens, target_gap_ms=MAX_TARGET_GAP_MS
+    )
 
 
 class ArrivalsBench:

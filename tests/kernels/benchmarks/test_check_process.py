@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty
+from typing import ClassVar
 
 import pytest
 import torch
@@ -35,7 +37,7 @@ def four_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0.5
 
     monkeypatch.setattr(device_checks, "checks", lambda: iter([(name, check) for name in NAMES]))
-    monkeypatch.setattr(check_process, "MAX_COMPILERS", 0)
+    monkeypatch.setattr(check_process, "MAX_COMPILE_PROCESSES", 0)
 
 
 def said(script: str, *, is_late: int = 99) -> tuple[list[str], int]:
@@ -164,7 +166,7 @@ def test_the_checks_run_here_if_no_other_process_can_use_the_gpu() -> None:
 
 
 def test_no_process_starts_after_the_budget() -> None:
-    lines, _ = said("tell(is_ready=True)\ntell(name='abcd'[first], error=0)\nsys.exit(4)", is_late=2)
+    lines, _ = said("tell(is_ready=True)\ntell(name='abcd'[first], error=0)\nsys.exit(4)", is_late=3)
     assert lines == [
         "check a: error 0.0e+00",
         "check b: error 0.0e+00",
@@ -194,17 +196,46 @@ def test_processes_that_compile_beside_each_other_run_every_check_once(tmp_path:
     script = "import pathlib, sys\nfirst, step = map(int, sys.argv[1:])\n"
     script += f"for name in 'abcdefg'[first::step]: (pathlib.Path({str(tmp_path)!r}) / name).touch(exist_ok=False)\n"
     script += "if first == 1: sys.exit(3)\n"
-    check_process.compile_beside((sys.executable, "-c", script), 3, 60.0)
+    check_process.precompile((sys.executable, "-c", script), 3, 60.0)
     assert sorted(path.name for path in tmp_path.iterdir()) == list("abcdefg")
 
 
-def test_a_compiling_process_that_hangs_is_ended_and_one_alone_is_not_started(tmp_path: Path) -> None:
-    started = tmp_path / "started"
-    script = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(600)"
-    check_process.compile_beside((sys.executable, "-c", script), 1, 60.0)
-    assert not started.exists()
-    check_process.compile_beside((sys.executable, "-c", script), 2, 3.0)
-    assert started.exists()
+class Hanging:
+    """A process that ends only when it is killed."""
+
+    started: ClassVar[list[Hanging]] = []
+
+    def __init__(self, command: Sequence[str], **_: object) -> None:
+        self.arguments, self.is_killed = command[-2:], False
+        Hanging.started.append(self)
+
+    def kill(self) -> None:
+        self.is_killed = True
+
+    def wait(self, timeout: float) -> int:
+        if not self.is_killed:
+            raise subprocess.TimeoutExpired("x", timeout)
+        assert all(each.is_killed for each in Hanging.started), "all end at the same time"
+        return -9
+
+
+def test_processes_that_hang_are_killed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Hanging, "started", [])
+    monkeypatch.setattr(check_process.subprocess, "Popen", Hanging)
+    check_process.precompile(("x",), 3, 0.01)
+    assert [list(each.arguments) for each in Hanging.started] == [["0", "3"], ["1", "3"], ["2", "3"]]
+    assert all(each.is_killed for each in Hanging.started)
+
+
+def test_nothing_is_compiled_first_by_one_process_or_when_it_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_process, "MAX_COMPILE_PROCESSES", 8)
+    monkeypatch.setattr(check_process.os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(Hanging, "started", [])
+    monkeypatch.setattr(check_process.subprocess, "Popen", Hanging)
+    check_process.precompile(("x",), 1, 0.01)
+    with Output(echo=lambda _: None) as output:
+        check_process.run(output, CPU, lambda: True, command=("x",))
+    assert Hanging.started == []
 
 
 def test_a_process_runs_every_so_many_checks(capsys: pytest.CaptureFixture[str]) -> None:
