@@ -187,7 +187,7 @@ class Fleet(EngineTarget):
             ready_timeout_s: seconds that a new engine may take until it is ready.
             drain_timeout_s: see `remove`.
         Raises:
-            EngineDeadError: a new engine did not become ready. It is removed, and the replicas that are left go on. Or the fleet was
+            EngineDeadError: a new engine did not become ready; it is removed, and the remaining replicas go on. Also if the fleet was
                 closed meanwhile.
         """
         with self._updating:
@@ -199,7 +199,7 @@ class Fleet(EngineTarget):
                     self.remove(old.name, timeout_s=drain_timeout_s)
                 name = self.add(old.link.launcher, config=settings, name=_next_name(old.name, self._engines))
                 if not self.wait_until_ready(name, ready_timeout_s):
-                    if not self.is_alive:
+                    if self._is_closing.is_set():
                         raise EngineDeadError(f"the fleet was closed before {name} was ready")
                     error = self._engine(name).link.error
                     self.remove(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
@@ -16,7 +17,10 @@ from rtlang.contract.nodes import Part
 from rtlang.contract.principal import Principal
 
 PATIENCE_S = 1.0
-"""How long replicas that have not answered are waited for once one has."""
+"""Seconds to wait for further replicas after the first answer."""
+
+MAX_UNANSWERED = 8
+"""Calls that a replica may have left unanswered; until it answers, further ones pass over it."""
 
 _T = TypeVar("_T")
 
@@ -30,6 +34,8 @@ class FleetCacheService:
 
     def __init__(self, services: Callable[[], Mapping[str, CacheService]]) -> None:
         self._services = services
+        self._lock = threading.Lock()
+        self._num_unanswered: Counter[str] = Counter()  # by replica
 
     def explain(self, parts: Sequence[Part], principal: Principal) -> CacheExplanation:
         """See `CacheService.explain`; of the replica that holds most of the prompt."""
@@ -41,7 +47,8 @@ class FleetCacheService:
 
     def pins(self, principal: Principal) -> list[PinGrant]:
         """See `CacheService.pins`."""
-        return [grant for grants in self._of_all(lambda each: each.pins(principal)).values() for grant in grants]
+        answers = sorted(self._answers(lambda each: each.pins(principal)), key=lambda each: each[0])
+        return [grant for _, grants in answers for grant in grants]
 
     def unpin(self, pin_id: str, principal: Principal) -> bool:
         """See `CacheService.unpin`."""
@@ -77,16 +84,22 @@ class FleetCacheService:
         Raises:
             EngineDeadError: no replica has answered.
         """
-        services = self._services()
+        with self._lock:
+            services = {
+                name: each for name, each in self._services().items() if self._num_unanswered[name] < MAX_UNANSWERED
+            }
+            self._num_unanswered.update(list(services))
         answers: SimpleQueue[tuple[str, Future[_T]]] = SimpleQueue()
 
         def ask(name: str, service: CacheService) -> None:
             answer: Future[_T] = Future()
             try:
                 answer.set_result(call(service))
-            except Exception as error:
+            except BaseException as error:
                 answer.set_exception(error)
             answers.put((name, answer))
+            with self._lock:
+                self._num_unanswered[name] -= 1
 
         for name, service in services.items():
             threading.Thread(target=ask, args=(name, service), name=f"cache of {name}", daemon=True).start()

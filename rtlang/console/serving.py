@@ -46,7 +46,7 @@ def serve_engine(
         target = started(settings)
     elif choice is not None and choice.is_fleet:
         if choice.runs_processes:
-            signal.signal(signal.SIGUSR1, _begin_no_update)
+            signal.signal(signal.SIGUSR1, _refuse_update)
         with show_loading(Console(stderr=True)):
             target = fleet_target(settings, choice, stall_timeout_s=stall_timeout_s).start()
     else:
@@ -71,6 +71,8 @@ def serve_engine(
             # A GPU has no room for the pages of two engines.
             replace = partial(target.replace, starts_first=settings.device != "cuda")
         asyncio.run(serve_while_alive(server, target, announce, replace))
+        if replace is not None:  # the event loop has taken its handler away
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         return bool(target.is_alive)
 
 
@@ -93,8 +95,8 @@ async def serve_while_alive(
     await serving
 
 
-def _begin_no_update(*_: object) -> None:
-    """The signal would end the process by default."""
+def _refuse_update(*_: object) -> None:
+    """Log that SIGUSR1 is ignored while the engines start; without a handler it would end the process."""
     logger.warning("the engines are being started, so they are not replaced")
 
 

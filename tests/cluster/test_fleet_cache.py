@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from rtlang.contract.cache_service import PinGrant
 from rtlang.contract.errors import EngineDeadError, ParameterError
 from rtlang.contract.nodes import Part
 from rtlang.contract.principal import Principal
-from tests.support.waiting import LIMIT_S
+from tests.support.waiting import LIMIT_S, wait_until
 
 ANA = Principal("ana")
 
@@ -73,6 +74,26 @@ def test_a_replica_that_is_silent_holds_up_no_explanation(monkeypatch: pytest.Mo
     assert cache.unpin(grant.pin_id, ANA)
     may_answer.set()
     assert not cache.unpin(grant.pin_id, ANA)
+
+
+def test_a_replica_that_stays_silent_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_cache, "PATIENCE_S", 0.0)
+    may_answer, num_asked = threading.Event(), itertools.count()
+
+    def explain(*_: object) -> CacheExplanation:
+        next(num_asked)
+        assert may_answer.wait(LIMIT_S)
+        return CacheExplanation(10, 9, None, ())
+
+    silent = Replica(9)
+    silent.explain = explain  # type: ignore[method-assign]
+    cache = FleetCacheService(lambda: {"a": silent, "b": Replica(3)})
+    for _ in range(fleet_cache.MAX_UNANSWERED + 3):
+        assert cache.explain(["text"], ANA).num_cached_tokens == 3
+    assert next(num_asked) == fleet_cache.MAX_UNANSWERED
+    may_answer.set()
+    wait_until(lambda: not any(cache._num_unanswered.values()))
+    assert list(cache._of_all(lambda each: each.tree(1, ANA))) == ["a", "b"]
 
 
 def test_an_error_of_a_replica_is_raised() -> None:
