@@ -143,7 +143,7 @@ def run(
     ] = None,
     url: Annotated[
         list[str] | None,
-        typer.Option(help="Run on the server at this ws:// URL; given again, a server that takes its place."),
+        typer.Option(help="Run on the server at this ws:// URL; repeat to name fallback servers."),
     ] = None,
     api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
     only_values: Annotated[bool, typer.Option("--json", help="Print only the values, as JSON.")] = False,
@@ -173,7 +173,7 @@ def run(
 
             def open_target() -> Target:
                 opened: Target = (
-                    rtlang.connect(url if len(url) > 1 else url[0], api_key=api_key, resume_s=RESUME_S)
+                    rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
                     if url
                     else started(RuntimeConfig(**settings))
                 )

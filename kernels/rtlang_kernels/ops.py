@@ -122,7 +122,7 @@ def paged_attention_with_lse(
         k_pool, v_pool: one layer's KV (see the module), dtype of q; on a GPU also float8_e4m3fn, without NaN in slots that a row uses.
             Slots that no row uses may hold anything, NaN included.
         plan: the plan of this step, from `plan_attention`.
-        scale: factor by which q.k is multiplied; positive.
+        scale: factor by which q.k is multiplied; positive and finite.
         sliding_window: only keys at positions > q_position - sliding_window.
         chunk_size: only keys with key_position // chunk_size == q_position // chunk_size.
         soft_cap: scores become soft_cap * tanh(score / soft_cap).
@@ -131,7 +131,7 @@ def paged_attention_with_lse(
     Returns:
         The output, and lse float32 [num_tokens, num_q_heads]: natural log of the sum of exponentials, sinks included.
     Raises:
-        ValueError: a shape or dtype differs from the above or from the plan, or the scale is not positive.
+        ValueError: a shape or dtype differs from the above or from the plan, or the scale is not positive and finite.
     Source: Milakov & Gimelshein 2018, Dao et al. 2022 (online softmax); Ye et al. 2025 (composition over shared prefixes).
     """
     expected = (plan.num_tokens, plan.num_q_heads, plan.head_dim)
@@ -145,7 +145,7 @@ def paged_attention_with_lse(
     if k_pool.shape[1:] != (plan.num_kv_heads, plan.head_dim):
         raise ValueError(f"k_pool = {list(k_pool.shape)}: expected [num_slots, {plan.num_kv_heads}, {plan.head_dim}]")
     if not 0 < scale < float("inf"):
-        raise ValueError(f"scale = {scale}: expected a positive number")
+        raise ValueError(f"scale = {scale}: expected a positive, finite number")
     shape = (plan.num_tokens, plan.num_q_heads, v_pool.shape[2])
     if out is None:
         out = torch.empty(shape, dtype=q.dtype, device=q.device)

@@ -38,6 +38,8 @@ def connect(
         ConfigError: `url` or `resume_s` is invalid.
         ConnectionLostError: no server is reachable, accepts the connection (wrong key), or answered in time.
     """
+    if not isinstance(url, str) and len(url) == 1:
+        (url,) = url
     if isinstance(url, str) and url.startswith(RAY_SCHEME):
         return _fleet_on_ray(url, api_key=api_key, resume_s=resume_s)  # type: ignore[no-any-return]
     servers, resume_s = ServerAddresses(url), server_resume_s(resume_s)

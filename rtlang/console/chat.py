@@ -242,7 +242,7 @@ def chat(
     settings: dict[str, Any],
     url: Annotated[
         list[str] | None,
-        typer.Option(help="Talk to the model of the server at this URL; given again, a server that takes its place."),
+        typer.Option(help="Talk to the model of the server at this URL; repeat to name fallback servers."),
     ] = None,
     api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system message.")] = "",
@@ -278,7 +278,7 @@ def _target(url: list[str] | None, api_key: str | None, settings: dict[str, Any]
     elif settings:
         raise CommandError(f"runtime options cannot be combined with --url; the server at {url[0]} has its own")
     else:
-        target = rtlang.connect(url if len(url) > 1 else url[0], api_key=api_key, resume_s=RESUME_S)
+        target = rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
     return target
 
 

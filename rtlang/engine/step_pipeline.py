@@ -177,7 +177,7 @@ class StepPipeline:
         launched.is_sampled = True
 
     def _fill_late_masks(self, launched: _LaunchedStep, rows: list[Row]) -> NDArray[np.int32] | None:
-        """Fill the masks of a pipelined step, and put mask rows and history into `rows`."""
+        """Fill the masks of a pipelined step, and put mask rows and history into `rows`. The device builds those of rows with a walk."""
         requests: list[Request] = []
         drafts: list[Sequence[int]] = []
         num_masks = 0

@@ -97,8 +97,8 @@ class Runner(Protocol):
 
         Args:
             rows: the rows of the step, with mask rows and history as known now.
-            bitmask: int32 [M, ceil(vocab_size / 32)], indexed by `Row.mask_row`; None if no row has a mask.
-            walks: by row, positions in automata for which `can_follow` returned True.
+            bitmask: int32 [M, ceil(vocab_size / 32)], indexed by `Row.mask_row` of rows without a walk; None if none of these has a mask.
+            walks: by row, positions in automata for which `can_follow` returned True. The mask rows of these rows have no meaning.
         """
 
     def collect(self, flight: Any) -> StepOutput:

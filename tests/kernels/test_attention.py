@@ -150,8 +150,8 @@ def test_wrong_shapes_are_named() -> None:
         ops.paged_attention(step.q[:, :2], step.k_pool, step.v_pool, plan, scale=1.0)
     with pytest.raises(ValueError, match="k_pool"):
         ops.paged_attention(step.q, step.k_pool[:, :1], step.v_pool, plan, scale=1.0)
-    for scale in (0.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match=f"scale = {scale}: expected a positive number"):
+    for scale in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"scale = {scale}: expected a positive, finite number"):
             ops.paged_attention(step.q, step.k_pool, step.v_pool, plan, scale=scale)
     with pytest.raises(ValueError, match="shared_lens"):
         ops.plan_attention(**(step.plan_args | {"shared_lens": [16]}))

@@ -175,7 +175,7 @@ class LexedGrammar:
 
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""
-        return not (self.mask(configuration).base.view(np.uint32) & self.index.no_end_words).any()
+        return self.index.only_ends(self.mask(configuration).base)
 
     def forced(self, configuration: Configuration) -> bytes:
         """The bytes that must come next, at most _MAX_FORCED_BYTES."""

@@ -126,7 +126,6 @@ class VocabularyIndex:
         no_tokens: an empty mask, uint32 [num_mask_words].
         no_ids: an empty array, int32 [0].
         end_ids: int32, the end tokens.
-        no_end_words: uint32 [num_words], the bits of all other tokens.
         num_words: words of a mask.
     """
 
@@ -138,9 +137,9 @@ class VocabularyIndex:
         self.no_tokens: NDArray[np.uint32] = np.zeros(self.num_words, dtype=np.uint32)
         self.no_ids: NDArray[np.int32] = np.empty(0, dtype=np.int32)
         self.end_ids: NDArray[np.int32] = np.array(sorted(vocabulary.eos_token_ids), dtype=np.int32)
-        self.no_end_words: NDArray[np.uint32] = np.full(self.num_words, 0xFFFFFFFF, dtype=np.uint32)
+        self._non_end_mask: NDArray[np.uint32] = np.full(self.num_words, 0xFFFFFFFF, dtype=np.uint32)
         for token_id in vocabulary.eos_token_ids:
-            self.no_end_words[token_id >> 5] &= np.uint32(0xFFFFFFFF ^ (1 << (token_id & 31)))
+            self._non_end_mask[token_id >> 5] &= np.uint32(0xFFFFFFFF ^ (1 << (token_id & 31)))
         self._in_strings = self._walked(string_body(), ends=True)
         self.slices: dict[int, Slice] = {
             STRING_SLICE: self._body_slice(string_body()),
@@ -164,6 +163,10 @@ class VocabularyIndex:
         if found is None:
             found = self._local.workspace = Workspace(self.trie.max_depth, len(self.trie.order))
         return found
+
+    def only_ends(self, mask: NDArray[np.uint32]) -> bool:
+        """Whether a mask, uint32 [num_words], allows no token but end tokens."""
+        return not (mask & self._non_end_mask).any()
 
     @functools.cached_property
     def byte_kinds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
