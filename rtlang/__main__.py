@@ -143,7 +143,7 @@ def run(
     ] = None,
     url: Annotated[
         list[str] | None,
-        typer.Option(help="Run on the server at this ws:// URL; repeat to name fallback servers."),
+        typer.Option(metavar="URL", help="Run on the server at this ws:// URL; repeat to name fallback servers."),
     ] = None,
     api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
     only_values: Annotated[bool, typer.Option("--json", help="Print only the values, as JSON.")] = False,

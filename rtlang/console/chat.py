@@ -242,7 +242,9 @@ def chat(
     settings: dict[str, Any],
     url: Annotated[
         list[str] | None,
-        typer.Option(help="Talk to the model of the server at this URL; repeat to name fallback servers."),
+        typer.Option(
+            metavar="URL", help="Talk to the model of the server at this URL; repeat to name fallback servers."
+        ),
     ] = None,
     api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system message.")] = "",
