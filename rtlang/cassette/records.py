@@ -23,14 +23,19 @@ import msgpack
 from rtlang.contract.errors import RtlangError
 
 _HEAD = struct.Struct(">II")
+_UNICODE_ERRORS = "surrogatepass"
 
 NewError = Callable[[str], RtlangError]
 """Makes the error of a file from a reason."""
 
 
 def encode_record(body: Any) -> bytes:
-    """One record."""
-    packed: bytes = msgpack.packb(body)
+    """One record. Texts may hold lone surrogates, as names of files do in messages of the operating system.
+
+    Raises:
+        ValueError, TypeError, OverflowError: MessagePack cannot hold the body.
+    """
+    packed: bytes = msgpack.packb(body, unicode_errors=_UNICODE_ERRORS)
     return _HEAD.pack(len(packed), zlib.crc32(packed)) + packed
 
 
@@ -50,7 +55,11 @@ def decode_records(data: bytes, magic: bytes, maker: str, new_error: NewError) -
     while at + _HEAD.size <= len(data):
         length, checksum = _HEAD.unpack_from(data, at)
         end = at + _HEAD.size + length
-        if end > len(data) or (length == 0 and not any(memoryview(data)[at:])):
+        if length == 0 and not any(memoryview(data)[at:]):
+            return
+        if end > len(data):
+            if _has_whole_body(data[at + _HEAD.size :]):
+                raise new_error(f"the record at byte {at} is damaged")
             return
         packed = data[at + _HEAD.size : end]
         if zlib.crc32(packed) != checksum:
@@ -58,10 +67,22 @@ def decode_records(data: bytes, magic: bytes, maker: str, new_error: NewError) -
                 return
             raise new_error(f"the record at byte {at} is damaged")
         try:
-            yield msgpack.unpackb(packed, strict_map_key=False), end
+            yield msgpack.unpackb(packed, strict_map_key=False, unicode_errors=_UNICODE_ERRORS), end
         except (ValueError, msgpack.UnpackException) as error:
             raise new_error(f"the record at byte {at} is damaged: {error}") from None
         at = end
+
+
+def _has_whole_body(data: bytes) -> bool:
+    """Whether data begins with a whole body, so that a length that goes beyond the end is wrong: what was cut off has none."""
+    unpacker = msgpack.Unpacker(strict_map_key=False, unicode_errors=_UNICODE_ERRORS, max_buffer_size=0)
+    unpacker.feed(data)
+    try:
+        return not isinstance(unpacker.unpack(), int)  # of zeros
+    except msgpack.OutOfData:
+        return False
+    except (ValueError, msgpack.UnpackException):
+        return True
 
 
 class RecordFile:
@@ -128,7 +149,11 @@ class RecordFile:
         Raises:
             RtlangError: it cannot be written; the record is not in the file.
         """
-        self._write(encode_record(body))
+        try:
+            record = encode_record(body)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self._new_error(f"it cannot hold a value: {error}") from error
+        self._write(record)
 
     def sync(self) -> None:
         """Wait until what was written is on the disk.

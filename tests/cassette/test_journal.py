@@ -71,6 +71,34 @@ def run_in_child(journal: str, calls: str, out: str) -> None:
         Path(out).write_text(json.dumps([values, result.value, pieces]))
 
 
+@rt.program
+def unreadable(s: rt.State, fails: bool) -> None:
+    """A host call whose answer, or whose error, has a lone surrogate, as names of files have that are not UTF-8."""
+    s += "A"
+    s += rt.gen("first", max_tokens=2)
+    s += rt.text("n ", rt.call(name_of_file, fails, s["first"]))
+    s += rt.gen("second", max_tokens=2)
+
+
+def name_of_file(fails: bool, text: str) -> str:
+    if fails:
+        raise OSError("no file \udcff")
+    return "\udcff"
+
+
+def test_answers_with_surrogates_are_kept(tmp_path: Path) -> None:
+    with rt.Runtime(**SETTINGS) as runtime:
+        for fails in (False, True):
+            results = []
+            for _ in range(2):  # the second reads the answer
+                with rt.journal(tmp_path / str(fails), runtime) as durable:
+                    results += unreadable.run_batch([{"fails": fails}], runtime=durable)
+            errors = [str(result.error) for result in results]
+            assert errors[0] == errors[1]
+            assert ("no file \udcff" in errors[0]) == fails
+            assert [isinstance(result.error, rt.CallError) for result in results] == [fails] * 2
+
+
 def test_a_run_that_is_killed_again_and_again_has_the_values_of_an_undisturbed_one(tmp_path: Path) -> None:
     journal, calls, out = (str(tmp_path / name) for name in ("run.journal", "calls", "out"))
     rng = random.Random(int(os.environ.get("RTLANG_JOURNAL_SEED", "5")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import resource
 import struct
@@ -59,6 +60,30 @@ def test_whatever_a_killed_process_left_is_continued(tmp_path: Path) -> None:
         file.close()
         kept = whole[: ends[max(0, num_complete)]]
         assert path.read_bytes() == kept + written("new")
+
+
+def test_a_damaged_length_is_no_incomplete_end() -> None:
+    whole = MAGIC + b"".join(map(written, BODIES))
+    starts = [len(MAGIC), len(MAGIC) + len(written(BODIES[0]))]
+    for start, place, flip in itertools.product(starts, range(4), (1, 2, 0x80)):
+        damaged = bytearray(whole)
+        damaged[start + place] ^= flip
+        with pytest.raises(CassetteError, match=f"the record at byte {start} is damaged"):
+            list(decode_records(bytes(damaged), MAGIC, "a test", error))
+
+
+def test_texts_with_surrogates_come_back_and_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    file = opened(tmp_path / "records")
+    list(file.read())
+    file.append(["x\ud800", {"\udcff": 1}])
+    for body in (["x", object()], 1 << 64):
+        with pytest.raises(CassetteError, match="it cannot hold a value"):
+            file.append(body)
+    file.append("after")
+    file.close()
+    reader = opened(tmp_path / "records", is_written=False)
+    assert [body for body, _ in reader.read()] == [["x\ud800", {"\udcff": 1}], "after"]
+    reader.close()
 
 
 def test_damage_other_files_and_other_writers_are_errors(tmp_path: Path) -> None:
