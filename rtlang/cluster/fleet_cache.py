@@ -46,13 +46,22 @@ class FleetCacheService:
         return self._fullest(parts, principal)[0].pin(parts, ttl_s, principal)
 
     def pins(self, principal: Principal) -> list[PinGrant]:
-        """See `CacheService.pins`."""
-        answers = sorted(self._answers(lambda each: each.pins(principal)), key=lambda each: each[0])
+        """See `CacheService.pins`.
+
+        Raises:
+            EngineDeadError: a replica does not answer.
+        """
+        answers = sorted(self._answers(lambda each: each.pins(principal), needs_all=True), key=lambda each: each[0])
         return [grant for _, grants in answers for grant in grants]
 
     def unpin(self, pin_id: str, principal: Principal) -> bool:
-        """See `CacheService.unpin`."""
-        return any(was_pinned for _, was_pinned in self._answers(lambda each: each.unpin(pin_id, principal)))
+        """See `CacheService.unpin`.
+
+        Raises:
+            EngineDeadError: a replica does not answer, and no other has the pin.
+        """
+        answers = self._answers(lambda each: each.unpin(pin_id, principal), needs_all=True)
+        return any(was_pinned for _, was_pinned in answers)
 
     def tree(self, max_nodes: int, principal: Principal) -> list[dict[str, Any]]:
         """See `CacheService.tree`. Each node has the field `replica` as well, and ids are unique in the fleet."""
@@ -74,20 +83,19 @@ class FleetCacheService:
         Raises:
             EngineDeadError: no replica has answered.
         """
-        return dict(sorted(self._answers(call, PATIENCE_S), key=lambda each: each[0]))
+        return dict(sorted(self._answers(call), key=lambda each: each[0]))
 
-    def _answers(self, call: Callable[[CacheService], _T], patience_s: float | None = None) -> Iterator[tuple[str, _T]]:
-        """Call every replica at the same time; yields the results of those that do not end, as they come.
+    def _answers(self, call: Callable[[CacheService], _T], *, needs_all: bool = False) -> Iterator[tuple[str, _T]]:
+        """Call every replica at the same time; yields the results of those that do not end, as they come, until PATIENCE_S after the first.
 
         Args:
-            patience_s: how long further results are waited for after the first; None: as long as the calls take.
+            needs_all: whether it is an error if a replica has not answered until then.
         Raises:
-            EngineDeadError: no replica has answered.
+            EngineDeadError: no replica has answered, or not all that are needed.
         """
         with self._lock:
-            services = {
-                name: each for name, each in self._services().items() if self._num_unanswered[name] < MAX_UNANSWERED
-            }
+            ready = self._services()
+            services = {name: each for name, each in ready.items() if self._num_unanswered[name] < MAX_UNANSWERED}
             self._num_unanswered.update(list(services))
         answers: SimpleQueue[tuple[str, Future[_T]]] = SimpleQueue()
 
@@ -104,7 +112,7 @@ class FleetCacheService:
         for name, service in services.items():
             threading.Thread(target=ask, args=(name, service), name=f"cache of {name}", daemon=True).start()
         until: float | None = None
-        has_answered = False
+        is_silent = len(services) < len(ready)
         for _ in services:
             try:
                 name, answer = answers.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
@@ -112,13 +120,15 @@ class FleetCacheService:
             except EngineDeadError:
                 continue
             except Empty:
-                return
-            if not has_answered and patience_s is not None:
-                until = time.monotonic() + patience_s
-            has_answered = True
+                is_silent = True
+                break
+            if until is None:
+                until = time.monotonic() + PATIENCE_S
             yield name, result
-        if not has_answered:
+        if until is None:
             raise EngineDeadError("no replica is ready; try again later")
+        if needs_all and is_silent:
+            raise EngineDeadError("a replica does not answer; try again later")
 
 
 def _renumbered(node: dict[str, Any], index: int, count: int) -> dict[str, Any]:

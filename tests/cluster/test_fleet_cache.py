@@ -40,6 +40,7 @@ class Replica:
         return grant
 
     def pins(self, principal: Principal) -> list[PinGrant]:
+        self._wait()
         return list(self.kept.values())
 
     def _wait(self) -> None:
@@ -65,14 +66,21 @@ def test_the_replica_that_holds_most_of_a_prompt_explains_and_pins_it() -> None:
 
 
 def test_a_replica_that_is_silent_holds_up_no_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet_cache, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(fleet_cache, "PATIENCE_S", 0.0)
     may_answer = threading.Event()
     replicas = {"a": Replica(9, may_answer=may_answer), "b": Replica(3)}
     cache = FleetCacheService(lambda: replicas)
     assert cache.explain(["text"], ANA).num_cached_tokens == 3
     grant = cache.pin(["text"], 5.0, ANA)
+    with pytest.raises(EngineDeadError, match="a replica does not answer"):
+        cache.pins(ANA)
     assert cache.unpin(grant.pin_id, ANA)
+    with pytest.raises(EngineDeadError, match="a replica does not answer"):
+        cache.unpin(grant.pin_id, ANA)
     may_answer.set()
+    wait_until(lambda: not any(cache._num_unanswered.values()))
+    monkeypatch.setattr(fleet_cache, "PATIENCE_S", LIMIT_S)
+    assert cache.pins(ANA) == []
     assert not cache.unpin(grant.pin_id, ANA)
 
 
