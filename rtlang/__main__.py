@@ -33,7 +33,7 @@ from rtlang.console.fleet import fleet
 from rtlang.console.fleet_target import FleetChoice
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
-from rtlang.console.loading import journaled, started
+from rtlang.console.loading import connected, journaled, started
 from rtlang.console.options import with_settings
 from rtlang.console.serving import ENGINE_FAILED, serve_engine
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
@@ -98,8 +98,6 @@ app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)
 app.command()(doctor)
-
-RESUME_S = 30.0  # how long `rtlang run --url` tries to reconnect
 
 
 def main() -> None:
@@ -172,11 +170,7 @@ def run(
         with contextlib.ExitStack() as exits:
 
             def open_target() -> Target:
-                opened: Target = (
-                    rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
-                    if url
-                    else started(RuntimeConfig(**settings))
-                )
+                opened: Target = connected(url, api_key) if url else started(RuntimeConfig(**settings))
                 exits.callback(opened.close)
                 return opened
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from rtlang.console.errors import one_line_errors
-from rtlang.console.loading import started
+from rtlang.console.loading import connected, started
 from rtlang.console.options import with_settings
 from rtlang.console.show import usage_line
 from rtlang.console.source import CommandError
@@ -45,7 +45,6 @@ COMMANDS = {
     "/quit": "end, like Ctrl-D",
 }
 PROMPT = "> "
-RESUME_S = 30.0
 _MAX_FILE_BYTES = 10_000_000
 _ROLES = ("system", "user", "assistant")
 
@@ -273,14 +272,13 @@ def chat(
 
 
 def _target(url: list[str] | None, api_key: str | None, settings: dict[str, Any]) -> Target:
-    rtlang = import_module("rtlang")
     target: Target
     if not url:
         target = started(RuntimeConfig(**settings))
     elif settings:
         raise CommandError(f"runtime options cannot be combined with --url; the server at {url[0]} has its own")
     else:
-        target = rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
+        target = connected(url, api_key)
     return target
 
 

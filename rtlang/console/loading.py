@@ -1,4 +1,4 @@
-"""Opens the runtime or the journal of a command, with a progress bar for loading model weights, on terminals and for slow loads only.
+"""Opens the target or the journal of a command, with a progress bar for loading model weights, on terminals and for slow loads only.
 
 The loader reports progress in its log records, from any thread; `show_loading` turns them into a bar on the terminal.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -23,12 +23,26 @@ from rtlang.contract.target import Target
 LOADER = "rtlang.model.loading.loader"
 """Logger name; importing the module would load torch first."""
 
+RESUME_S = 30.0
+"""How long the commands try to connect again."""
+
 
 def started(config: RuntimeConfig) -> Any:
     """A started `rtlang.Runtime`; shows loading progress on a terminal."""
     with show_loading(Console(stderr=True)), import_module("rtlang.runtime.process_settings").loading():
         import_module("rtlang.runtime.precompile").start_background_compile(config)
         return import_module("rtlang").Runtime(config=config).start()
+
+
+def connected(urls: Sequence[str], api_key: str | None) -> Target:
+    """A connection to the first of these servers that answers, or to a fleet on Ray; see `rtlang.connect`.
+
+    Raises:
+        ConfigError, ConnectionLostError: see `rtlang.connect`.
+    """
+    resume_s = None if len(urls) == 1 and urls[0].startswith("ray://") else RESUME_S
+    target: Target = import_module("rtlang").connect(urls, api_key=api_key, resume_s=resume_s)
+    return target
 
 
 def journaled(path: Path, open_target: Callable[[], Target], program: str, arguments: Mapping[str, Any]) -> Any:

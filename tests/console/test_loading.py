@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import logging
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from rtlang.console.loading import LOADER, show_loading
+import rtlang
+from rtlang.console.loading import LOADER, RESUME_S, connected, show_loading
 from rtlang.model.loading import loader
 
 logger = logging.getLogger(LOADER)
@@ -77,3 +79,13 @@ def test_a_load_that_fails_leaves_no_bar() -> None:
         fail()
     assert logger.handlers == []
     assert written(console).endswith("\x1b[2K")
+
+
+@pytest.mark.parametrize(("urls", "resume_s"), [(["ray://demo"], None), (["ws://a", "ws://b"], RESUME_S)])
+def test_a_fleet_on_ray_is_not_asked_to_resume(
+    urls: list[str], resume_s: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(rtlang, "connect", lambda *args, **options: given.append((args, options)))
+    connected(urls, "key")
+    assert given == [((urls,), {"api_key": "key", "resume_s": resume_s})]
