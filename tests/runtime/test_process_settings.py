@@ -19,6 +19,7 @@ def settings() -> tuple[float, tuple[int, int, int]]:
 
 @pytest.fixture(autouse=True)
 def plain_settings() -> Iterator[None]:
+    gc.unfreeze()  # what `conftest.py` has set aside
     before = settings()
     sys.setswitchinterval(0.005)
     gc.set_threshold(700, 10, 10)

@@ -238,6 +238,7 @@ def test_the_process_is_set_up_while_a_runtime_runs(runner: list[SlowRunner]) ->
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of Python 3.12 and later: other threads run
 def test_in_a_fork_a_runtime_says_that_it_does_not_run_there(runner: list[SlowRunner]) -> None:
+    gc.unfreeze()  # what `conftest.py` has set aside, whose number changes
     before = sys.getswitchinterval(), gc.get_threshold(), gc.get_freeze_count()
     with Runtime(page_size=4) as runtime:
         ours, theirs = os.pipe()
