@@ -49,6 +49,11 @@ def only_what_a_file_makes_is_collected() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Libraries report what is not freed at the end of the process."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def no_runtime_left() -> Iterator[None]:
     """A runtime that a file leaves running changes settings of the whole process for every file after it."""
