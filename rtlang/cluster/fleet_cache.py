@@ -51,8 +51,8 @@ class FleetCacheService:
         Raises:
             EngineDeadError: a replica does not answer.
         """
-        answers = sorted(self._answers(lambda each: each.pins(principal), needs_all=True), key=lambda each: each[0])
-        return [grant for _, grants in answers for grant in grants]
+        found = self._of_all(lambda each: each.pins(principal), needs_all=True)
+        return [grant for grants in found.values() for grant in grants]
 
     def unpin(self, pin_id: str, principal: Principal) -> bool:
         """See `CacheService.unpin`.
@@ -77,13 +77,9 @@ class FleetCacheService:
         found = self._of_all(lambda each: (each, each.explain(parts, principal))).values()
         return max(found, key=lambda each: each[1].num_cached_tokens)
 
-    def _of_all(self, call: Callable[[CacheService], _T]) -> dict[str, _T]:
-        """The results of a call to every replica, without those that end meanwhile or take much longer than the first.
-
-        Raises:
-            EngineDeadError: no replica has answered.
-        """
-        return dict(sorted(self._answers(call), key=lambda each: each[0]))
+    def _of_all(self, call: Callable[[CacheService], _T], *, needs_all: bool = False) -> dict[str, _T]:
+        """The results of a call to every replica, in the order of their names; see `_answers`."""
+        return dict(sorted(self._answers(call, needs_all=needs_all), key=lambda each: each[0]))
 
     def _answers(self, call: Callable[[CacheService], _T], *, needs_all: bool = False) -> Iterator[tuple[str, _T]]:
         """Call every replica at the same time; yields the results of those that do not end, as they come, until PATIENCE_S after the first.

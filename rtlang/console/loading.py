@@ -40,7 +40,8 @@ def connected(urls: Sequence[str], api_key: str | None) -> Target:
     Raises:
         ConfigError, ConnectionLostError: see `rtlang.connect`.
     """
-    resume_s = None if len(urls) == 1 and urls[0].startswith("ray://") else RESUME_S
+    scheme = import_module("rtlang.client.connect").RAY_SCHEME
+    resume_s = None if len(urls) == 1 and urls[0].startswith(scheme) else RESUME_S
     target: Target = import_module("rtlang").connect(urls, api_key=api_key, resume_s=resume_s)
     return target
 
