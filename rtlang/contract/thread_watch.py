@@ -8,13 +8,14 @@ thread counts, so a busy machine causes no reports; the model's computation is l
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import os
-import sys
+import re
+import tempfile
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ default_limit_ms: float | None = None
 """The limit without the variable; for tests. None times nothing."""
 _MAX_KEPT = 1000
 _STACK_FRAMES = 6
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +126,9 @@ class ThreadWatch:
             since = self._since
             if since is None or self._place or time.perf_counter() - since < self.limit_s:
                 continue
-            frame = sys._current_frames().get(self._ident or 0)
-            if frame is not None and self._since == since:
-                frames = traceback.extract_stack(frame)[-_STACK_FRAMES:]
-                self._place = " < ".join(f"{each.name} ({each.filename}:{each.lineno})" for each in reversed(frames))
+            place = " < ".join(stack_of(self._ident or 0)[:_STACK_FRAMES])
+            if self._since == since:
+                self._place = place
 
     def _report(self, what: object, seconds: float) -> None:
         found = SlowCall(self.thread, name_of(what), seconds, self._place)
@@ -161,6 +162,22 @@ def watch_of(thread: str) -> ThreadWatch | None:
     if not limit_ms > 0:
         raise ValueError(f"{VARIABLE} = {value!r}: expected a positive number of milliseconds")
     return ThreadWatch(thread, limit_ms / 1000)
+
+
+def stack_of(ident: int) -> list[str]:
+    """Where a thread is: "function (file:line)", the innermost first; empty if it has no stack, or is not among the first 100.
+
+    Frame objects of another thread (`sys._current_frames`) are not safe in Python 3.11: making one can begin a garbage collection, whose
+    callbacks let that thread leave the frame, and the object is then written over whatever took its place. `faulthandler` makes none.
+    """
+    with tempfile.TemporaryFile("w+", encoding="ascii", errors="replace") as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        threads = file.read().split("\n\n")
+    for lines in threads:
+        if f"hread 0x{ident:016x}" in lines.partition("\n")[0]:
+            return [f"{name} ({path}:{line})" for path, line, name in _FRAME.findall(lines)]
+    return []
 
 
 class WatchedLoop:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 from rtlang.contract import thread_watch
-from rtlang.contract.thread_watch import VARIABLE, ThreadWatch, WatchedLoop, name_of, watch_of
+from rtlang.contract.thread_watch import VARIABLE, ThreadWatch, WatchedLoop, name_of, stack_of, watch_of
 
 LIMIT_S = 0.03
 
@@ -88,3 +90,60 @@ def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_are_those_of_functions() -> None:
     assert name_of("step") == "step"
     assert name_of(compute) == "compute"
+
+
+def test_a_stack_begins_with_the_innermost_function() -> None:
+    found: list[str] = []
+
+    def look() -> None:
+        found.extend(stack_of(main))
+
+    main = threading.get_ident()
+    other = threading.Thread(target=look)
+    other.start()
+    other.join()
+    assert f"test_a_stack_begins_with_the_innermost_function ({__file__}:" in " < ".join(found)
+    assert stack_of(main)[0].startswith("stack_of (")
+    assert stack_of(other.ident or 0) == []
+
+
+STACKS_DURING_COLLECTIONS = """
+import gc, sys, threading, time
+from rtlang.contract.thread_watch import stack_of
+
+def one(n):
+    return two(n - 1) + three(n - 1) if n > 0 else 1
+
+def two(n):
+    a = b = c = 1
+    return three(n - 1) + one(n - 1) if n > 0 else 1
+
+def three(n):
+    a, b, c, d, e, f, g = range(7)
+    return one(n - 1) + two(n - 1) if n > 0 else 1
+
+def compute():
+    while not is_over.is_set():
+        one(8)
+
+def let_others_run(phase, info):
+    time.sleep(0)
+
+is_over = threading.Event()
+sys.setswitchinterval(1e-6)
+gc.callbacks.append(let_others_run)
+gc.set_threshold(3, 1000, 1000)
+thread = threading.Thread(target=compute)
+thread.start()
+end, found = time.monotonic() + 3, set()
+while time.monotonic() < end or not {"one", "two", "three"} <= found:
+    found.update(place.split()[0] for place in stack_of(thread.ident))
+is_over.set()
+thread.join()
+print(sorted(found & {"one", "two", "three"}))
+"""
+
+
+def test_looking_at_a_stack_leaves_the_thread_whole_whenever_garbage_is_collected() -> None:
+    ran = subprocess.run([sys.executable, "-c", STACKS_DURING_COLLECTIONS], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "['one', 'three', 'two']\n", "")

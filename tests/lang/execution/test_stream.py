@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import signal
-import sys
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
+from rtlang.contract.thread_watch import stack_of
 from tests.support.fake_target import Call, FakeTarget, answer, by_name, default_script
 
 
@@ -249,8 +249,7 @@ def test_ctrl_c_while_waiting_for_an_event_cancels_the_graph(target: FakeTarget)
     assert main is not None
 
     def is_waiting() -> bool:
-        frame = sys._current_frames()[main]
-        return frame.f_code.co_name == "wait" and frame.f_back is not None and frame.f_back.f_code.co_name == "__next__"
+        return [place.split()[0] for place in stack_of(main)[:2]] == ["wait", "__next__"]
 
     def interrupts() -> None:
         while not (target.runs and is_waiting()):
