@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from rtlang.__main__ import app
+from rtlang.supervise.mirrored_metrics import OF_SERVER
 from tests.support.http_client import HttpClient
 from tests.support.serving import serving
 
@@ -49,6 +50,17 @@ def test_panels_show_every_metric_of_a_server_by_its_type() -> None:
     for variable in dashboard["templating"]["list"]:
         assert set(re.findall(r"rtlang:\w+", variable["query"])) <= types.keys()
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+def test_panels_of_replicas_have_a_line_for_each() -> None:
+    """The engines' own metrics have the label `replica` behind a frontend, and those that it counts itself have not."""
+    dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))
+    panels = [panel for panel in dashboard["panels"] if panel["title"].startswith("Replicas: ")]
+    assert len(panels) >= 6
+    for target in (target for panel in panels for target in panel["targets"]):
+        assert not re.search("|".join(OF_SERVER), target["expr"]), target["expr"]
+        assert all("replica" in labels for labels in re.findall(r"by \(([^)]*)\)", target["expr"]))
+        assert "{{replica}}" in target["legendFormat"]
 
 
 @pytest.mark.parametrize("file", ["Containerfile", "rtlang.service"])

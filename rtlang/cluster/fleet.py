@@ -30,7 +30,7 @@ from rtlang.contract.fleet_report import FleetReport, ReplicaReport
 from rtlang.contract.graph import Generate, RequestGraph, Select
 from rtlang.contract.node_work import NodeWork
 from rtlang.supervise.cache_calls import RemoteCacheService
-from rtlang.supervise.engine_link import EngineLink, EngineState
+from rtlang.supervise.engine_link import EngineLink
 from rtlang.supervise.engine_run import EngineRun
 from rtlang.supervise.engine_target import EngineTarget, PlacedEngine
 from rtlang.supervise.frames import Message
@@ -349,6 +349,7 @@ class Fleet(EngineTarget):
                 return
             self._put(run, {"t": "cancel"})
             engine.num_moved += 1
+            self.metrics.moved_programs.inc()
             if is_probed:
                 self._probe_again(run)
                 return
@@ -377,7 +378,7 @@ class Fleet(EngineTarget):
         load = found.message if found else _NO_LOAD
         return ReplicaReport(
             name=engine.name,
-            state="draining" if engine.is_leaving and link.state is not EngineState.DEAD else str(link.state),
+            state=engine.state,
             role=self._role(engine.name),
             num_programs=len(engine.runs),
             num_waiting_tokens=round(self._waiting(load)),

@@ -1,11 +1,13 @@
 """Metrics of a runtime and its server.
 
 Each runtime has its own `Metrics` object; there is no global registry, so runtimes in one process stay separate. This is a thin layer on
-prometheus-client: names have the prefix `rtlang:` and the usual suffixes, and the only labels, `finished_reason` and `source`, have fixed
-sets of values, so that request text never becomes a label.
+prometheus-client: names have the prefix `rtlang:` and the usual suffixes, and the only labels, `finished_reason`, `source` and `state`,
+have fixed sets of values, so that request text never becomes a label.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -13,6 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 PREFIX = "rtlang:"
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FINISHED_REASONS = ("stop", "length", "cancelled", "error")
+REPLICA_STATES = ("loading", "ready", "restarting", "draining", "dead")
 DRAFT_SOURCES = ("own_text", "stored_text", "call_site", "structure", "draft_model")
 
 # Seconds: from a fraction of a step of a small model to a long program.
@@ -32,11 +35,11 @@ class Metrics:
     generation_tokens, num_preemptions, engine_steps, engine_restarts, retention_refused, retention_revoked, ws_slow_closed,
     sockets_refused, cache_evicted_pages, cache_host_loaded_pages, cache_disk_loaded_pages, cache_host_recomputed_pages,
     cache_disk_recomputed_pages, cache_disk_bad_pages, cache_peer_loaded_pages, cache_peer_recomputed_pages,
-    cache_peer_bad_pages, cache_served_pages, draft_model_steps, request_success(reason) for each finished
-    request, and draft_tokens(source, computed, accepted).
+    cache_peer_bad_pages, cache_served_pages, draft_model_steps, moved_programs, request_success(reason) for each
+    finished request, and draft_tokens(source, computed, accepted).
     Gauges (`.set(value)`, `.inc()`, `.dec()`): step_cost_error (a share), num_requests_running, num_requests_waiting,
     kv_cache_usage_perc (0 to 1), kv_pages_free, kv_pages_held, kv_pages_total, cache_host_used_bytes, cache_disk_used_bytes,
-    cache_peers_connected, sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
+    cache_peers_connected, programs_unplaced, sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes; replicas(counts).
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,
     engine_step_gap (from the end of one step to the launch of the next), grammar_compile, mask.
     """
@@ -104,6 +107,12 @@ class Metrics:
         self.engine_steps = counter("engine_steps", "Forward passes.")
         self.draft_model_steps = counter("draft_model_steps", "Forward passes of the draft model.")
         self.engine_restarts = counter("engine_restarts", "Processes of the engine that ended and were replaced.")
+        self.moved_programs = counter(
+            "moved_programs", "Programs taken off an engine that ended or drains, to go on at another or a new one."
+        )
+        self.programs_unplaced = gauge("programs_unplaced", "Programs that wait for an engine to be ready.")
+        replicas = Gauge(PREFIX + "replicas", "Engines in other processes, by state.", ["state"], registry=registry)
+        self._replicas = {state: replicas.labels(state) for state in REPLICA_STATES}
         self.sockets = gauge("sockets", "Open connections of all kinds.")
         self.sockets_refused = counter("sockets_refused", "Connections closed because of the limits on connections.")
         self.ws_slow_closed = counter(
@@ -144,6 +153,11 @@ class Metrics:
     def request_success(self, reason: str) -> None:
         """Count a finished request. `reason` is one of FINISHED_REASONS; other values raise KeyError."""
         self._success_by_reason[reason].inc()
+
+    def replicas(self, counts: Mapping[str, int]) -> None:
+        """Take over how many engines in other processes are in each of REPLICA_STATES; those left out are 0."""
+        for state, gauge in self._replicas.items():
+            gauge.set(counts.get(state, 0))
 
     def draft_tokens(self, source: str, num_computed: int, num_accepted: int) -> None:
         """Count draft tokens of a source: one of DRAFT_SOURCES."""

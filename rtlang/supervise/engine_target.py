@@ -16,7 +16,7 @@ import logging
 import secrets
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -82,6 +82,11 @@ class PlacedEngine:
     def name(self) -> str:
         """The name of the engine."""
         return self.link.name
+
+    @property
+    def state(self) -> str:
+        """One of `REPLICA_STATES`."""
+        return "draining" if self.is_leaving and self.link.state is not EngineState.DEAD else str(self.link.state)
 
 
 @dataclass(slots=True)
@@ -275,6 +280,9 @@ class EngineTarget:
 
     def refresh_metrics(self) -> None:
         """Fetch the engines' metrics; keeps those of before of an engine that does not answer. Blocks."""
+        with self._lock:
+            self.metrics.replicas(Counter(engine.state for engine in self._engines.values()))
+            self.metrics.programs_unplaced.set(sum(run.engine is None for run in self._runs.values()))
         for name, rendered in self._ask_all("metrics", METRICS_TIMEOUT_S).items():
             with self._lock:
                 if name in self._engines:  # else it was removed meanwhile
@@ -386,6 +394,7 @@ class EngineTarget:
                 if run.cancelled_at is None:
                     self._unplaced[run.graph_id] = run
                     engine.num_moved += 1
+                    self.metrics.moved_programs.inc()
             if was_ready and not self._is_closing.is_set():
                 self.metrics.engine_restarts.inc()
             if not self._is_started.is_set() and all(each.link.num_failed for each in self._engines.values()):
@@ -455,9 +464,8 @@ class EngineTarget:
         """Open the graphs that wait, and suspects one after the other."""
         with self._lock:
             waiting = list(self._unplaced.values())
-            for run in waiting:
-                if run.num_strikes >= SUSPECT_STRIKES:
-                    self._probing.waiting.append(self._unplaced.pop(run.graph_id))
+            suspects = [run for run in waiting if run.num_strikes >= SUSPECT_STRIKES]
+            self._probing.waiting.extend(self._unplaced.pop(run.graph_id) for run in suspects)
         self._probe_next(None)
         for run in waiting:
             with self._lock:

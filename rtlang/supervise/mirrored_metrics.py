@@ -10,7 +10,14 @@ from prometheus_client.exposition import generate_latest
 
 from rtlang.contract.metrics import Metrics
 
-OF_SERVER = ("rtlang:ws_", "rtlang:sockets", "rtlang:engine_restarts", "rtlang:replicas", "rtlang:moved_programs")
+OF_SERVER = (
+    "rtlang:ws_",
+    "rtlang:sockets",
+    "rtlang:engine_restarts",
+    "rtlang:replicas",
+    "rtlang:moved_programs",
+    "rtlang:programs_unplaced",
+)
 """Prefixes of the names of the metrics that the server's process counts."""
 _Families = dict[str, tuple[list[str], list[str]]]
 """By the name of a family: its comments and its samples, as lines."""
