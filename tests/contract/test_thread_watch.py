@@ -13,6 +13,7 @@ import pytest
 
 from rtlang.contract import thread_watch
 from rtlang.contract.thread_watch import VARIABLE, ThreadWatch, WatchedLoop, name_of, stack_of, watch_of
+from tests.support.waiting import wait_until
 
 LIMIT_S = 0.03
 
@@ -28,7 +29,9 @@ def test_a_call_that_computes_long_is_named_with_its_place(caplog: pytest.LogCap
     watch = ThreadWatch("test thread", LIMIT_S)
     logger = logging.getLogger("rtlang.contract.thread_watch")
     logger.addHandler(caplog.handler)
-    watch.call(compute)
+    caller = threading.Thread(target=watch.call, args=[compute])  # the newest threads are those whose stacks are known
+    caller.start()
+    caller.join()
     logger.removeHandler(caplog.handler)
     (slow,) = watch.slow_calls
     assert (slow.thread, slow.what) == ("test thread", "compute")
@@ -93,17 +96,17 @@ def test_names_are_those_of_functions() -> None:
 
 
 def test_a_stack_begins_with_the_innermost_function() -> None:
-    found: list[str] = []
+    is_over = threading.Event()
 
-    def look() -> None:
-        found.extend(stack_of(main))
+    def outer() -> None:
+        is_over.wait()
 
-    main = threading.get_ident()
-    other = threading.Thread(target=look)
+    other = threading.Thread(target=outer)
     other.start()
+    wait_until(lambda: [place.split()[0] for place in stack_of(other.ident or 0)][1:3] == ["wait", "outer"])
+    assert f"outer ({__file__}:{outer.__code__.co_firstlineno + 1})" in stack_of(other.ident or 0)
+    is_over.set()
     other.join()
-    assert f"test_a_stack_begins_with_the_innermost_function ({__file__}:" in " < ".join(found)
-    assert stack_of(main)[0].startswith("stack_of (")
     assert stack_of(other.ident or 0) == []
 
 

@@ -43,6 +43,7 @@ class Frontend:
         return next(each for each in self.messages if each.get("s") == number and each["t"] == "end")
 
     def end(self) -> None:
+        self.writer.flush(10.0)
         self.socket.shutdown(socket.SHUT_WR)
         self._thread.join(60)
         assert not self._thread.is_alive()

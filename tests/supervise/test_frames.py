@@ -41,6 +41,7 @@ def test_long_lists_within_a_message_arrive_as_they_were_sent(ends: tuple[socket
     messages = read_messages(ends[1])
     assert next(messages) == message | {"ids": list(range(70_000))}
     assert next(messages) == {"t": "next"}
+    writer.close()
 
 
 def test_a_long_message_and_many_messages_do_not_delay_those_of_another_client(
@@ -68,6 +69,7 @@ def test_a_long_message_and_many_messages_do_not_delay_those_of_another_client(
     assert found.index("short") < 10
     assert found.index(long_text) < found.index("behind") < 200  # a long message has a frame in each turn
     assert [item for item in found if item.startswith("open")] == [f"open {channel}" for channel in range(2, 1000)]
+    writer.close()
 
 
 def test_the_end_of_the_socket_ends_both_sides(ends: tuple[socket.socket, socket.socket]) -> None:

@@ -92,6 +92,7 @@ class ScriptedEngine:
                         self.send({"t": "pong", "age": 0.0})
                 case _:
                     self.received.append(message)
+        self._writer.close()
         self._theirs.close()
         if self._ends:
             self._has_ended.set()
