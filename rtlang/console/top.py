@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
+from urllib.parse import quote
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -37,6 +38,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print the table once and exit.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one snapshot as JSON and exit.")] = False,
     of_fleet: Annotated[bool, typer.Option("--fleet", help="Show the replicas behind the server.")] = False,
+    replica: Annotated[str | None, typer.Option(help="Show the engine of this replica.")] = None,
 ) -> None:
     """Watch a server: running and waiting requests, hit rate, principals, pages; or its replicas. Ctrl-C ends."""
     console = Console(highlight=False, markup=False, emoji=False)
@@ -44,7 +46,7 @@ def top(
         console.width = PIPED_WIDTH
     with one_line_errors():
         server = ServerAddress(url, api_key)
-        table: LiveTable = FleetTable(server) if of_fleet else EngineTable(server, rows)
+        table: LiveTable = FleetTable(server) if of_fleet else EngineTable(server, rows, replica)
         if as_json:
             typer.echo(to_json(table.plain()))
         elif once or not sys.stdout.isatty():
@@ -72,17 +74,18 @@ class EngineTable:
 
     Args:
         num_rows: maximum number of requests.
+        replica: the name of a replica behind the server; None for its engine, or the first that is ready.
     """
 
-    def __init__(self, server: ServerAddress, num_rows: int) -> None:
-        self._server, self._num_rows = server, num_rows
+    def __init__(self, server: ServerAddress, num_rows: int, replica: str | None = None) -> None:
+        self._server, self._num_rows, self._replica = server, num_rows, replica
         self._before: EngineSnapshot | None = None
-        self._now = fetch(server)
+        self._now = fetch(server, replica)
 
     def fetch(self) -> None:
         """See `LiveTable`."""
         self._before = None
-        self._before, self._now = self._now, fetch(self._server)
+        self._before, self._now = self._now, fetch(self._server, self._replica)
 
     def plain(self) -> dict[str, Any]:
         """See `LiveTable`."""
@@ -114,13 +117,13 @@ class FleetTable:
         return fleet_view(self._now, notice)
 
 
-def fetch(server: ServerAddress) -> EngineSnapshot:
-    """The present snapshot of a server.
+def fetch(server: ServerAddress, replica: str | None = None) -> EngineSnapshot:
+    """The present snapshot of a server, or of a replica behind it.
 
     Raises:
         ServerError: the server is not reachable or shows no engine.
     """
-    plain = server.get(PATH)
+    plain = server.get(PATH if replica is None else f"{PATH}?replica={quote(replica, safe='')}")
     try:
         return read_snapshot(plain)
     except ValueError as error:

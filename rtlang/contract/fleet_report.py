@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from rtlang.contract.plain_records import record_from_plain, record_to_plain
+from rtlang.contract.snapshot import EngineSnapshot
 
 DEFAULT_FLEET = "default"
 """The name of a fleet that was given none."""
@@ -72,6 +73,9 @@ class ReportsFleet(Protocol):
 
     def fleet_report(self) -> FleetReport:
         """The present state. Returns at once; callable from any thread."""
+
+    def snapshot(self, *, after_step: int = 0, replica: str | None = None) -> EngineSnapshot | None:
+        """See `Watchable.snapshot`; of the replica with the name, or of the first that is ready. None while there is none."""
 
 
 def plain_fleet_report(report: FleetReport) -> dict[str, Any]:

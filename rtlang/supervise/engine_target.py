@@ -272,10 +272,10 @@ class EngineTarget:
                 return
         self._finish(run, AbortedError("the graph was cancelled"))
 
-    def snapshot(self, *, after_step: int = 0) -> EngineSnapshot | None:
-        """See `Runtime.snapshot`; of the first engine that is ready. None while there is none."""
-        link = next((engine.link for engine in list(self._engines.values()) if engine.link.is_ready), None)
-        plain = None if link is None else link.ask("snapshot", after_step)
+    def snapshot(self, *, after_step: int = 0, replica: str | None = None) -> EngineSnapshot | None:
+        """See `Runtime.snapshot`; of the engine with the name, or the first that is ready. None while there is none."""
+        links = [each.link for name, each in list(self._engines.items()) if replica in (None, name)]
+        plain = next((link.ask("snapshot", after_step) for link in links if link.is_ready), None)
         return None if plain is None else read_snapshot(plain)
 
     def refresh_metrics(self) -> None:

@@ -15,6 +15,7 @@ from rtlang.console.fleet_view import fleet_view
 from rtlang.contract.fleet_report import FleetReport, ReplicaReport
 from tests.support.scripted_target import ScriptedTarget
 from tests.support.serving import serving
+from tests.support.snapshots import WatchedFleet
 
 FIRST = ReplicaReport("a", "ready", "any", 3, 1500, 2, 25, 100, 1000, 900, 1, 4, 0.1)
 SECOND = replace(FIRST, name="b\x1b", state="draining", num_waiting_tokens=500, report_age_s=7.2)
@@ -22,8 +23,11 @@ LAST = ReplicaReport("c", "loading", "prefill", *([0] * 9))
 REPORT = FleetReport("some:model", 7, 1, (FIRST, SECOND, LAST))
 
 
-class Fleet(ScriptedTarget):
-    """A target that reports a fleet."""
+class Fleet(WatchedFleet):
+    """A target that reports this fleet."""
+
+    def __init__(self) -> None:
+        super().__init__("a", "b\x1b")
 
     def fleet_report(self) -> FleetReport:
         return REPORT
@@ -62,6 +66,15 @@ def test_the_command_fetches_the_report(option: str) -> None:
         assert json.loads(result.output)["replicas"][0]["num_moved"] == 4
     else:
         assert "1 ready of 3" in result.output
+
+
+def test_the_engine_of_a_replica_is_shown_by_its_name() -> None:
+    with serving(Fleet()) as server:
+        result = CliRunner().invoke(app, ["top", server.url, "--replica", "b\x1b", "--json"])
+        refused = CliRunner().invoke(app, ["top", server.url, "--replica", "d"])
+    assert json.loads(result.output)["model"] == "b\x1b"
+    assert refused.exit_code == 1
+    assert "replica = 'd': expected one of a, b" in refused.output
 
 
 def test_a_server_with_one_engine_says_so() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rtlang.contract.fleet_report import FleetReport, ReplicaReport
 from rtlang.contract.snapshot import EngineSnapshot, WatchedStep
 from tests.support.scripted_target import ScriptedTarget
 
@@ -56,3 +57,25 @@ class WatchedTarget(ScriptedTarget):
         """Show the same numbers after `num_steps` steps, with these steps recorded."""
         assert self.present is not None
         self.present = replace(self.present, num_steps=num_steps, steps=steps)
+
+
+class WatchedFleet(WatchedTarget):
+    """A target with replicas, each of which shows itself as the model.
+
+    Attributes:
+        names: of the replicas that are ready, the first of which is shown if none is chosen.
+        leaving: names of replicas that are not ready.
+    """
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self.names, self.leaving = names, ("old",)
+
+    def fleet_report(self) -> FleetReport:
+        shown = [ReplicaReport(name, "ready", "any", *[0] * 9) for name in (*self.names, *self.leaving)]
+        return FleetReport("some:model", 0, 0, tuple(shown))
+
+    def snapshot(self, *, after_step: int = 0, replica: str | None = None) -> EngineSnapshot | None:
+        found = super().snapshot(after_step=after_step)
+        name = self.names[0] if replica is None else replica
+        return replace(found, model=name) if found is not None and name in self.names else None

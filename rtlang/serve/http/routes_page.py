@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Sequence
@@ -23,6 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import EngineDeadError
+from rtlang.contract.fleet_report import ReportsFleet
 from rtlang.contract.snapshot import Watchable
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.errors import HttpError
@@ -69,15 +71,18 @@ def live_page() -> tuple[str, dict[str, str]]:
 
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
-    feeds: OrderedDict[str, SnapshotFeed] = OrderedDict()  # by the name of the principal
+    feeds: OrderedDict[tuple[str, str | None], SnapshotFeed] = (
+        OrderedDict()
+    )  # by the names of the principal and the replica
     watchers: Counter[str] = Counter()  # by the name of the principal
 
     def feed_of(request: Request) -> SnapshotFeed:
-        principal = replace(principal_of(request), client="")
-        feed = feeds.get(principal.name)
+        principal, replica = replace(principal_of(request), client=""), _replica(request, service)
+        key = principal.name, replica
+        feed = feeds.get(key)
         if feed is None or feed.principal != principal:  # its settings may have changed
-            feed = feeds[principal.name] = SnapshotFeed(service.target, principal)
-        feeds.move_to_end(principal.name)
+            feed = feeds[key] = SnapshotFeed(service.target, principal, replica)
+        feeds.move_to_end(key)
         if len(feeds) > MAX_WATCHERS:
             feeds.popitem(last=False)
         return feed
@@ -113,6 +118,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def events(feed: SnapshotFeed, interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
         name = feed.principal.name
+        known: list[str] = []
 
         def is_ending() -> bool:
             return service.is_draining or service.keys.current(feed.principal) is None
@@ -121,6 +127,10 @@ def routes(service: StreamService) -> list[Route]:
         try:
             await first_sample(feed)
             async for data in feed.changes(interval_s, is_ending):
+                names = _replica_names(service)
+                if names != known:
+                    known = names
+                    yield (f"event: replicas\ndata: {json.dumps(names)}\n\n".encode(),)
                 yield (f"event: snapshot\ndata: {data}\n\n".encode(),)
         except EngineDeadError:
             return  # the client asks again, and is told why there is nothing
@@ -141,6 +151,23 @@ def _nothing_to_watch(service: StreamService) -> HttpError:
     if isinstance(service.target, Watchable):
         return HttpError(503, "no engine is running at present; try again later", code=EngineDeadError.code)
     return HttpError(404, "this server has no engine to watch", code="not_found")
+
+
+def _replica(request: Request, service: StreamService) -> str | None:
+    """The replica that the request names, if it names one."""
+    name = request.query_params.get("replica")
+    if name is None:
+        return None
+    names = _replica_names(service)
+    if name not in names:
+        known = f"expected one of {', '.join(names)}" if names else "this server runs one engine"
+        raise HttpError(404, f"replica = {name[:40]!r}: {known}", code="not_found", param="replica")
+    return name
+
+
+def _replica_names(service: StreamService) -> list[str]:
+    report = service.target.fleet_report() if isinstance(service.target, ReportsFleet) else None
+    return [] if report is None else [each.name for each in report.replicas]
 
 
 def _interval_ms(given: str | None) -> int:

@@ -10,8 +10,9 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
+from rtlang.contract.fleet_report import ReportsFleet
 from rtlang.contract.principal import LOCAL, Principal
-from rtlang.contract.snapshot import MAX_STEPS, Watchable, plain_snapshot, seen_by
+from rtlang.contract.snapshot import MAX_STEPS, EngineSnapshot, Watchable, plain_snapshot, seen_by
 from rtlang.contract.target import Target
 
 MIN_INTERVAL_S = 0.1
@@ -42,10 +43,14 @@ class Sample:
 
 
 class SnapshotFeed:
-    """The snapshots of `target` as `principal` may see them. Owned by the server's event loop."""
+    """The snapshots of `target` as `principal` may see them. Owned by the server's event loop.
 
-    def __init__(self, target: Target, principal: Principal = LOCAL) -> None:
-        self._target, self.principal = target, principal
+    Args:
+        replica: the name of a replica of a target that `ReportsFleet`; None for the first that is ready.
+    """
+
+    def __init__(self, target: Target, principal: Principal = LOCAL, replica: str | None = None) -> None:
+        self._target, self.principal, self._replica = target, principal, replica
         self._latest: Sample | None = None
         self._taken_at = float("-inf")
         self._running: asyncio.Future[Sample | None] | None = None
@@ -88,17 +93,20 @@ class SnapshotFeed:
 
     def _take(self) -> Sample | None:
         """Take and encode a sample; runs on another thread."""
-        if not isinstance(self._target, Watchable):
-            return None
         known = () if self._latest is None else self._latest.steps
-        snapshot = self._target.snapshot(after_step=known[-1][0] if known else 0)
+        snapshot = self._snapshot(known[-1][0] if known else 0)
         if snapshot is not None and known and snapshot.num_steps < known[-1][0]:  # a new engine counts from the start
-            known, snapshot = (), self._target.snapshot()
+            known, snapshot = (), self._snapshot(0)
         if snapshot is None:
             return None
         plain = plain_snapshot(seen_by(snapshot, self.principal))
         new = tuple((step["number"], _json(step)) for step in plain.pop("steps"))
         return Sample(_json(plain)[:-1], (*known, *new)[-MAX_STEPS:])
+
+    def _snapshot(self, after_step: int) -> EngineSnapshot | None:
+        if isinstance(self._target, ReportsFleet):
+            return self._target.snapshot(after_step=after_step, replica=self._replica)
+        return self._target.snapshot(after_step=after_step) if isinstance(self._target, Watchable) else None
 
     def _taken(self, done: asyncio.Future[Sample | None]) -> None:
         self._running = None

@@ -25,7 +25,7 @@ from tests.support.html_check import read_html
 from tests.support.http_client import HttpClient
 from tests.support.scripted_target import ScriptedTarget
 from tests.support.serving import serving
-from tests.support.snapshots import WatchedTarget
+from tests.support.snapshots import WatchedFleet, WatchedTarget
 
 KEY = "secret"
 
@@ -298,3 +298,42 @@ def test_an_engine_that_has_stopped_is_a_503_without_internal_text() -> None:
             answer = HttpClient(server.url).get(path)
             assert answer.status == 503
             assert b"private" not in answer.body
+
+
+# -- the replicas of a fleet
+
+
+def test_a_replica_is_watched_by_its_name() -> None:
+    with serving(WatchedFleet("a", "b/2")) as server:
+        client = HttpClient(server.url)
+        shown = {
+            query: client.get(f"/v1/engine/snapshot{query}").json["model"]
+            for query in ("", "?replica=b%2F2", "?replica=a")
+        }
+        assert shown == {"": "a", "?replica=b%2F2": "b/2", "?replica=a": "a"}
+        for path in ("/v1/engine/snapshot?replica=c", "/v1/engine/snapshot/stream?replica=c"):
+            answer = client.get(path)
+            assert (answer.status, answer.json["error"]["param"]) == (404, "replica")
+            assert answer.json["error"]["message"] == "replica = 'c': expected one of a, b/2, old"
+        assert client.get("/v1/engine/snapshot?replica=old").status == 503, "it is not ready"
+
+
+def test_a_server_with_one_engine_has_no_replica(client: HttpClient) -> None:
+    answer = client.get("/v1/engine/snapshot?replica=a")
+    assert (answer.status, answer.json["error"]["message"]) == (404, "replica = 'a': this server runs one engine")
+
+
+def test_a_stream_names_the_replicas_whenever_they_change() -> None:
+    target = WatchedFleet("a", "b")
+    with serving(target) as server:
+        connection = http.client.HTTPConnection(HttpClient(server.url).address, timeout=20)
+        connection.request("GET", "/v1/engine/snapshot/stream?interval_ms=100&replica=b")
+        response = connection.getresponse()
+        lines = [response.readline() for _ in range(5)]
+        assert lines[:4] == [b"event: replicas\n", b'data: ["a", "b", "old"]\n', b"\n", b"event: snapshot\n"]
+        assert json.loads(lines[4][6:])["model"] == "b"
+        response.readline()
+        target.leaving = ()
+        target.show(num_steps=99)
+        assert [response.readline() for _ in range(2)] == [b"event: replicas\n", b'data: ["a", "b"]\n']
+        connection.close()

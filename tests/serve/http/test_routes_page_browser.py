@@ -18,6 +18,8 @@ import pytest
 import rtlang as rt
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.server import running_server
+from tests.support.serving import serving
+from tests.support.snapshots import WatchedFleet
 
 BROWSER = Path(__file__).parents[2] / "support" / "browser.py"
 PYTHON = os.environ.get("RTLANG_BROWSER_PYTHON", sys.executable)
@@ -82,7 +84,7 @@ DEMONSTRATION = [
     "(document.querySelector('#demo').click(), true)",
     "document.querySelector('#tree .shared')",
     "/^6 requests asked for [0-9,]+ prompt tokens; [0-9,]+ were computed/.test(document.querySelector('#demo-said').textContent)",
-    "[...document.querySelectorAll('#answers small')].filter((each) => /^400 of/.test(each.textContent)).length === 5",
+    "[...document.querySelectorAll('#answers small')].filter((each) => /^4[0-9][0-9] of/.test(each.textContent)).length === 5",
 ]
 
 
@@ -123,3 +125,16 @@ def test_escape_cancels_and_arrow_keys_move_between_prefixes(address: str) -> No
     left = f"({press % 'ArrowLeft'}, document.activeElement.getAttribute('aria-level') === '1')"
     detail = "document.querySelector('#tree-detail').textContent.includes('tokens')"
     browse(address, "keys", [*SIGN_IN, *DEMONSTRATION, start, running, escape, cancelled, focus, right, left, detail])
+
+
+def test_a_replica_is_chosen_from_the_list() -> None:
+    with serving(WatchedFleet("a", "b"), api_key=KEY) as server:
+        listed = "[...document.querySelectorAll('#replica option')].map((each) => each.value).join() === ',a,b,old'"
+        first, chosen = (f"document.querySelector('#model').textContent === '{name}'" for name in "ab")
+        choose = f"{FILL}([['replica', 'b']], false)"
+        browse(server.url.replace("ws://", "http://"), "replica", [*SIGN_IN, listed, first, choose, chosen])
+
+
+def test_a_server_with_one_engine_lists_no_replicas(address: str) -> None:
+    shown = "document.querySelector('#model').textContent !== ''"
+    browse(address, "no replica", [*SIGN_IN, shown, "document.querySelector('#replica-label').hidden"])
