@@ -40,6 +40,7 @@ KEY_BYTES = 32
 _DIGEST_BYTES = 32
 _MAX_WAITING = 16
 _MAX_FAILURES = 3
+_IDLE_S = 5.0
 _STALE_SECONDS = 3600.0
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Flags for opening a file that may be a pipe without a writer."""
@@ -111,13 +112,13 @@ class DiskCache:
             return
         self._reset_after_fork()
         with self._lock:
+            try:
+                self._queue.put_nowait((key, make))
+            except queue.Full:
+                self.counts.dropped += 1
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_all, name="grammar-cache", daemon=True)
                 self._writer.start()
-        try:
-            self._queue.put_nowait((key, make))
-        except queue.Full:
-            self.counts.dropped += 1
 
     def put(self, key: bytes, plain: dict[str, Any], arrays: Sequence[NDArray[np.int32]]) -> None:
         """Store an entry before returning."""
@@ -188,8 +189,16 @@ class DiskCache:
     # Writing, on the thread of the cache
 
     def _write_all(self) -> None:
+        """Write what is offered; ends when there was nothing for a while."""
         while True:
-            key, make = self._queue.get()
+            try:
+                key, make = self._queue.get(timeout=_IDLE_S)
+            except queue.Empty:
+                with self._lock:
+                    if self._queue.empty():
+                        self._writer = None
+                        return
+                continue
             try:
                 self._make_and_write(key, make)
             except Exception as error:

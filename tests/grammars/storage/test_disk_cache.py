@@ -20,6 +20,7 @@ import pytest
 
 from rtlang_grammars.storage import disk_cache
 from rtlang_grammars.storage.disk_cache import KEY_BYTES, DiskCache, packed, unpacked
+from tests.support.waiting import wait_until
 
 ARRAYS = [np.arange(50, dtype=np.int32), np.empty(0, dtype=np.int32), np.array([-(2**31), 2**31 - 1], dtype=np.int32)]
 PLAIN: dict[str, Any] = {"a": [1, "ü", None, True], "b": {"c": 0.5}}
@@ -435,6 +436,19 @@ def _hammer(directory: Path, seed: int) -> int:
         if found is not None:
             wrong += found[0] != {"number": number} or not np.array_equal(found[1][0], np.full(1000 + number, number))
     return wrong + cache.counts.damaged + cache.counts.failures
+
+
+def test_an_idle_cache_has_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_cache, "_IDLE_S", 0.001)
+    cache, before = DiskCache(tmp_path), threading.active_count()
+    for number in range(50):  # some come while the thread is about to end
+        cache.offer(key(number), lambda: (PLAIN, ARRAYS))
+        if number % 10 == 0:
+            cache.flush()
+            wait_until(lambda: threading.active_count() == before)
+        time.sleep(0.001)
+    cache.flush()
+    assert all(cache.get(key(number)) is not None for number in range(50))
 
 
 def test_processes_may_share_a_directory(tmp_path: Path) -> None:
