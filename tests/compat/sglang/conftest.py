@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import rtlang.compat.sglang as sgl
+from rtlang.testing import ScriptedRuntime
 
 
 @pytest.fixture(scope="module")
@@ -21,3 +23,19 @@ def backend(tiny: sgl.Runtime) -> Iterator[sgl.Runtime]:
     sgl.set_default_backend(tiny)
     yield tiny
     sgl.set_default_backend(None)
+
+
+@pytest.fixture(autouse=True)
+def scripted_runtimes_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End the runtimes that a test makes without a `with` block, each of which has a thread."""
+    made: list[ScriptedRuntime] = []
+    begin = ScriptedRuntime.__init__
+
+    def noted(self: ScriptedRuntime, *args: Any, **options: Any) -> None:
+        begin(self, *args, **options)
+        made.append(self)
+
+    monkeypatch.setattr(ScriptedRuntime, "__init__", noted)
+    yield
+    for runtime in made:
+        runtime.close()
