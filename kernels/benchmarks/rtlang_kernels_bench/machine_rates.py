@@ -1,4 +1,6 @@
-"""Measures the limits of the machine: the rate of reading memory, and that of the multipliers in bfloat16 products."""
+"""Measures the limits of the machine: the rate of reading memory, and that of the multipliers in bfloat16 products, in matrix tiles (AMX)
+where linear layers may use them.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,25 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import torch
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT32
 from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, at, dot, fused_add, prefetch
+from rtlang_kernels.cpu.codegen.tile_vectors import (
+    AMX,
+    HALVES,
+    HEIGHT,
+    INPUTS,
+    LANES,
+    NO_TILES,
+    WEIGHTS,
+    close_tiles,
+    open_tiles,
+    tiles_of,
+)
 from rtlang_kernels.cpu.codegen.vector_builder import (
     INT64,
     call,
@@ -24,12 +39,15 @@ from rtlang_kernels.cpu.codegen.vector_builder import (
     splat,
     typed_intrinsic,
 )
+from rtlang_kernels.cpu.linear_tuning import usable_tiles
 from rtlang_kernels.cpu.threads import run_chunks
+from rtlang_kernels.host.huge_pages import in_huge_pages
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import processor
 
 READ_BYTES = 256 << 20
 _SUMS, _LANES, _LOOPS = 16, 16, 200_000
+_TILE_SUMS = 2 * HALVES  # of two tiles of inputs and those of a block of weights
 _LINE, _READ_AHEAD = 64, 4096  # bytes
 
 
@@ -43,19 +61,25 @@ class MachineRates:
 
 def multiply_operations() -> int:
     """Operations of one `multiply`."""
+    if usable_tiles() == AMX:
+        return 2 * _TILE_SUMS * HEIGHT * LANES * 2 * LANES * _LOOPS
     return (2 if processor().has_bf16_dot else 1) * 2 * _LANES * _SUMS * _LOOPS
 
 
-def machine_rates(num_threads: int, rounds: int = 5) -> MachineRates:
-    """Medians of a few measurements on `num_threads` threads at once, by wall clock."""
-    memory = np.ones(READ_BYTES // 8, np.int64)
+def machine_rates(num_threads: int, rounds: int = 5, read_bytes: int = READ_BYTES) -> MachineRates:
+    """Medians of a few measurements on `num_threads` threads at once, by wall clock.
+
+    Args:
+        read_bytes: size of the memory that is read again and again; what fits a cache of the machine is read from there.
+    """
+    memory = in_huge_pages(torch.ones(read_bytes // 8, dtype=torch.int64)).numpy()  # as weights lie
     parts = np.array_split(memory, num_threads)
     found: dict[str, list[float]] = {"read": [], "multiply": []}
-    for turn in range(rounds + 1):
-        for name, run in (
-            ("read", lambda: run_chunks(read, [(part,) for part in parts])),
-            ("multiply", lambda: run_chunks(lambda _: multiply(), [(part,) for part in parts])),
-        ):
+    for name, run in (
+        ("read", lambda: run_chunks(read, [(part,) for part in parts])),
+        ("multiply", lambda: run_chunks(lambda _: multiply(), [(part,) for part in parts])),
+    ):
+        for turn in range(rounds + 1):
             begun = time.perf_counter()
             run()  # type: ignore[no-untyped-call]
             if turn:  # the first compiles
@@ -128,8 +152,40 @@ def _multiplied(typing_context: Any, loops: Any, is_native: Any) -> Any:
     return typed_intrinsic(types.int64, (types.int64, is_native), 1, emit)
 
 
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def _multiplied_tiles(typing_context: Any, loops: Any, work: Any, kind: Any) -> Any:
+    """Multiply `loops` times two tiles of inputs with those of a block of weights; all are zeros."""
+    constants = literal_values(kind)
+    if constants is None:
+        return None
+
+    def emit(builder: Any, loops: Any, work: Any) -> None:
+        tiles = tiles_of(constants[0], work, False)
+        with cgutils.for_range(builder, loops):
+            for index in range(_TILE_SUMS):
+                tiles.multiply(builder, index, INPUTS + index // HALVES, WEIGHTS + index % HALVES)
+
+    return typed_intrinsic(types.void, (types.int64, types.int64, kind), 1, emit)
+
+
+def tile_multiplier(kind: int) -> Callable[[int], int]:
+    """A function that multiplies tiles of this kind as often as its argument says."""
+
+    @kernel()
+    def multiply(loops: Any) -> Any:
+        work = open_tiles(2 * HEIGHT, kind, 2)
+        _multiplied_tiles(loops, work, kind)
+        close_tiles(work, kind)
+        return loops
+
+    return multiply
+
+
 @cache
 def _multiplier() -> Callable[[int], int]:
+    kind = usable_tiles()
+    if kind != NO_TILES:
+        return tile_multiplier(kind)
     is_native = int(processor().has_bf16_dot)
 
     @kernel(is_exact=True)
