@@ -59,7 +59,9 @@ def test_panels_of_replicas_have_a_line_for_each() -> None:
     assert len(panels) >= 6
     for target in (target for panel in panels for target in panel["targets"]):
         assert not re.search("|".join(OF_SERVER), target["expr"]), target["expr"]
-        assert all("replica" in labels for labels in re.findall(r"by \(([^)]*)\)", target["expr"]))
+        labels = re.findall(r"by \(([^)]*)\)", target["expr"])
+        assert len(labels) == target["expr"].count("sum")
+        assert all("replica" in each for each in labels)
         assert "{{replica}}" in target["legendFormat"]
 
 

@@ -44,6 +44,8 @@ def top(
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = PIPED_WIDTH
+    if of_fleet and replica is not None:
+        raise typer.BadParameter("shows one engine, and --fleet all replicas", param_hint="--replica")
     with one_line_errors():
         server = ServerAddress(url, api_key)
         table: LiveTable = FleetTable(server) if of_fleet else EngineTable(server, rows, replica)

@@ -108,7 +108,7 @@ class Metrics:
         self.draft_model_steps = counter("draft_model_steps", "Forward passes of the draft model.")
         self.engine_restarts = counter("engine_restarts", "Processes of the engine that ended and were replaced.")
         self.moved_programs = counter(
-            "moved_programs", "Programs taken off an engine that ended or drains, to go on at another or a new one."
+            "moved_programs", "Programs that left an engine before they had ended, whatever the reason."
         )
         self.programs_unplaced = gauge("programs_unplaced", "Programs that wait for an engine to be ready.")
         replicas = Gauge(PREFIX + "replicas", "Engines in other processes, by state.", ["state"], registry=registry)

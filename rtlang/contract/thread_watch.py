@@ -28,6 +28,8 @@ default_limit_ms: float | None = None
 """The limit without the variable; for tests. None times nothing."""
 _MAX_KEPT = 1000
 _STACK_FRAMES = 6
+_UNKNOWN = "an unknown place"
+_THREAD = re.compile(r"(?i:thread) 0x([0-9a-f]+)")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 
 
@@ -39,7 +41,7 @@ class SlowCall:
         thread: the watched thread.
         what: the function.
         seconds: time that the thread computed, without the collection of garbage.
-        place: where the thread was when the limit was over; empty if it was over before anybody looked.
+        place: where the thread was when the limit was over; empty if the call was over before anybody looked.
     """
 
     thread: str
@@ -128,7 +130,7 @@ class ThreadWatch:
                 continue
             place = " < ".join(stack_of(self._ident or 0)[:_STACK_FRAMES])
             if self._since == since:
-                self._place = place
+                self._place = place or _UNKNOWN
 
     def _report(self, what: object, seconds: float) -> None:
         found = SlowCall(self.thread, name_of(what), seconds, self._place)
@@ -165,17 +167,22 @@ def watch_of(thread: str) -> ThreadWatch | None:
 
 
 def stack_of(ident: int) -> list[str]:
-    """Where a thread is: "function (file:line)", the innermost first; empty if it has no stack, or is not among the first 100.
+    """Where a thread is: "function (file:line)", the innermost first; empty if that is not known: it has ended, it is not one of the
+    100 newest, or there is no temporary file.
 
     Frame objects of another thread (`sys._current_frames`) are not safe in Python 3.11: making one can begin a garbage collection, whose
     callbacks let that thread leave the frame, and the object is then written over whatever took its place. `faulthandler` makes none.
     """
-    with tempfile.TemporaryFile("w+", encoding="ascii", errors="replace") as file:
-        faulthandler.dump_traceback(file)
-        file.seek(0)
-        threads = file.read().split("\n\n")
+    try:
+        with tempfile.TemporaryFile("w+", encoding="ascii", errors="replace") as file:
+            faulthandler.dump_traceback(file)
+            file.seek(0)
+            threads = file.read().split("\n\n")
+    except OSError:
+        return []
     for lines in threads:
-        if f"hread 0x{ident:016x}" in lines.partition("\n")[0]:
+        head = _THREAD.search(lines)
+        if head is not None and int(head[1], 16) == ident:
             return [f"{name} ({path}:{line})" for path, line, name in _FRAME.findall(lines)]
     return []
 

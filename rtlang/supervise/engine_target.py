@@ -57,7 +57,7 @@ CRASH, KILL = 2, 1
 """Strikes against a graph that has given nothing since it was opened, when its engine crashes or is killed from outside."""
 SUSPECT_STRIKES, FATAL_STRIKES = 4, 6
 """Strikes in a row for which a graph is opened alone, and for which it fails if it is."""
-METRICS_TIMEOUT_S = 2.0
+METRICS_TIMEOUT_S, SNAPSHOT_TIMEOUT_S = 2.0, 5.0
 GRACE_S = 2.0
 """Seconds that an engine may take to end a graph that was cancelled, or whose deadline has passed."""
 
@@ -275,7 +275,7 @@ class EngineTarget:
     def snapshot(self, *, after_step: int = 0, replica: str | None = None) -> EngineSnapshot | None:
         """See `Runtime.snapshot`; of the engine with the name, or the first that is ready. None while there is none."""
         links = [each.link for name, each in list(self._engines.items()) if replica in (None, name)]
-        plain = next((link.ask("snapshot", after_step) for link in links if link.is_ready), None)
+        plain = next((link.ask("snapshot", after_step, SNAPSHOT_TIMEOUT_S) for link in links if link.is_ready), None)
         return None if plain is None else read_snapshot(plain)
 
     def refresh_metrics(self) -> None:

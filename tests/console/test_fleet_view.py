@@ -72,8 +72,9 @@ def test_the_engine_of_a_replica_is_shown_by_its_name() -> None:
     with serving(Fleet()) as server:
         result = CliRunner().invoke(app, ["top", server.url, "--replica", "b\x1b", "--json"])
         refused = CliRunner().invoke(app, ["top", server.url, "--replica", "d"])
+        both = CliRunner().invoke(app, ["top", server.url, "--replica", "a", "--fleet"])
     assert json.loads(result.output)["model"] == "b\x1b"
-    assert refused.exit_code == 1
+    assert (refused.exit_code, both.exit_code) == (1, 2)
     assert "replica = 'd': expected one of a, b" in refused.output
 
 

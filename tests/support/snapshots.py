@@ -72,8 +72,11 @@ class WatchedFleet(WatchedTarget):
         self.names, self.leaving = names, ("old",)
 
     def fleet_report(self) -> FleetReport:
-        shown = [ReplicaReport(name, "ready", "any", *[0] * 9) for name in (*self.names, *self.leaving)]
-        return FleetReport("some:model", 0, 0, tuple(shown))
+        ready, leaving = (
+            [ReplicaReport(name, state, "any", *[0] * 9) for name in names]
+            for names, state in ((self.names, "ready"), (self.leaving, "draining"))
+        )
+        return FleetReport("some:model", 0, 0, (*ready, *leaving))
 
     def snapshot(self, *, after_step: int = 0, replica: str | None = None) -> EngineSnapshot | None:
         found = super().snapshot(after_step=after_step)

@@ -117,8 +117,15 @@ class DiskCache:
             except queue.Full:
                 self.counts.dropped += 1
             if self._writer is None:
-                self._writer = threading.Thread(target=self._write_all, name="grammar-cache", daemon=True)
-                self._writer.start()
+                writer = threading.Thread(target=self._write_all, name="grammar-cache", daemon=True)
+                try:
+                    writer.start()
+                except RuntimeError:  # there are too many, or the interpreter ends
+                    self._queue.get_nowait()
+                    self._queue.task_done()
+                    self.counts.dropped += 1
+                else:
+                    self._writer = writer
 
     def put(self, key: bytes, plain: dict[str, Any], arrays: Sequence[NDArray[np.int32]]) -> None:
         """Store an entry before returning."""

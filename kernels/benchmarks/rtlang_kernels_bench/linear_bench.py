@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import linear as plain_linear
 
 from rtlang_kernels.cpu.linear import PackedLinear
-from rtlang_kernels.cpu.linear_tuning import tune
+from rtlang_kernels.cpu.linear_tuning import tune, usable_tiles
 from rtlang_kernels.host.huge_pages import in_huge_pages
 from rtlang_kernels_bench.machine_rates import READ_BYTES, multiply, multiply_operations, read
 
@@ -48,7 +48,7 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
     Raises:
         ArithmeticError: a result differs from float64.
     """
-    memory = in_huge_pages(torch.ones(READ_BYTES // 8, dtype=torch.int64))
+    memory, tiles = in_huge_pages(torch.ones(READ_BYTES // 8, dtype=torch.int64)), usable_tiles()
     for num_outputs, num_inputs in QUICK_SHAPES if is_quick else SHAPES:
         count = max(1, min(_MAX_LAYERS, _BYTES // (num_outputs * num_inputs * 2)))
         weights = [(torch.randn(num_outputs, num_inputs) * 0.05).bfloat16() for _ in range(count)]
@@ -65,7 +65,7 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
             taken = max(1, min(count, int(_MAX_OPERATIONS / operations)))
             functions: dict[str, tuple[Callable[[], object], float]] = {
                 "read": (lambda: read(memory.numpy()), memory.nbytes),
-                "multiply": (multiply, multiply_operations()),
+                "multiply": (lambda: multiply(tiles), multiply_operations(tiles)),
                 "ours": (_each(own[:taken], x), taken),
                 "small pages": (_each(small[:taken], x), taken),
                 "int8": (_each(int8[:taken], x), taken),

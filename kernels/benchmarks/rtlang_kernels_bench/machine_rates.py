@@ -20,7 +20,6 @@ from numba.extending import intrinsic
 from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT32
 from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, at, dot, fused_add, prefetch
 from rtlang_kernels.cpu.codegen.tile_vectors import (
-    AMX,
     HALVES,
     HEIGHT,
     INPUTS,
@@ -59,25 +58,29 @@ class MachineRates:
     operations_s: float
 
 
-def multiply_operations() -> int:
-    """Operations of one `multiply`."""
-    if usable_tiles() == AMX:
+def multiply_operations(tiles: int) -> int:
+    """Operations of one `multiply(tiles)`."""
+    if tiles != NO_TILES:
         return 2 * _TILE_SUMS * HEIGHT * LANES * 2 * LANES * _LOOPS
     return (2 if processor().has_bf16_dot else 1) * 2 * _LANES * _SUMS * _LOOPS
 
 
-def machine_rates(num_threads: int, rounds: int = 5, read_bytes: int = READ_BYTES) -> MachineRates:
+def machine_rates(
+    num_threads: int, rounds: int = 5, *, read_bytes: int = READ_BYTES, tiles: int | None = None
+) -> MachineRates:
     """Medians of a few measurements on `num_threads` threads at once, by wall clock.
 
     Args:
         read_bytes: size of the memory that is read again and again; what fits a cache of the machine is read from there.
+        tiles: the kind of matrix tiles in which is multiplied; None for those that linear layers in bfloat16 may use.
     """
+    kind = usable_tiles() if tiles is None else tiles
     memory = in_huge_pages(torch.ones(read_bytes // 8, dtype=torch.int64)).numpy()  # as weights lie
     parts = np.array_split(memory, num_threads)
     found: dict[str, list[float]] = {"read": [], "multiply": []}
     for name, run in (
         ("read", lambda: run_chunks(read, [(part,) for part in parts])),
-        ("multiply", lambda: run_chunks(lambda _: multiply(), [(part,) for part in parts])),
+        ("multiply", lambda: run_chunks(lambda _: multiply(kind), [(part,) for part in parts])),
     ):
         for turn in range(rounds + 1):
             begun = time.perf_counter()
@@ -86,7 +89,7 @@ def machine_rates(num_threads: int, rounds: int = 5, read_bytes: int = READ_BYTE
                 found[name].append(time.perf_counter() - begun)
     return MachineRates(
         memory.nbytes / statistics.median(found["read"]),
-        num_threads * multiply_operations() / statistics.median(found["multiply"]),
+        num_threads * multiply_operations(kind) / statistics.median(found["multiply"]),
     )
 
 
@@ -182,10 +185,9 @@ def tile_multiplier(kind: int) -> Callable[[int], int]:
 
 
 @cache
-def _multiplier() -> Callable[[int], int]:
-    kind = usable_tiles()
-    if kind != NO_TILES:
-        return tile_multiplier(kind)
+def _multiplier(tiles: int) -> Callable[[int], int]:
+    if tiles != NO_TILES:
+        return tile_multiplier(tiles)
     is_native = int(processor().has_bf16_dot)
 
     @kernel(is_exact=True)
@@ -195,6 +197,6 @@ def _multiplier() -> Callable[[int], int]:
     return multiply
 
 
-def multiply() -> None:
-    """Multiply and add `multiply_operations` times in registers."""
-    _multiplier()(_LOOPS)
+def multiply(tiles: int) -> None:
+    """Multiply and add `multiply_operations(tiles)` times in registers: in vectors, or in a kind of tiles."""
+    _multiplier(tiles)(_LOOPS)

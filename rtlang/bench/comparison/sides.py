@@ -21,7 +21,10 @@ from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.system_resources import num_cores
 from rtlang.runtime.runtime import Runtime
 from rtlang_grammars import CompiledGrammar, RtlangBackend
-from rtlang_kernels_bench.machine_rates import READ_BYTES, machine_rates
+from rtlang_kernels.cpu.codegen.tile_vectors import NO_TILES
+from rtlang_kernels_bench.machine_rates import machine_rates
+
+_MAX_READ_BYTES = 1 << 30
 
 
 class Sides:
@@ -53,7 +56,11 @@ class Sides:
                 eos_token_ids=self.tokenizer.eos_token_ids,
             )
         self._num_weights, self._item_bytes = num_weights(directory), 4 if config.dtype == "float32" else 2
-        self.rates = machine_rates(num_threads, read_bytes=min(READ_BYTES, self._num_weights * self._item_bytes))
+        self.rates = machine_rates(
+            num_threads,
+            read_bytes=min(_MAX_READ_BYTES, self._num_weights * self._item_bytes),
+            tiles=None if config.dtype == "bfloat16" else NO_TILES,
+        )
         vocab_size = ModelConfig.from_pretrained(directory).vocab_size
         self._backend = RtlangBackend.create(self.tokenizer.vocabulary(vocab_size))
         self._compiled: dict[Constraint, CompiledGrammar] = {}

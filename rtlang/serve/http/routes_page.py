@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import EngineDeadError
-from rtlang.contract.fleet_report import ReportsFleet
+from rtlang.contract.fleet_report import ReplicaReport, ReportsFleet
 from rtlang.contract.snapshot import Watchable
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.errors import HttpError
@@ -120,17 +120,19 @@ def routes(service: StreamService) -> list[Route]:
         name = feed.principal.name
         known: list[str] = []
 
+        def names() -> list[str]:
+            return [each.name for each in _replicas(service)]
+
         def is_ending() -> bool:
             return service.is_draining or service.keys.current(feed.principal) is None
 
         watchers[name] += 1
         try:
             await first_sample(feed)
-            async for data in feed.changes(interval_s, is_ending):
-                names = _replica_names(service)
-                if names != known:
-                    known = names
-                    yield (f"event: replicas\ndata: {json.dumps(names)}\n\n".encode(),)
+            async for data in feed.changes(interval_s, is_ending, names):
+                if names() != known:
+                    known = names()
+                    yield (f"event: replicas\ndata: {json.dumps(known)}\n\n".encode(),)
                 yield (f"event: snapshot\ndata: {data}\n\n".encode(),)
         except EngineDeadError:
             return  # the client asks again, and is told why there is nothing
@@ -154,20 +156,19 @@ def _nothing_to_watch(service: StreamService) -> HttpError:
 
 
 def _replica(request: Request, service: StreamService) -> str | None:
-    """The replica that the request names, if it names one."""
+    """The replica that the request names, else the first of a fleet that is ready; None if there is none."""
     name = request.query_params.get("replica")
     if name is None:
-        return None
-    names = _replica_names(service)
+        return next((each.name for each in _replicas(service) if each.state == "ready"), None)
+    names = [each.name for each in _replicas(service)]
     if name not in names:
-        known = f"expected one of {', '.join(names)}" if names else "this server runs one engine"
+        known = f"expected one of {', '.join(names[:20])}" if names else "this server runs no fleet"
         raise HttpError(404, f"replica = {name[:40]!r}: {known}", code="not_found", param="replica")
     return name
 
 
-def _replica_names(service: StreamService) -> list[str]:
-    report = service.target.fleet_report() if isinstance(service.target, ReportsFleet) else None
-    return [] if report is None else [each.name for each in report.replicas]
+def _replicas(service: StreamService) -> tuple[ReplicaReport, ...]:
+    return service.target.fleet_report().replicas if isinstance(service.target, ReportsFleet) else ()
 
 
 def _interval_ms(given: str | None) -> int:

@@ -69,16 +69,18 @@ class SnapshotFeed:
             self._running.add_done_callback(self._taken)
         return await asyncio.shield(self._running)
 
-    async def changes(self, interval_s: float, is_ending: Callable[[], bool]) -> AsyncGenerator[str, None]:
+    async def changes(
+        self, interval_s: float, is_ending: Callable[[], bool], beside: Callable[[], object] = lambda: None
+    ) -> AsyncGenerator[str, None]:
         """The JSON of a snapshot whenever something has changed, at most once per interval; each recorded step is in one of them.
 
-        Ends when `is_ending` says so, and when there is no engine to watch.
+        A change of what `beside` returns counts as well. Ends when `is_ending` says so, and when there is no engine to watch.
 
         Raises:
             EngineDeadError: the engine has stopped.
         """
         loop = asyncio.get_running_loop()
-        last_step, head = 0, ""
+        last_step, head, known = 0, "", beside()
         while not is_ending():
             started = loop.time()
             sample = await self.sample()
@@ -86,7 +88,9 @@ class SnapshotFeed:
                 return
             if sample.last_step < last_step:  # a new engine
                 last_step = 0
-            if _lasting(sample.head) != _lasting(head) or sample.last_step > last_step:
+            now = beside()
+            if _lasting(sample.head) != _lasting(head) or sample.last_step > last_step or now != known:
+                known = now
                 yield sample.json_after(last_step)
                 last_step, head = max(last_step, sample.last_step), sample.head
             await asyncio.sleep(max(0.0, started + interval_s - loop.time()))

@@ -19,7 +19,7 @@ from tests.support.tiny_models import make_checkpoint
 @pytest.fixture
 def small_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same shapes with few and short texts, on a machine whose rates are known."""
-    monkeypatch.setattr(sides, "machine_rates", lambda num_threads, read_bytes: MachineRates(1e10, 1e11))
+    monkeypatch.setattr(sides, "machine_rates", lambda num_threads, **_: MachineRates(1e10, 1e11))
     for name, value in {
         "SHARED_REQUESTS": 4,
         "SHARED_TOKENS": 40,

@@ -14,6 +14,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.thread_watch import stack_of
 from tests.support.fake_target import Call, FakeTarget, answer, by_name, default_script
+from tests.support.waiting import wait_until
 
 
 @rt.program
@@ -252,8 +253,7 @@ def test_ctrl_c_while_waiting_for_an_event_cancels_the_graph(target: FakeTarget)
         return [place.split()[0] for place in stack_of(main)[:2]] == ["wait", "__next__"]
 
     def interrupts() -> None:
-        while not (target.runs and is_waiting()):
-            pass
+        wait_until(lambda: bool(target.runs) and is_waiting())
         signal.pthread_kill(main, signal.SIGINT)
 
     target.hold("first")

@@ -320,7 +320,7 @@ def test_a_replica_is_watched_by_its_name() -> None:
 
 def test_a_server_with_one_engine_has_no_replica(client: HttpClient) -> None:
     answer = client.get("/v1/engine/snapshot?replica=a")
-    assert (answer.status, answer.json["error"]["message"]) == (404, "replica = 'a': this server runs one engine")
+    assert (answer.status, answer.json["error"]["message"]) == (404, "replica = 'a': this server runs no fleet")
 
 
 def test_a_stream_names_the_replicas_whenever_they_change() -> None:
@@ -334,6 +334,5 @@ def test_a_stream_names_the_replicas_whenever_they_change() -> None:
         assert json.loads(lines[4][6:])["model"] == "b"
         response.readline()
         target.leaving = ()
-        target.show(num_steps=99)
         assert [response.readline() for _ in range(2)] == [b"event: replicas\n", b'data: ["a", "b"]\n']
         connection.close()
