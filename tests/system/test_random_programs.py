@@ -18,7 +18,7 @@ from rtlang.compiler.pipeline import PASSES
 from rtlang.serve.server import running_server
 from tests.support.random_programs import performed, random_program
 
-NUM_PROGRAMS = int(os.environ.get("RTLANG_RANDOM_PROGRAMS", "40"))
+NUM_PROGRAMS = int(os.environ.get("RTLANG_RANDOM_PROGRAMS", "60"))
 PROGRAMS = [random_program(seed) for seed in range(NUM_PROGRAMS)]
 
 

@@ -113,19 +113,13 @@ class DiskCache:
         self._reset_after_fork()
         with self._lock:
             try:
-                self._queue.put_nowait((key, make))
-            except queue.Full:
-                self.counts.dropped += 1
-            if self._writer is None:
-                writer = threading.Thread(target=self._write_all, name="grammar-cache", daemon=True)
-                try:
+                if self._writer is None:
+                    writer = threading.Thread(target=self._write_all, name="grammar-cache", daemon=True)
                     writer.start()
-                except RuntimeError:  # there are too many, or the interpreter ends
-                    self._queue.get_nowait()
-                    self._queue.task_done()
-                    self.counts.dropped += 1
-                else:
                     self._writer = writer
+                self._queue.put_nowait((key, make))
+            except (queue.Full, RuntimeError):  # RuntimeError: there are too many threads, or the interpreter ends
+                self.counts.dropped += 1
 
     def put(self, key: bytes, plain: dict[str, Any], arrays: Sequence[NDArray[np.int32]]) -> None:
         """Store an entry before returning."""

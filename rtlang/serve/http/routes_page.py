@@ -71,9 +71,8 @@ def live_page() -> tuple[str, dict[str, str]]:
 
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
-    feeds: OrderedDict[tuple[str, str | None], SnapshotFeed] = (
-        OrderedDict()
-    )  # by the names of the principal and the replica
+    # By the names of the principal and the replica.
+    feeds: OrderedDict[tuple[str, str | None], SnapshotFeed] = OrderedDict()
     watchers: Counter[str] = Counter()  # by the name of the principal
 
     def feed_of(request: Request) -> SnapshotFeed:
@@ -130,8 +129,8 @@ def routes(service: StreamService) -> list[Route]:
         try:
             await first_sample(feed)
             async for data in feed.changes(interval_s, is_ending, names):
-                if names() != known:
-                    known = names()
+                if (now := names()) != known:
+                    known = now
                     yield (f"event: replicas\ndata: {json.dumps(known)}\n\n".encode(),)
                 yield (f"event: snapshot\ndata: {data}\n\n".encode(),)
         except EngineDeadError:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.contract.thread_watch import stack_of
+from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
 from tests.support.fake_target import Call, FakeTarget, answer, by_name, default_script
 from tests.support.waiting import wait_until
 
@@ -245,17 +245,24 @@ def test_a_program_without_generations_only_ends(target: FakeTarget) -> None:
     assert end.result.value == 7
 
 
-def test_ctrl_c_while_waiting_for_an_event_cancels_the_graph(target: FakeTarget) -> None:
-    main = threading.main_thread().ident
+def test_ctrl_c_while_waiting_for_an_event_cancels_the_graph(
+    target: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, is_waiting, wait = threading.main_thread().ident, threading.Event(), InterruptibleCondition.wait
     assert main is not None
 
-    def is_waiting() -> bool:
-        return [place.split()[0] for place in stack_of(main)[:2]] == ["wait", "__next__"]
+    def noted_wait(self: InterruptibleCondition, *args: Any) -> bool:
+        is_waiting.set()
+        try:
+            return wait(self, *args)
+        finally:
+            is_waiting.clear()
 
     def interrupts() -> None:
-        wait_until(lambda: bool(target.runs) and is_waiting())
+        wait_until(lambda: bool(target.runs) and is_waiting.is_set())
         signal.pthread_kill(main, signal.SIGINT)
 
+    monkeypatch.setattr(InterruptibleCondition, "wait", noted_wait)
     target.hold("first")
     threading.Thread(target=interrupts, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
