@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from rtlang.contract.principal import PrincipalLimits as PrincipalLimits
     from rtlang.contract.snapshot import EngineSnapshot as EngineSnapshot
     from rtlang.contract.target import Target as Target
+    from rtlang.contract.template_options import TemplateOptions as TemplateOptions
     from rtlang.lang.best_of import best_of as best_of
     from rtlang.lang.composing import format as format
     from rtlang.lang.composing import join as join
@@ -157,6 +158,7 @@ _MODULES = {
     "rtlang.contract.target": "Target",
     "rtlang.lang.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",
+    "rtlang.contract.template_options": "TemplateOptions",
     "rtlang.contract.principal": "Principal PrincipalLimits",
     "rtlang.contract.snapshot": "EngineSnapshot",
     "rtlang.client.async_runtime": "connect_async",

@@ -165,7 +165,7 @@ def _known_text(parts: Sequence[Part], inputs: Mapping[str, str]) -> tuple[str, 
         elif isinstance(part, Arg):
             known.append(inputs.get(part.name, ""))
         elif isinstance(part, RoleStart):
-            known.append(f"\x02{part.role}\x03{part.tools or ''}")
+            known.append(f"\x02{part.role}\x03{part.tools or ''}{part.template_options or ''}")
         elif isinstance(part, RoleEnd):
             known.append("\x04")
         elif isinstance(part, Ref):

@@ -98,6 +98,12 @@ class RuntimeConfig:
         "frequent (used most)",
     )
     prefix_sharing: bool = _setting(True, "share the KV of common prefixes and retain it for later requests")
+    chat_template: str | None = _setting(
+        None, "file with a Jinja chat template to use in place of the model's; default: the model's"
+    )
+    chat_template_kwargs: str | None = _setting(
+        None, 'variables of the chat template as a JSON object, such as {"enable_thinking": false}; default: none'
+    )
     public_prompts: str | None = _setting(
         None, "JSON file of prompts whose cached pages all namespaces share; default: none"
     )

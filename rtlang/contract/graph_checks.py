@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, get_args
 
-from rtlang.contract.errors import GraphError
+from rtlang.contract.errors import GraphError, ParameterError
 from rtlang.contract.nodes import (
     Apply,
     Arg,
@@ -33,6 +33,7 @@ from rtlang.contract.nodes import (
 )
 from rtlang.contract.params import MAX_TOKEN_ID, Constraint, SamplingParams
 from rtlang.contract.pure_functions import FUNCTIONS, check_plain
+from rtlang.contract.template_options import TemplateOptions
 from rtlang.contract.tool_list import tools_from_text
 
 MAX_NODES = 20_000
@@ -220,6 +221,11 @@ class NodeChecks:
                             tools_from_text(part.tools)
                         except ValueError as error:
                             _fail(node, "parts", f"tools: {error}")
+                    if part.template_options is not None:
+                        try:
+                            TemplateOptions.from_text(part.template_options)
+                        except ParameterError as error:
+                            _fail(node, "parts", str(error))
                 case RoleEnd():
                     pass
                 case TokenIds():

@@ -37,6 +37,7 @@ from rtlang.contract.nodes import (
     parent_of,
 )
 from rtlang.contract.params import Constraint, SamplingParams, SelectMethod
+from rtlang.contract.template_options import TemplateOptions
 from rtlang.contract.tool_list import tools_to_text
 from rtlang_grammars import GrammarError
 
@@ -56,7 +57,7 @@ _CONSTRAINT_FIELDS = (
     *("lexer", "indentation"),
 )
 _OPERAND_FIELDS = (("ref", "choice"), ("arg",), ("value",))
-_PART_FIELDS = (("role", "tools"), ("ref", "choice"), ("arg",), ("tokens",))
+_PART_FIELDS = (("role", "tools", "template_options"), ("ref", "choice"), ("arg",), ("tokens",))
 _MAX_DEPTH = 40
 """Blocks within each other that are read; `graph_checks.MAX_NESTING` is what is allowed."""
 
@@ -136,7 +137,8 @@ def _part_to_plain(part: Part) -> Any:
         case str():
             return part
         case RoleStart():
-            return {"role": part.role} | ({} if part.tools is None else {"tools": json.loads(part.tools)})
+            texts = {"tools": part.tools, "template_options": part.template_options}
+            return {"role": part.role} | {name: json.loads(text) for name, text in texts.items() if text is not None}
         case RoleEnd():
             return {"role": None}
         case TokenIds():
@@ -268,6 +270,13 @@ def _tools(plain: object, node_id: int) -> str | None:
         raise GraphError(node_id, "parts", f"tools: {error}") from None
 
 
+def _template_options(plain: object, node_id: int) -> str | None:
+    try:
+        return None if plain is None else TemplateOptions.from_plain(plain).text
+    except ParameterError as error:
+        raise GraphError(node_id, "parts", str(error)) from None
+
+
 def _part_from_plain(part: object, node_id: int) -> Part:
     if isinstance(part, str):
         return part
@@ -276,7 +285,10 @@ def _part_from_plain(part: object, node_id: int) -> Part:
         if known is not None:
             check_fields(part, known, "a part", node_id)
     if isinstance(part, dict) and "role" in part:
-        return RoleEnd() if part["role"] is None else RoleStart(part["role"], _tools(part.get("tools"), node_id))
+        if part["role"] is None:
+            return RoleEnd()
+        options = _template_options(part.get("template_options"), node_id)
+        return RoleStart(part["role"], _tools(part.get("tools"), node_id), options)
     if isinstance(part, dict) and "tokens" in part:
         return TokenIds(tuple(list_from_plain(part["tokens"], node_id, "parts")))
     if isinstance(part, dict) and ("ref" in part or "arg" in part):

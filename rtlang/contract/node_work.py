@@ -110,6 +110,6 @@ def _part_tokens(part: Part, inputs: Mapping[str, str], chars_per_token: float) 
         case TokenIds():
             return len(part.ids)
         case RoleStart():
-            return 1.0 + len(part.tools or "") / chars_per_token
+            return 1.0 + len((part.tools or "") + (part.template_options or "")) / chars_per_token
         case _:
             return 1.0

@@ -50,10 +50,13 @@ class RoleStart:
 
     Attributes:
         tools: the tools of the conversation as JSON text (see `tool_list`); only with its first message.
+        template_options: options of the chat template for the conversation as JSON text (see `template_options`); only with its first
+            message.
     """
 
     role: str
     tools: str | None = None
+    template_options: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

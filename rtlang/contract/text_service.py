@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from rtlang.contract.nodes import Part
 
 HistoryEnd: TypeAlias = Literal["prompt", "open", "closed"]
-"""How a conversation ends: with the prompt of an answer, behind the content of the last message, or with that message."""
+"""How a conversation ends: with the prompt of an answer, after the content of the last message, or with that message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,19 @@ class TextServiceInfo:
     eos_token_ids: tuple[int, ...] = ()
     special_token_ids: tuple[int, ...] = ()
     chat_template: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPrompt:
+    """The prompt of a conversation.
+
+    Attributes:
+        token_ids: its tokens.
+        ending: its last characters, with the names of special tokens.
+    """
+
+    token_ids: tuple[int, ...]
+    ending: str
 
 
 class TextService(Protocol):
@@ -58,17 +71,21 @@ class TextService(Protocol):
             RequestError, ParameterError: as the graph with this text node would fail.
         """
 
-    def history_parts(
-        self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: HistoryEnd
-    ) -> list[Part] | None:
-        """A whole conversation as the model's chat template writes it, as the beginning of a text node.
+    def chat_prompt(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: str | None,
+        end: HistoryEnd,
+        template_options: str | None = None,
+    ) -> ChatPrompt:
+        """The prompt that the model's chat template writes for a whole conversation.
 
         Args:
-            messages: maps with `role` and `content` (text). Messages of the assistant may have `tool_calls`: maps with `id`, `name` and
-                `arguments` (JSON text); messages of a tool have `tool_call_id`.
-            tools: the tools of the conversation as JSON text.
-        Returns:
-            None if the template does not write each content and the arguments of each call once, or refuses the messages.
+            messages: maps with `role`, `content` (text, a list of maps with `type` "text" and `text`, or None), and other fields that
+                templates read. Messages of the assistant may have `tool_calls` as the OpenAI API has them, with maps as arguments.
+            tools, template_options: see `RoleStart`.
+        Raises:
+            ParameterError: the template refuses the conversation; names the field `messages`.
         """
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:

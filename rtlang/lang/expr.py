@@ -17,11 +17,12 @@ from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.generation import token_ids_part
-from rtlang.contract.graph import ROLES, TokenIds
+from rtlang.contract.graph import ROLES, RoleStart, TokenIds
 from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
+from rtlang.contract.template_options import TemplateOptions
 from rtlang.lang import operations
 from rtlang.lang.error_places import OptionsOf
-from rtlang.lang.output_types.tools import ToolChoice, tool_calls, tool_list
+from rtlang.lang.output_types.tools import ToolChoice, message_start, tool_calls
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, derived, lazy_form, real, user_location
 
@@ -91,9 +92,8 @@ class Select(Expr):
 class Role(Expr):
     """A chat message; see `system`, `user`, `assistant`, `tool`."""
 
-    role: str
+    start: RoleStart
     content: tuple[Expr, ...]
-    tools: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def described(expr: Expr) -> str:
             kind = "rt.gen" if isinstance(expr, Gen) else "rt.select"
             return f"{kind}({expr.name!r})" if expr.name is not None else f"{kind}()"
         case Role():
-            return f"rt.{expr.role}(...)"
+            return f"rt.{expr.start.role}(...)"
         case Series() if any(not isinstance(each, Pieces) for each in expr.items):
             return described(next(each for each in expr.items if not isinstance(each, Pieces)))
         case Pieces((TokenIds(),)):
@@ -220,25 +220,43 @@ def _ordered(function: str, pieces: tuple[object, ...], order: str) -> tuple[Exp
     return (FreeText(tuple(found)),)
 
 
-def _role(role: str, pieces: tuple[object, ...], tools: Iterable[Any] | None = None, order: Order = "written") -> Expr:
+def _role(
+    role: str,
+    pieces: tuple[object, ...],
+    tools: Iterable[Any] | None = None,
+    order: Order = "written",
+    template: TemplateOptions | None = None,
+) -> Expr:
     assert role in ROLES
-    return Role(role, _ordered(role, pieces, order), tool_list(tools))
+    return Role(message_start(role, tools, template), _ordered(role, pieces, order))
 
 
-def system(*pieces: object, tools: Iterable[Any] | None = None, order: Order = "written") -> Expr:
+def system(
+    *pieces: object,
+    tools: Iterable[Any] | None = None,
+    template: TemplateOptions | None = None,
+    order: Order = "written",
+) -> Expr:
     """A system message; arguments and `order` as for `text`.
 
     Args:
         tools: the tools of the conversation, as for `gen`: the chat template shows them to the model. Only in the first message.
+        template: options of the chat template for the conversation, such as
+            `rt.TemplateOptions(variables={"enable_thinking": False})`. Only in the first message.
     Raises:
-        ParameterError: a tool is invalid.
+        ParameterError: a tool or an option is invalid.
     """
-    return _role("system", pieces, tools, order)
+    return _role("system", pieces, tools, order, template)
 
 
-def user(*pieces: object, tools: Iterable[Any] | None = None, order: Order = "written") -> Expr:
-    """A user message; arguments and `order` as for `text`, and `tools` as for `system`."""
-    return _role("user", pieces, tools, order)
+def user(
+    *pieces: object,
+    tools: Iterable[Any] | None = None,
+    template: TemplateOptions | None = None,
+    order: Order = "written",
+) -> Expr:
+    """A user message; arguments and `order` as for `text`, `tools` and `template` as for `system`."""
+    return _role("user", pieces, tools, order, template)
 
 
 def assistant(*pieces: object) -> Expr:

@@ -51,27 +51,27 @@ class Sequence:
             if len(free) > 1:
                 self._recording.free_texts[self.head] = free
 
-    def append_message(self, role: str, parts: Iterable[Part], tools: str | None = None, free: Pieces = ()) -> None:
-        """Append a whole chat message of text, as one node; `tools` are those of the conversation.
+    def append_message(self, start: RoleStart, parts: Iterable[Part], free: Pieces = ()) -> None:
+        """Append a whole chat message of text, as one node.
 
         Raises:
-            TraceError: a message is open, or there are tools and messages before this one.
+            TraceError: a message is open, or one with tools or template options follows others.
         """
-        self._check_role(role, tools)
-        self.append([RoleStart(role, tools), *parts, RoleEnd()], free)
+        self._check_role(start)
+        self.append([start, *parts, RoleEnd()], free)
 
-    def open_role(self, role: str, tools: str | None = None) -> int | None:
-        """Start a chat message; returns the previous end, for `close_role` and `drop_role`. `tools` are those of the conversation.
+    def open_role(self, start: RoleStart) -> int | None:
+        """Start a chat message; returns the previous end, for `close_role` and `drop_role`.
 
         Raises:
-            TraceError: another message is open, or there are tools and messages before this one.
+            TraceError: another message is open, or one with tools or template options follows others.
         """
-        self._check_role(role, tools)
-        start = self.head
-        self._hold_start(start)
-        self.append([RoleStart(role, tools)])
-        self.role = role
-        return start
+        self._check_role(start)
+        before = self.head
+        self._hold_start(before)
+        self.append([start])
+        self.role = start.role
+        return before
 
     def close_role(self, start: int | None) -> None:
         """End the open chat message. A message that contains only side branches (n > 1) leaves no empty message."""
@@ -112,12 +112,15 @@ class Sequence:
         if self.head is not None and self.head not in self._recording.branch_points:
             self._recording.ended.add(self.head)
 
-    def _check_role(self, role: str, tools: str | None) -> None:
+    def _check_role(self, start: RoleStart) -> None:
         if self.role is not None:
-            raise TraceError(f"a {role} message cannot start inside a {self.role} message", user_location())
-        if tools is not None and any(isinstance(part, RoleStart) for part in self.parts(None, settles=False)):
+            raise TraceError(f"a {start.role} message cannot start inside a {self.role} message", user_location())
+        what = "tools" if start.tools is not None else "template options"
+        has_settings = start.tools is not None or start.template_options is not None
+        if has_settings and any(isinstance(part, RoleStart) for part in self.parts(None, settles=False)):
             raise TraceError(
-                f"tools belong to the first message, but a {role} message with tools follows others", user_location()
+                f"{what} belong to the first message, but a {start.role} message with {what} follows others",
+                user_location(),
             )
 
     def parts(self, after: int | None, *, end: int | None = None, settles: bool = True) -> list[Part]:

@@ -16,9 +16,10 @@ from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.params import MAX_SEED, SamplingParams
+from rtlang.contract.template_options import TemplateOptions
 from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
-from rtlang.lang.output_types.tools import tool_list
+from rtlang.lang.output_types.tools import message_start
 from rtlang.lang.recording import Recording
 from rtlang.lang.sequence import Sequence
 from rtlang.lang.static_types import AnyValue
@@ -72,21 +73,21 @@ class State:
             self._record(as_expr(item, "the appended value"))
         return self
 
-    def system(self, *, tools: Iterable[Any] | None = None) -> RoleBlock:
-        """`with s.system():` everything appended inside is one system message. `tools`: as for `rt.system`."""
-        return RoleBlock(self, "system", tool_list(tools))
+    def system(self, *, tools: Iterable[Any] | None = None, template: TemplateOptions | None = None) -> RoleBlock:
+        """`with s.system():` everything appended inside is one system message. `tools`, `template`: as for `rt.system`."""
+        return RoleBlock(self, message_start("system", tools, template))
 
-    def user(self, *, tools: Iterable[Any] | None = None) -> RoleBlock:
-        """`with s.user():` everything appended inside is one user message. `tools`: as for `rt.user`."""
-        return RoleBlock(self, "user", tool_list(tools))
+    def user(self, *, tools: Iterable[Any] | None = None, template: TemplateOptions | None = None) -> RoleBlock:
+        """`with s.user():` everything appended inside is one user message. `tools`, `template`: as for `rt.user`."""
+        return RoleBlock(self, message_start("user", tools, template))
 
     def assistant(self) -> RoleBlock:
         """`with s.assistant():` everything appended inside is one assistant message."""
-        return RoleBlock(self, "assistant")
+        return RoleBlock(self, RoleStart("assistant"))
 
     def tool(self) -> RoleBlock:
         """`with s.tool():` everything appended inside is one message with a tool's result."""
-        return RoleBlock(self, "tool")
+        return RoleBlock(self, RoleStart("tool"))
 
     def fork(self, n: int) -> Forks:
         """Create `n` states that continue this one, which may be empty.
@@ -242,12 +243,12 @@ class State:
         """Record a message: one node if it is all text."""
         only = expr.content[0] if len(expr.content) == 1 else None
         if isinstance(only, exprs.Pieces):
-            self._sequence.append_message(expr.role, self._parts(only), expr.tools)
+            self._sequence.append_message(expr.start, self._parts(only))
         elif isinstance(only, exprs.FreeText):
             pieces = self._free_pieces(only)
-            self._sequence.append_message(expr.role, (part for piece in pieces for part in piece), expr.tools, pieces)
+            self._sequence.append_message(expr.start, (part for piece in pieces for part in piece), pieces)
         else:
-            with RoleBlock(self, expr.role, expr.tools):
+            with RoleBlock(self, expr.start):
                 for each in expr.content:
                     self._record(each)
 
@@ -422,24 +423,24 @@ class RoleBlock:
     If the block ends by an exception, the message is dropped: the sequence goes on from before it. Variables made inside stay readable.
     """
 
-    __slots__ = ("_role", "_start", "_state", "_tools")
+    __slots__ = ("_before", "_start", "_state")
 
-    def __init__(self, state: State, role: str, tools: str | None = None) -> None:
-        self._state, self._role, self._tools = state, role, tools
-        self._start: int | None = None
+    def __init__(self, state: State, start: RoleStart) -> None:
+        self._state, self._start = state, start
+        self._before: int | None = None
 
     def __enter__(self) -> State:
         self._state._check_growing()
-        self._start = self._state._sequence.open_role(self._role, self._tools)
+        self._before = self._state._sequence.open_role(self._start)
         return self._state
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            self._state._sequence.close_role(self._start)
+            self._state._sequence.close_role(self._before)
         else:
-            self._state._sequence.drop_role(self._start)
+            self._state._sequence.drop_role(self._before)
 
 
 class Scope:

@@ -287,7 +287,7 @@ class GraphExecution:
         after = before
         if isinstance(node, (Generate, Select)):
             is_branch = isinstance(node, Generate) and node.params.n > 1
-            after = before if is_branch else self._calls.after(node, before, event.completions[0].token_ids)
+            after = before if is_branch else self._calls.after(node, before, event.completions[0])
             self._values.update(((node.node_id, choice), each.text) for choice, each in enumerate(event.completions))
         else:
             self._values[node.node_id, 0] = event.value

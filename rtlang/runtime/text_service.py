@@ -7,8 +7,8 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part
-from rtlang.contract.text_service import HistoryEnd, TextServiceInfo
-from rtlang.model.text.history import history_parts
+from rtlang.contract.text_service import ChatPrompt, HistoryEnd, TextServiceInfo
+from rtlang.model.text.history import chat_prompt
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 
@@ -54,14 +54,15 @@ class TokenizerTextService:
         sequence = append_text(TokenSequence(), parts, self._tokenizer, {}, lambda ref: "", limit)
         return list(sequence.token_ids)
 
-    def history_parts(
-        self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: HistoryEnd
-    ) -> list[Part] | None:
-        """See `TextService.history_parts`."""
-        chat = self._tokenizer.chat.with_tools(tools)
-        described = [dict(message) for message in messages]
-        described[0]["content"] += chat.description_of_tools
-        return history_parts(chat, described, end)
+    def chat_prompt(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: str | None,
+        end: HistoryEnd,
+        template_options: str | None = None,
+    ) -> ChatPrompt:
+        """See `TextService.chat_prompt`."""
+        return chat_prompt(self._tokenizer.chat.with_settings(tools, template_options), messages, end)
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         """See `TextService.decode`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from rtlang.contract.graph import Text, nodes_from_plain, nodes_to_plain
 from rtlang.contract.nodes import Part
-from rtlang.contract.text_service import HistoryEnd, TextService, TextServiceInfo
+from rtlang.contract.text_service import ChatPrompt, HistoryEnd, TextService, TextServiceInfo
 
 Ask = Callable[[str, Any], Any]
 """Calls a method in the other process with plain arguments; returns its plain value. Blocks."""
@@ -38,12 +38,16 @@ class RemoteTextService:
         """See `TextService.encode_parts`."""
         return list(self._ask("encode_parts", parts_to_plain(parts)))
 
-    def history_parts(
-        self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: HistoryEnd
-    ) -> list[Part] | None:
-        """See `TextService.history_parts`."""
-        plain = self._ask("history_parts", [[dict(message) for message in messages], tools, end])
-        return None if plain is None else parts_from_plain(plain)
+    def chat_prompt(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: str | None,
+        end: HistoryEnd,
+        template_options: str | None = None,
+    ) -> ChatPrompt:
+        """See `TextService.chat_prompt`."""
+        token_ids, ending = self._ask("chat_prompt", [[dict(each) for each in messages], tools, end, template_options])
+        return ChatPrompt(tuple(token_ids), ending)
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         """See `TextService.decode`."""
@@ -73,9 +77,9 @@ def answer_text_call(service: TextService, method: str, args: Any) -> Any:
             return service.encode(text, adds_start=adds_start, allow_special=allow_special)
         case "encode_parts":
             return service.encode_parts(tuple(parts_from_plain(args)))
-        case "history_parts":
-            found = service.history_parts(*args)
-            return None if found is None else parts_to_plain(found)
+        case "chat_prompt":
+            prompt = service.chat_prompt(*args)
+            return [list(prompt.token_ids), prompt.ending]
         case "decode":
             return service.decode(args[0], shows_special=args[1])
         case "token_names":

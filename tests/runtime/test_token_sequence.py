@@ -47,7 +47,8 @@ def test_token_ids_are_appended_without_a_start_token() -> None:
 def test_messages_are_framed_and_remembered() -> None:
     asked = grow(EMPTY, RoleStart("user"), "hi", RoleEnd(), RoleStart("assistant"))
     assert asked.token_ids == (1, *ids("<user>hi</user><assistant>"))
-    assert (asked.roles, asked.is_open) == (("user", "assistant"), True)
+    assert asked.conversation.messages == (("user", "hi"), ("assistant", ""))
+    assert asked.conversation.is_open
     assert grow(asked, "yes", RoleEnd()).token_ids == (1, *ids("<user>hi</user><assistant>yes</assistant>"))
 
 
@@ -63,7 +64,7 @@ def test_messages_do_not_nest() -> None:
 
 
 def test_what_was_there_is_never_changed() -> None:
-    before = TokenSequence((7, 8, 9), ("user",), False)
+    before = TokenSequence((7, 8, 9))
     assert grow(before, "a").token_ids[:3] == (7, 8, 9)
     assert before.token_ids == (7, 8, 9)
 

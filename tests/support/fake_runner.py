@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,23 +18,16 @@ from numpy.typing import NDArray
 
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row, SampledRow, SampledToken, Step, StepOutput
+from rtlang.model.text.chat import ChatTemplate
 
 EOS = 0
 
 
-class FakeChat:
-    """Role r opens as `<r>` and closes as `</r>`, in bytes, after a start token where the conversation begins the sequence."""
-
-    description_of_tools = ""
-
-    def with_tools(self, tools: str | None) -> FakeChat:
-        return self
-
-    def open(self, roles: Sequence[str], role: str, *, is_start: bool = True) -> list[int]:
-        return [1] * (is_start and not roles) + [byte + 3 for byte in f"<{role}>".encode()]
-
-    def close(self, roles: Sequence[str]) -> list[int]:
-        return [byte + 3 for byte in f"</{roles[-1]}>".encode()]
+# Role r opens as `<r>` and closes as `</r>`, after a start token where the conversation begins the sequence.
+FAKE_TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}{{ '<' + m.role + '>' + m.content + '</' + m.role + '>' }}{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
 
 
 class FakeDecoder:
@@ -68,12 +62,20 @@ class FakeTokenizer:
     vocab_size = num_ids = 259
     eos_token_ids = frozenset({EOS})
     longest_token = 1
-    chat = FakeChat()
+    bos_name = "<s>"
+
+    def __init__(self) -> None:
+        self.chat = ChatTemplate(self, FAKE_TEMPLATE, {"bos_token": self.bos_name})
+
+    def special_names(self, text: str) -> Iterator[tuple[int, int]]:
+        return (found.span() for found in re.finditer("<s>", text))
 
     def start_ids(self) -> list[int]:
         return [1]
 
     def encode(self, text: str, *, is_start: bool, allow_special: bool = False) -> list[int]:
+        if allow_special and text.startswith(self.bos_name):
+            return [1, *self.encode(text.removeprefix(self.bos_name), is_start=False)]
         return [byte + 3 for byte in text.encode()]
 
     def token_bytes(self, token_id: int) -> bytes:

@@ -7,7 +7,8 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
-from rtlang.contract.text_service import TextServiceInfo
+from rtlang.contract.text_service import ChatPrompt, TextServiceInfo
+from rtlang.serve.openai.messages import content_text
 
 END_ID, START_ID = 0, 1
 NAMES = {END_ID: "<end>", START_ID: "<start>"}
@@ -43,8 +44,12 @@ class FakeTextService:
                     raise AssertionError(part)
         return ids
 
-    def history_parts(self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: str) -> list[Part] | None:
-        return None  # it has no template
+    def chat_prompt(
+        self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: str, template_options: str | None = None
+    ) -> ChatPrompt:
+        text = "".join(f"<{each['role']}>{content_text(each.get('content') or '', 'content')}</>" for each in messages)
+        text = {"prompt": text + "<assistant>", "open": text.removesuffix("</>"), "closed": text}[end]
+        return ChatPrompt(tuple(map(ord, text)), text)
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         for token_id in token_ids:

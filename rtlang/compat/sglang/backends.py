@@ -61,8 +61,7 @@ class Backend:
         tokenizer = self._tokenizer
         if tokenizer is None:
             return ""
-        chat = tokenizer.chat
-        return str(chat.open_text(roles, role) if is_begin else chat.close_text((*roles, role)))
+        return str(tokenizer.framing(roles, role, is_begin=is_begin))
 
     def flush_cache(self, empty_cache: bool = True) -> bool:
         """Drop all cached prefixes that nothing running uses.

@@ -41,6 +41,7 @@ from rtlang.compat.sglang.pieces import (
 )
 from rtlang.compat.sglang.reasoning import divided
 from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.nodes import RoleStart
 from rtlang.lang import expr as exprs
 from rtlang.lang.meta import Meta
 from rtlang.lang.output_types import forms
@@ -132,7 +133,7 @@ class Recorder:
         self._note(self._generated(recorded, (), None))
 
     def _begin_role(self, role: str) -> None:
-        self._role_start = self.inner._sequence.open_role(role)
+        self._role_start = self.inner._sequence.open_role(RoleStart(role))
         self._open_role = role
         self._note(Mark(self._roles, role, is_begin=True))
 

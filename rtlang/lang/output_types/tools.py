@@ -15,7 +15,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from rtlang.contract.errors import ParameterError
+from rtlang.contract.graph import RoleStart
 from rtlang.contract.params import Constraint
+from rtlang.contract.template_options import TemplateOptions
 from rtlang.contract.tool_list import tools_to_text
 from rtlang.lang.output_types.kinds import STR, Kind, Listed, Member, Nullable, Reading, Record, reading_of_json
 from rtlang.lang.output_types.signatures import signature_of
@@ -239,6 +241,17 @@ def tool_list(given: Iterable[Any] | None) -> str | None:
         return _cached_tool_list(listed)
     except TypeError:  # a map is not hashable, so not cached
         return _made_tool_list(listed)
+
+
+def message_start(role: str, tools: Iterable[Any] | None = None, template: TemplateOptions | None = None) -> RoleStart:
+    """The start of a message, with what the chat template is given for a conversation that begins with it.
+
+    Raises:
+        ParameterError: `tools` is no list of tools, a tool is invalid, or `template` is something else.
+    """
+    if template is not None and not isinstance(template, TemplateOptions):
+        raise ParameterError("template", template, "expected rt.TemplateOptions(...)")
+    return RoleStart(role, tool_list(tools), None if template is None else template.text)
 
 
 def _made_tool_list(listed: Any) -> str:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.errors import ConfigError, ModelLoadError
+from rtlang.contract.template_options import template_settings
 from rtlang.model import system_resources
 from rtlang.model.decoders.native_decoder import Decoder, NativeDecoder, native_bytes
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
@@ -70,6 +71,7 @@ def load_model(
     dtype = pick_dtype(config.dtype, config.device)
     device = torch.device("cpu") if accelerator is None else accelerator.device
     tokenizer = Tokenizer.from_pretrained(directory)
+    tokenizer.chat = tokenizer.chat.with_settings(None, template_settings(config).text)
     is_native = model_config.native is not None and config.decoder != "transformers"
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else weight_files(directory)

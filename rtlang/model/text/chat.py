@@ -1,46 +1,64 @@
-"""Chat framing: the text that a model's chat template puts around the contents of messages.
+"""Chat templates: the text that a model's template writes for a conversation, and which of it comes from messages.
 
-A program writes and generates messages incrementally, so a conversation is never rendered as a whole. Instead the template is rendered
-with markers in place of the contents, and the text between the markers is the framing. Each part of the framing is encoded once, where it
-is needed. So framing is exactly the template's text (including a default system prompt), and only framing can contain special tokens.
-Templates run in a bounded sandbox (chat_template.py).
+A template is given whole conversations with their real contents, so what it does to them is done: it may trim or split them, test them, or
+move them into another message. The text keeps the sources of its characters (tracked_text.py), so that names of special tokens are these
+tokens only where the template writes them. Templates run in a bounded sandbox (chat_template.py).
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import datetime
 import functools
 import itertools
 import json
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import jinja2
 
 from rtlang.contract.errors import ParameterError
+from rtlang.contract.template_options import TemplateOptions
+from rtlang.model.text import tracked_text
 from rtlang.model.text.chat_template import MAX_RENDERED_CHARS, TemplateEnvironment
+from rtlang.model.text.tracked_text import Source, TrackedText, tracked
 from rtlang_grammars.formats.catalogue import detect_format
 
-_MAX_CACHED = 4096
-_MAX_TOOL_LISTS = 256
-_COMMON_ROLES = ("user", "assistant", "system", "tool")
-_ATOM = re.compile(r"<[^<>\s]+>|\[/?\w+\]|\w+|.", re.DOTALL)
-"""Units that framing is not split within: names of special tokens, words, other single characters."""
-_MARK = "rtlangcontent{}mark"
-_PLAIN_NAMES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool"}
+_MAX_SETTINGS = 256
+_MAX_PREFIXES = 512
+_ROLES = ("system", "user", "assistant", "tool")
+_KNOWN_ROLES = (*_ROLES, "developer")
+_PLAIN_TEMPLATE = (
+    "{%- for message in messages %}{% if message.role not in names %}"
+    "{{ raise_exception('the model has no chat template; expected one of ' + names | join(', ')) }}{% endif %}"
+    "{{ message.role | capitalize + ': ' + message.content + '\\n' }}{% endfor %}"
+    "{%- if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}"
+)
+"""The form of models without a template."""
+OF_CONVERSATION = -1
+"""The message of a `Source` for tools and options."""
 
 
-class _Encoder(Protocol):
+class Encoder(Protocol):
+    """A tokenizer."""
+
     def encode(self, text: str, *, is_start: bool, allow_special: bool = False) -> list[int]: ...
 
     def start_ids(self) -> list[int]: ...
 
+    def special_names(self, text: str) -> Iterator[tuple[int, int]]: ...
 
-class ChatFraming:
-    """Framing of messages as token ids.
+
+class EncodeText(Protocol):
+    """Encodes text; see `Tokenizer.encode`."""
+
+    def __call__(self, text: str, *, is_start: bool, allow_special: bool = False) -> Sequence[int]: ...
+
+
+class ChatTemplate:
+    """The chat template of a model, for conversations with certain tools and options.
 
     Without a template a plain form is used: `User: ...`, `Assistant: ...`, one message per line.
 
@@ -50,58 +68,64 @@ class ChatFraming:
         special_names: special tokens by the names that templates use: bos_token, eos_token, ...
         now: the time seen by the template, fixed so that equal prompts have equal tokens; default: the time of `prepare`.
         tools: the tools of the conversation, as the template takes them.
+        variables: further variables of the template.
     """
 
     def __init__(
         self,
-        encoder: _Encoder,
+        encoder: Encoder,
         template: str | None,
         special_names: Mapping[str, str],
         now: datetime.datetime | None = None,
         tools: list[dict[str, Any]] | None = None,
+        variables: Mapping[str, Any] | None = None,
     ) -> None:
         self._encoder, self._source, self._special_names, self._now = encoder, template, dict(special_names), now
-        self._tools = tools
-        self._with_tools: dict[str, ChatFraming] = {}
+        self._tools, self._variables = tools, dict(variables or {})
+        self._others: dict[tuple[str | None, str | None], ChatTemplate] = {}
         self._environment: TemplateEnvironment | None = None
         self._template: jinja2.Template | None = None
-        self._segments: dict[tuple[tuple[str, ...], bool], tuple[str, ...] | _Refusal] = {}
-        self._closes: dict[tuple[str, ...], str] = {}
+        self._prefixes: OrderedDict[Any, str] = OrderedDict()
 
     @property
     def template(self) -> str | None:
         """Jinja source of the model's chat template; None for the plain form."""
         return self._source
 
-    @property
-    def has_template(self) -> bool:
-        """Whether the model has a chat template."""
-        return self._source is not None
-
     def prepare(self) -> None:
         """Compile the template, which takes milliseconds; otherwise the first use does it. An invalid one fails when it is used."""
-        if self._source is not None:
-            with contextlib.suppress(Exception):
-                self._ready_template()
+        with contextlib.suppress(Exception):
+            self._ready_template()
 
-    def with_tools(self, tools: str | None) -> ChatFraming:
-        """The framing of conversations with these tools, given as JSON text; without tools, this framing."""
-        if tools is None:
+    def with_settings(self, tools: str | None, template_options: str | None = None) -> ChatTemplate:
+        """The template for conversations with these tools and options, given as JSON text (see `RoleStart`)."""
+        if tools is None and template_options is None:
             return self
-        found = self._with_tools.get(tools)
+        key = (tools, template_options)
+        found = self._others.get(key)
         if found is None:
-            self.prepare()
-            found = ChatFraming(self._encoder, self._source, self._special_names, self._now, json.loads(tools))
-            found._environment, found._template = self._ready_environment(), self._template
-            if len(self._with_tools) >= _MAX_TOOL_LISTS:
-                self._with_tools.clear()
-            self._with_tools[tools] = found
+            given = TemplateOptions() if template_options is None else TemplateOptions.from_text(template_options)
+            found = ChatTemplate(
+                self._encoder,
+                self._source if given.chat_template is None else given.chat_template,
+                self._special_names,
+                self._now,
+                None if tools is None else json.loads(tools),
+                self._variables | dict(given.variables),
+            )
+            found._environment = self._ready_environment()
+            if given.chat_template is None:
+                self.prepare()
+                found._template = self._template
+            if len(self._others) >= _MAX_SETTINGS:
+                self._others.clear()
+            self._others[key] = found
         return found
 
     @functools.cached_property
     def description_of_tools(self) -> str:
-        """Text with the tools for the end of the first message, if the template does not render them; else empty."""
-        if not self._tools or (self._source is not None and self._renders_tools(self._tools)):
+        """Text with the tools for the end of the first message, if the template does not write them; else empty."""
+        if not self._tools or self._writes_tools():
             return ""
         lines = [json.dumps(tool.get("function", tool), ensure_ascii=False) for tool in self._tools]
         text = "\n\nTools:\n" + "\n".join(lines)
@@ -109,130 +133,158 @@ class ChatFraming:
             text += '\nTo call a tool, write {"name": ..., "arguments": {...}} on a line.'
         return text
 
-    def render(self, messages: list[dict[str, Any]], *, adds_prompt: bool) -> str:
-        """The text of whole messages.
+    @functools.cached_property
+    def has_prompt(self) -> bool:
+        """Whether the template writes something before an answer that is to be generated."""
+        probe = [{"role": "user", "content": "Hello"}]
+        try:
+            return self.render(probe, adds_prompt=True) != self.render(probe, adds_prompt=False)
+        except ParameterError:
+            return True
 
-        Raises:
-            ParameterError: the model has no template, or it refuses the messages.
-        """
-        found = self._generated(messages, adds_prompt) if self.has_template else _Refusal("there is none")
-        if isinstance(found, _Refusal):
-            raise ParameterError("messages", messages, f"the model's chat template refuses them: {found.reason}")
-        return found
-
-    def framing_ids(self, text: str, *, is_start: bool) -> list[int]:
-        """Token ids of text of the template, in which names of special tokens are these tokens."""
-        return self._encoder.encode(text, is_start=is_start, allow_special=True)
-
-    def _renders_tools(self, tools: list[dict[str, Any]]) -> bool:
-        """Whether the names of the tools are in the framing of a conversation."""
-        for roles in (("user",), ("system", "user")):
-            segments = self._segments_of(roles, True)
-            if isinstance(segments, tuple) and all(_name_of(tool) in "".join(segments) for tool in tools):
-                return True
-        return False
-
-    def open(self, roles: tuple[str, ...], role: str, *, is_start: bool = True) -> list[int]:
-        """Token ids of the framing before the content of a new message.
+    def render(self, messages: Sequence[Mapping[str, Any]], *, adds_prompt: bool) -> TrackedText:
+        """The text of a conversation, as `apply_chat_template` of transformers writes it.
 
         Args:
-            roles: roles of the previous messages, all closed.
-            is_start: if `roles` is empty: whether the conversation starts the sequence, and so includes the start token.
+            messages: maps with `role`, `content` and whatever else the template reads.
+            adds_prompt: ends with the beginning of an answer of the assistant.
         Raises:
-            ParameterError: the template does not accept this role here.
+            ParameterError: the template refuses the messages.
         """
-        text = self.open_text(roles, role)
-        if self._source is None:
-            start = self._encoder.start_ids() if not roles and is_start else []
-            return start + self._encoder.encode(text, is_start=not roles and is_start)
-        bos = self._special_names.get("bos_token")
-        if not roles and not is_start and bos:
-            text = text.removeprefix(bos)
-        return self._encoder.encode(text, is_start=not roles and is_start, allow_special=True)
+        environment = self._ready_environment()
+        pieces: list[str] = []
+        num_chars = 0
+        try:
+            template = self._ready_template()
+            environment.begin()
+            for piece in template.generate(
+                messages=[_tracked_message(message, index) for index, message in enumerate(messages)],
+                add_generation_prompt=adds_prompt,
+                tools=tracked(self._tools, Source(OF_CONVERSATION, "tools")),
+                documents=None,
+                **self._special_names,
+                **self._variables_of_template(),
+            ):
+                pieces.append(piece)
+                num_chars += len(piece)
+                if num_chars > MAX_RENDERED_CHARS:
+                    raise jinja2.TemplateError(f"its output exceeds {MAX_RENDERED_CHARS} characters")
+        except jinja2.TemplateError as error:
+            raise _refusal(messages, error.message or type(error).__name__) from None
+        except Exception as error:  # a template is a program and may raise anything
+            raise _refusal(messages, f"{type(error).__name__}: {error}") from None
+        return tracked_text.joined(pieces)
 
-    def close(self, roles: tuple[str, ...]) -> list[int]:
-        """Token ids of the framing after the content of the last message.
+    def encode(
+        self, text: TrackedText, *, is_start: bool, cuts: Sequence[int] = (), encode: EncodeText | None = None
+    ) -> list[int]:
+        """The tokens of rendered text, or of a part of it.
 
-        Raises:
-            ParameterError: the template does not accept these roles.
+        Args:
+            is_start: the text is at the start of the sequence.
+            cuts: places in ascending order; no token crosses them.
+            encode: encodes the pieces; default: the tokenizer.
         """
-        return self._encoder.encode(self.close_text(roles), is_start=False, allow_special=self._source is not None)
+        encode = encode or self._encoder.encode
+        token_ids = self._encoder.start_ids() if is_start and self._source is None else []
+        at = 0
+        for end, allows_special in self._pieces(text, cuts):
+            piece = tracked_text.plain(text)[at:end]
+            token_ids += encode(piece, is_start=is_start and not at, allow_special=allows_special)
+            at = end
+        return token_ids
 
-    def open_text(self, roles: tuple[str, ...], role: str) -> str:
-        """The text that `open` encodes."""
-        if self._source is None:
-            return f"{_plain_name(role)}: "
-        whole = (*roles, role)
-        between = self._before_last(whole)
-        if role == "assistant" and roles:
-            # Prefer the generation prompt over the form of a finished message: they differ if a template prints an empty thinking
-            # section.
-            plain, prompt = self._segments_of(roles, False), self._segments_of(roles, True)
-            if isinstance(plain, tuple) and isinstance(prompt, tuple) and prompt[-1] != plain[-1]:
-                between = prompt[-1]
-        if not roles:
-            return between
-        closing = self.close_text(roles)
-        if not between.startswith(closing):
-            raise ParameterError(
-                "role", role, f"the model's chat template does not accept this role after {', '.join(roles)}"
+    def cuts(self, text: TrackedText, messages: Sequence[Mapping[str, Any]], *, ends_with_prompt: bool) -> list[int]:
+        """The places in the text of a conversation where answers begin; `ends_with_prompt`: one is to be generated.
+
+        An answer was generated after the tokens of its prompt. A conversation that continues it begins with these tokens if its text
+        begins with that prompt, which is therefore encoded apart.
+        """
+        ends: set[int] = set()
+        framings = self._answer_framings(messages) if _has_answers(text, messages) else {}
+        if ends_with_prompt and messages:
+            framings.setdefault(messages[-1]["role"], _last_framing(text))
+        for framing in set(filter(None, framings.values())):
+            at = text.find(framing)
+            while at >= 0:
+                at += len(framing)
+                ends.add(at)
+                at = text.find(framing, at)
+        return sorted(ends)
+
+    def _answer_framings(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """The text of the template between a message and the answer to it, for each role before an answer."""
+        found: dict[str, str] = {}
+        for index, message in enumerate(messages):
+            before = messages[index - 1]["role"] if index else ""
+            if message["role"] == "assistant" and index and before not in found:
+                found[before] = self._framing_of_answer(messages[:index])
+        return found
+
+    def _framing_of_answer(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        key = json.dumps(messages, default=str)
+        framing = self._prefixes.get(key)
+        if framing is None:
+            try:
+                framing = _last_framing(self.render(messages, adds_prompt=True))
+            except ParameterError:
+                return ""
+            self._prefixes[key] = framing
+            if len(self._prefixes) > _MAX_PREFIXES:
+                self._prefixes.popitem(last=False)
+        return framing
+
+    def _pieces(self, text: TrackedText, cuts: Sequence[int]) -> Iterator[tuple[int, bool]]:
+        """The ends of the pieces that are encoded one by one, and whether names of special tokens in them are these tokens."""
+        genuine, spelled = self._names(text)
+        begins, ends = [begin for begin, _ in genuine], [end for _, end in genuine]
+        # What lies between two special tokens of the template is encoded as plain text if a message spells a name there.
+        spans = {
+            (
+                ends[at - 1] if (at := bisect.bisect_right(ends, begin)) else 0,
+                begins[at] if at < len(begins) else len(text),
             )
-        return between[len(closing) :]
+            for begin in spelled
+        }
+        start = 0
+        for end in sorted({len(text), *cuts, *itertools.chain.from_iterable(spans)}):
+            if end > start:
+                yield end, not any(low <= start and end <= high for low, high in spans)
+                start = end
 
-    def close_text(self, roles: tuple[str, ...]) -> str:
-        """The text that `close` encodes: the framing after the last message that does not depend on what follows."""
+    def _names(self, text: TrackedText) -> tuple[list[tuple[int, int]], list[int]]:
+        """Where names of special tokens are that the template wrote, and where those begin that a message spells at least in part."""
+        foreign: list[tuple[int, int]] = []
+        at = 0
+        for num_chars, source in text.runs:
+            if source is not None:
+                foreign.append((at, at + num_chars))
+            at += num_chars
+        ends = [end for _, end in foreign]
+        genuine, spelled = [], []
+        for begin, end in self._encoder.special_names(text):
+            following = bisect.bisect_right(ends, begin)
+            if following < len(foreign) and foreign[following][0] < end:
+                spelled.append(begin)
+            else:
+                genuine.append((begin, end))
+        return genuine, spelled
+
+    def _variables_of_template(self) -> dict[str, Any]:
+        found = tracked(self._variables, Source(OF_CONVERSATION, "variables"))
         if self._source is None:
-            return "\n"
-        found = self._closes.get(roles)
-        if found is None:
-            found = self._find_close(roles)
-            if len(self._closes) >= _MAX_CACHED:
-                self._closes.clear()
-            self._closes[roles] = found
-        return found
+            found["names"] = _ROLES
+        return {tracked_text.plain(name): value for name, value in found.items()}
 
-    def _find_close(self, roles: tuple[str, ...]) -> str:
-        alone = self._segments_of(roles, False)
-        tails = [alone[-1]] if isinstance(alone, tuple) else []
-        prompt = self._segments_of(roles, True)
-        if isinstance(prompt, tuple):
-            tails.append(prompt[-1])
-        for role in _COMMON_ROLES:
-            following = self._segments_of((*roles, role), False)
-            if isinstance(following, tuple):
-                tails.append(following[len(roles)])
-        if not tails:
-            self._before_last(roles)  # raises if the roles are refused
-            raise ParameterError("role", roles[-1], "the model's chat template does not render messages of this role")
-        if isinstance(alone, tuple) and all(tail.startswith(alone[-1]) for tail in tails):
-            return alone[-1]
-        if len(tails) == 1:
-            return tails[0]
-        # The template renders a last message differently. Keep the common part, cut at a token or word boundary.
-        atoms = zip(*(_ATOM.findall(tail) for tail in tails), strict=False)
-        return "".join(column[0] for column in itertools.takewhile(lambda column: len({*column}) == 1, atoms))
-
-    def _before_last(self, roles: tuple[str, ...]) -> str:
-        """The framing before the content of the last message; more messages are appended if the template requires them."""
-        refusal: _Refusal | None = None
-        for more in ((), ("user",), ("assistant",), ("user", "assistant")):
-            segments = self._segments_of((*roles, *more), False)
-            if isinstance(segments, tuple):
-                return segments[len(roles) - 1]
-            refusal = refusal or segments
-        assert refusal is not None
-        allowed = f"the model's chat template refuses this role here: {refusal.reason}"
-        raise ParameterError("role", roles[-1], allowed)
-
-    def _segments_of(self, roles: tuple[str, ...], adds_prompt: bool) -> tuple[str, ...] | _Refusal:
-        key = (roles, adds_prompt)
-        found = self._segments.get(key)
-        if found is None:
-            found = self._render(roles, adds_prompt)
-            if len(self._segments) >= _MAX_CACHED:
-                self._segments.clear()
-            self._segments[key] = found
-        return found
+    def _writes_tools(self) -> bool:
+        """Whether the template writes the names of all tools."""
+        user = {"role": "user", "content": "Hello"}
+        for messages in ([user], [{"role": "system", "content": "Hello"}, user]):
+            with contextlib.suppress(ParameterError):
+                text = self.render(messages, adds_prompt=True)
+                if all(str(tool.get("function", tool)["name"]) in text for tool in self._tools or ()):
+                    return True
+        return False
 
     def _ready_environment(self) -> TemplateEnvironment:
         if self._environment is None:
@@ -241,61 +293,33 @@ class ChatFraming:
 
     def _ready_template(self) -> jinja2.Template:
         if self._template is None:
-            self._template = self._ready_environment().compiled(self._source or "")
+            self._template = self._ready_environment().compiled(
+                _PLAIN_TEMPLATE if self._source is None else self._source
+            )
         return self._template
 
-    def _render(self, roles: tuple[str, ...], adds_prompt: bool) -> tuple[str, ...] | _Refusal:
-        """The framing around each content: len(roles) + 1 strings."""
-        marks = [_MARK.format(index) for index in range(len(roles))]
-        messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
-        rest = self._generated(messages, adds_prompt)
-        if isinstance(rest, _Refusal):
-            return rest
-        segments: list[str] = []
-        for mark in marks:
-            before, found, rest = rest.partition(mark)
-            if not found or mark in rest:
-                return _Refusal(f"it does not render the content of every message exactly once ({', '.join(roles)})")
-            segments.append(before)
-        return (*segments, rest)
 
-    def _generated(self, messages: list[dict[str, Any]], adds_prompt: bool) -> str | _Refusal:
-        environment = self._ready_environment()
-        pieces: list[str] = []
-        num_chars = 0
-        try:
-            template = self._ready_template()
-            environment.begin()
-            for piece in template.generate(
-                messages=messages,
-                add_generation_prompt=adds_prompt,
-                tools=self._tools,
-                documents=None,
-                **self._special_names,
-            ):
-                pieces.append(piece)
-                num_chars += len(piece)
-                if num_chars > MAX_RENDERED_CHARS:
-                    return _Refusal(f"its output exceeds {MAX_RENDERED_CHARS} characters")
-        except jinja2.TemplateError as error:
-            return _Refusal(error.message or type(error).__name__)
-        except Exception as error:  # a template is a program and may raise anything
-            return _Refusal(f"{type(error).__name__}: {error}")
-        return "".join(pieces)
+def _has_answers(text: TrackedText, messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether text of the assistant's messages is in the text."""
+    return any(
+        source is not None and source.message >= 0 and messages[source.message]["role"] == "assistant"
+        for _, source in text.runs
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """Why a template cannot be rendered for some roles."""
-
-    reason: str
-
-
-def _name_of(tool: dict[str, Any]) -> str:
-    return str(tool.get("function", tool)["name"])
+def _last_framing(text: TrackedText) -> str:
+    """The text of the template after the last text of a message."""
+    num_chars, source = text.runs[-1] if text.runs else (0, None)
+    return tracked_text.plain(text)[len(text) - num_chars :] if source is None else ""
 
 
-def _plain_name(role: str) -> str:
-    if role not in _PLAIN_NAMES:
-        raise ParameterError("role", role, f"the model has no chat template; expected one of {', '.join(_PLAIN_NAMES)}")
-    return _PLAIN_NAMES[role]
+def _tracked_message(message: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """A message for the template. Names of roles are the template's own text: it makes names of special tokens of them."""
+    role = message["role"]
+    found = {name: tracked(value, Source(index, name)) for name, value in message.items()}
+    return found | {"role": role if role in _KNOWN_ROLES else found["role"]}
+
+
+def _refusal(messages: Sequence[Mapping[str, Any]], reason: str) -> ParameterError:
+    role = str(messages[-1]["role"]) if messages else ""
+    return ParameterError("role", role, f"the model's chat template refuses the conversation: {reason}")

@@ -1,8 +1,8 @@
-"""Whole conversations as a chat template writes them, calls of tools and their results included.
+"""Whole conversations of clients as prompts.
 
-The template is rendered with marks in place of contents and arguments. Text between the marks is framing, which may contain special tokens;
-contents and arguments stay plain. Calls are thus framed as the model's own template frames them, which differs from other messages in many
-formats: in harmony the recipient stands where the channel of a content would be.
+The chat template gets the messages as the client sent them. Templates differ in the forms that they accept, so a conversation that a
+template refuses, or of which it loses something, is tried in other forms: text for a list of parts, `system` for `developer`, arguments as
+JSON text, ids of nine letters, one call in a message. What the template writes is the prompt in any case.
 """
 
 from __future__ import annotations
@@ -10,54 +10,184 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.nodes import Part, TokenIds
-from rtlang.contract.text_service import HistoryEnd
-from rtlang.model.text.chat import ChatFraming
-from rtlang_grammars.formats.catalogue import detect_format
-from rtlang_grammars.formats.description import ToolFormat
+from rtlang.contract.text_service import ChatPrompt, HistoryEnd
+from rtlang.model.text import tracked_text
+from rtlang.model.text.chat import ChatTemplate
+from rtlang.model.text.conversation import end_of, text_before
+from rtlang.model.text.tracked_text import Source, TrackedText
 
-# The quote shows whether the template writes the content into a JSON string.
-_CONTENT, _ARGUMENTS = 'rtlang"content{}mark', "rtlang{}arguments{}mark"
-_MARK = re.compile(r'rtlang(\\?)"content([0-9]+)mark|\{\s*"rtlang([0-9]+)arguments([0-9]+)mark":\s*0\s*\}')
-_SAFE_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,256}")
-_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+ENDING_CHARS = 500
+"""Length of the end of a prompt that is given out as text."""
+_MAX_FORMS = 64
+_PARTS_AS_TEXT = re.compile(r"""\{\\?['"]type\\?['"]:\s*\\?['"]text\\?['"]""")
+_REASONING = ("reasoning_content", "thinking", "reasoning")
+_LETTERS = re.compile("[^A-Za-z0-9]")
+
+Message: TypeAlias = Mapping[str, Any]
+Messages: TypeAlias = list[dict[str, Any]]
 
 
-def history_parts(chat: ChatFraming, messages: Sequence[Mapping[str, Any]], end: HistoryEnd) -> list[Part] | None:
-    """The parts of a text node with a whole conversation, which is the beginning of a sequence.
+def chat_prompt(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd) -> ChatPrompt:
+    """The prompt of a conversation.
 
     Args:
-        messages: maps with `role` and `content` (text). Messages of the assistant may have `tool_calls`: maps with `id`, `name` and
-            `arguments` (JSON text); messages of a tool have `tool_call_id`.
-    Returns:
-        Framing as `TokenIds`, contents and arguments as text. None if the template does not write each of them once, or refuses the
-            messages.
+        messages: maps with `role`, `content` (text, a list of text parts, or None), and any other field that templates read. Messages
+            of the assistant may have `tool_calls`, whose arguments are maps.
+    Raises:
+        ParameterError: the template refuses the conversation.
     """
-    if not chat.has_template or not all(_SAFE_NAME.fullmatch(call["name"]) for call in _calls(messages)):
-        return None
-    found = detect_format(chat.template)
-    if found is not None and found.between is None:
-        messages = _with_one_call_each(messages)
-    for empty, are_short in itertools.product((None, ""), (False, True)):
-        text = _rendered(chat, _prepared(messages, found, empty, are_short), end)
-        parts = None if text is None else _parts(chat, text, messages, end)
-        if parts is not None:
-            return parts
-    return None
+    given = [_without_nulls(message) for message in messages]
+    if chat.description_of_tools:
+        given[0]["content"] = _with_text(given[0].get("content"), chat.description_of_tools)
+    text, used = _rendered(chat, given, end)
+    if end == "open":
+        stop = end_of(text, Source(len(used) - 1, "content"))
+        if stop is None:
+            raise ParameterError(
+                "continue_final_message",
+                True,
+                "the model's chat template does not write the content of the last message",
+            )
+        text = text[:stop]
+    token_ids = chat.encode(text, is_start=True, cuts=chat.cuts(text, used, ends_with_prompt=end == "prompt"))
+    return ChatPrompt(tuple(token_ids), tracked_text.plain(text)[-ENDING_CHARS:])
 
 
-def _calls(messages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _rendered(chat: ChatTemplate, messages: Messages, end: HistoryEnd) -> tuple[TrackedText, Messages]:
+    """The text, and the form of the messages in which the template takes them."""
+    first: tuple[TrackedText, Messages] | None = None
+    refusal: ParameterError | None = None
+    for form in _forms(messages):
+        try:
+            text = text_before(chat, form, "assistant") if end == "prompt" else chat.render(form, adds_prompt=False)
+        except ParameterError as error:
+            refusal = refusal or error
+            continue
+        if _is_whole(text, form):
+            return text, form
+        first = first or (text, form)
+    if first is None:
+        assert refusal is not None
+        raise ParameterError("messages", [message["role"] for message in messages], refusal.allowed)
+    return first
+
+
+def _is_whole(text: TrackedText, messages: Messages) -> bool:
+    """Whether something of each message is in the text, and no list of parts is written as data."""
+    if any(isinstance(each.get("content"), list) for each in messages) and _PARTS_AS_TEXT.search(text):
+        return False
+    written = {source for _, source in text.runs}
+    return all(
+        Source(index, field) in written
+        for index, message in enumerate(messages)
+        for field in ("content", "tool_calls")
+        if _has_text(message.get(field))
+    )
+
+
+def _has_text(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(_has_text(each.get("text", "x")) for each in value)
+    return bool(value.strip()) if isinstance(value, str) else value is not None
+
+
+def _forms(messages: Messages) -> Iterator[Messages]:
+    """The messages as they are, then with one change of form, then with several."""
+    changes = [change for change in _CHANGES if change(messages) != messages]
+    subsets = itertools.chain.from_iterable(itertools.combinations(changes, count) for count in range(len(changes) + 1))
+    for subset in itertools.islice(subsets, _MAX_FORMS):
+        form = messages
+        for change in subset:
+            form = change(form)
+        yield form
+
+
+def _without_nulls(message: Message) -> dict[str, Any]:
+    """The message without fields that are None, and with its reasoning by each name that templates know, as transformers does."""
+    found = {name: value for name, value in message.items() if value is not None}
+    reasoning = next((found[name] for name in _REASONING if name in found), None)
+    return found if reasoning is None else {_REASONING[1]: reasoning, **found, _REASONING[0]: reasoning}
+
+
+def _with_text(content: Any, text: str) -> Any:
+    return [*content, {"type": "text", "text": text}] if isinstance(content, list) else (content or "") + text
+
+
+def _system_for_developer(messages: Messages) -> Messages:
+    return [{**each, "role": "system"} if each["role"] == "developer" else each for each in messages]
+
+
+def _text_for_parts(messages: Messages) -> Messages:
+    return _with_contents(
+        messages, lambda content: "".join(part["text"] for part in content) if isinstance(content, list) else content
+    )
+
+
+def _parts_for_text(messages: Messages) -> Messages:
+    return _with_contents(
+        messages, lambda content: [{"type": "text", "text": content}] if isinstance(content, str) else content
+    )
+
+
+def _text_for_none(messages: Messages) -> Messages:
+    return [{**each, "content": each.get("content", "")} for each in messages]
+
+
+def _with_contents(messages: Messages, change: Callable[[Any], Any]) -> Messages:
+    return [{**each, "content": change(each["content"])} if "content" in each else each for each in messages]
+
+
+def _arguments_as_text(messages: Messages) -> Messages:
+    def as_text(call: dict[str, Any]) -> dict[str, Any]:
+        arguments = json.dumps(call["function"]["arguments"], ensure_ascii=False)
+        return {**call, "function": {**call["function"], "arguments": arguments}}
+
+    return [
+        {**each, "tool_calls": [as_text(call) for call in each["tool_calls"]]} if each.get("tool_calls") else each
+        for each in messages
+    ]
+
+
+def _short_ids(messages: Messages) -> Messages:
+    """With ids of nine letters and digits, as some templates demand; a call without an id gets one."""
+    given = [str(call.get("id") or f"call{index}") for index, call in enumerate(_calls(messages))]
+    results = [str(each.get("tool_call_id")) for each in messages if each["role"] == "tool"]
+    short = {each: f"{_LETTERS.sub('', each)[-9:]:0>9}" for each in (*given, *results)}
+    numbers = iter(given)
+    changed = []
+    for each in messages:
+        message = dict(each)
+        if each.get("tool_calls"):
+            message["tool_calls"] = [{**call, "id": short[next(numbers)]} for call in each["tool_calls"]]
+        if each["role"] == "tool":
+            message["tool_call_id"] = short[str(each.get("tool_call_id"))]
+        changed.append(message)
+    return changed
+
+
+def _names_of_results(messages: Messages) -> Messages:
+    """With the name of the called function in each result."""
+    names = {call.get("id"): call["function"]["name"] for call in _calls(messages)}
+    return [
+        {**each, "name": names[each.get("tool_call_id")]}
+        if each["role"] == "tool" and "name" not in each and each.get("tool_call_id") in names
+        else each
+        for each in messages
+    ]
+
+
+def _calls(messages: Messages) -> Iterator[Mapping[str, Any]]:
     for message in messages:
         yield from message.get("tool_calls") or ()
 
 
-def _with_one_call_each(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The messages with each call in one of its own, before its result: for formats in which a message has one call."""
-    found: list[Mapping[str, Any]] = []
+def _one_call_each(messages: Messages) -> Messages:
+    """With each call in a message of its own, before its result: for formats in which a message has one call."""
+    found: Messages = []
     rest = list(messages)
     while rest:
         message = rest.pop(0)
@@ -65,11 +195,11 @@ def _with_one_call_each(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[s
         if len(calls) < 2:
             found.append(message)
             continue
-        results: list[Mapping[str, Any]] = []
+        results: Messages = []
         while rest and rest[0]["role"] == "tool":
             results.append(rest.pop(0))
         for number, call in enumerate(calls):
-            found.append({**message, "content": "" if number else message["content"], "tool_calls": [call]})
+            found.append({**message, **({"content": ""} if number else {}), "tool_calls": [call]})
             own = [each for each in results if each.get("tool_call_id") == call.get("id")]
             found += own
             results = [each for each in results if each not in own]
@@ -77,80 +207,14 @@ def _with_one_call_each(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[s
     return found
 
 
-def _prepared(
-    messages: Sequence[Mapping[str, Any]], found: ToolFormat | None, empty: str | None, are_short: bool
-) -> list[dict[str, Any]]:
-    """The messages for the template, with marks.
-
-    Args:
-        empty: the content of calls without content; templates differ in what they take.
-        are_short: ids have nine letters and digits, as some templates demand.
-    """
-    ids: dict[str, str] = {}
-    names: dict[str, str] = {}
-    prepared = []
-    number = 0
-    for i, message in enumerate(messages):
-        content = _CONTENT.format(i) if message["content"] else ""
-        plain: dict[str, Any] = {"role": message["role"], "content": content}
-        calls = message.get("tool_calls") or ()
-        if calls:
-            plain["content"] = content or empty
-            plain["tool_calls"] = []
-        for k, call in enumerate(calls):
-            given = str(call.get("id") or f"call{number}")
-            listed = found.listed_id.format(name=call["name"], number=number) if found is not None else ""
-            ids[given] = listed or _safe_id(given, number, are_short)
-            names[given] = call["name"]
-            number += 1
-            function = {"name": call["name"], "arguments": {_ARGUMENTS.format(i, k): 0}}
-            plain["tool_calls"].append({"id": ids[given], "type": "function", "function": function})
-        if message["role"] == "tool":
-            given = str(message.get("tool_call_id"))
-            plain["tool_call_id"] = ids.get(given) or _safe_id(given, number, are_short)
-            if given in names:
-                plain["name"] = names[given]
-        prepared.append(plain)
-    return prepared
-
-
-def _safe_id(given: str, number: int, is_short: bool) -> str:
-    if is_short:
-        return f"{re.sub('[^A-Za-z0-9]', '', given)[-9:]:0>9}"
-    return given if _SAFE_ID.fullmatch(given) else f"call{number}"
-
-
-def _rendered(chat: ChatFraming, prepared: list[dict[str, Any]], end: HistoryEnd) -> str | None:
-    try:
-        return chat.render(prepared, adds_prompt=end == "prompt")
-    except ParameterError:
-        return None
-
-
-def _parts(chat: ChatFraming, text: str, messages: Sequence[Mapping[str, Any]], end: HistoryEnd) -> list[Part] | None:
-    """The parts of a rendered text; None if a content or the arguments of a call are not in it once."""
-    parts: list[Part] = []
-    texts: dict[tuple[int, int | None], str] = {}
-    at = 0
-    for mark in _MARK.finditer(text):
-        escape, content, i, k = mark.groups()
-        place = (int(content), None) if content is not None else (int(i), int(k))
-        if place in texts:
-            return None
-        message = messages[place[0]]
-        texts[place] = message["content"] if place[1] is None else message["tool_calls"][place[1]]["arguments"]
-        framing = chat.framing_ids(text[at : mark.start()], is_start=not parts)
-        parts += [TokenIds(tuple(framing)), _in_json(texts[place]) if escape else texts[place]]
-        at = mark.end()
-    contents = {(i, None) for i, message in enumerate(messages) if message["content"]}
-    calls = {(i, k) for i, message in enumerate(messages) for k in range(len(message.get("tool_calls") or ()))}
-    if texts.keys() != contents | calls:
-        return None
-    if end != "open":
-        return [*parts, TokenIds(tuple(chat.framing_ids(text[at:], is_start=not parts)))]
-    is_last = bool(texts) and [*texts][-1] == (len(messages) - 1, None)
-    return parts if is_last else None
-
-
-def _in_json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+_CHANGES = (
+    _system_for_developer,
+    _text_for_parts,
+    _text_for_none,
+    _arguments_as_text,
+    _names_of_results,
+    _short_ids,
+    _one_call_each,
+    _parts_for_text,
+)
+"""The changes of form, the more likely ones first."""

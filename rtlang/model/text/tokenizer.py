@@ -13,7 +13,7 @@ import json
 import re
 import string
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from typing import Any
 import tokenizers
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.text.chat import ChatFraming
+from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.constant_texts import ConstantTexts
+from rtlang.model.text.conversation import framing
 from rtlang_grammars import Vocabulary
 from rtlang_grammars.formats.catalogue import detect_format
 from rtlang_grammars.spec.errors import UnsupportedTokenizerError
@@ -79,7 +80,8 @@ class Tokenizer:
         eos_token_ids: tokens that end generation.
         longest_token: length in bytes of the longest token, a lower bound for token counts.
         special_token_ids: control tokens, which have no text and never result from user text.
-        chat: framing of chat messages.
+        chat: the chat template.
+        bos_name: the name of the start token in chat templates; empty if there is none.
         constant_texts: the tokens of texts of programs; used on the engine thread only.
     """
 
@@ -91,6 +93,7 @@ class Tokenizer:
         self._named_bytes: tuple[bytes, ...] = ()  # with the names of special tokens
         self._start_ids: tuple[int, ...] = ()
         self._start_json = self._continuation_json = ""
+        self._has_dummy_space = False
         self.vocab_size = self.num_ids = 0
         self.longest_token = 1
         self.bos_token_id: int | None = None
@@ -99,7 +102,9 @@ class Tokenizer:
         self._control_ids: frozenset[int] = frozenset()
         self._name_pattern: re.Pattern[str] | None = None
         self.constant_texts = ConstantTexts(self)
-        self.chat = ChatFraming(self, description.chat_template, self._special_names())
+        names = self._special_names()
+        self.bos_name = names.get("bos_token", "")
+        self.chat = ChatTemplate(self, description.chat_template, names)
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> Tokenizer:
@@ -157,6 +162,12 @@ class Tokenizer:
             ids += encoding.ids
         return ids
 
+    def special_names(self, text: str) -> Iterator[tuple[int, int]]:
+        """The places in a text where names of control tokens begin and end, as encoding with `allow_special` finds them."""
+        if self._name_pattern is not None:
+            for found in self._name_pattern.finditer(text):
+                yield found.span()
+
     def _cut_names(self, text: str) -> list[str]:
         """Split the text so that no part contains the name of a control token; names may overlap or contain each other."""
         assert self._name_pattern is not None
@@ -171,6 +182,10 @@ class Tokenizer:
         """The tokens that start every sequence, if any. The caller must prepend them once."""
         return list(self._start_ids)
 
+    def framing(self, roles: Sequence[str], role: str, *, is_begin: bool) -> str:
+        """The text that the chat template writes before or after the content of a message; see `conversation.framing`."""
+        return framing(self.chat, roles, role, is_begin=is_begin)
+
     @functools.cached_property
     def tool_format(self) -> str | None:
         """The name of the format in which the model writes tool calls, as its chat template or its special tokens show it."""
@@ -181,7 +196,7 @@ class Tokenizer:
     @property
     def has_dummy_space(self) -> bool:
         """Whether `encode(..., is_start=True)` adds a dummy prefix space."""
-        return self._start_json != self._continuation_json
+        return self._has_dummy_space
 
     # -- decoding
 
@@ -235,13 +250,16 @@ class Tokenizer:
         content["added_tokens"] = _all_added_tokens(content, settings)
         self._start_json = json.dumps(content, ensure_ascii=False)
         self._continuation_json = json.dumps(without_dummy_space(content), ensure_ascii=False)
+        self._has_dummy_space = self._start_json != self._continuation_json  # megabytes, so compared once
         encoder = self._encoder(True, False)
         self.vocab_size = max(encoder.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         self.num_ids = max(self.vocab_size, self._description.num_logits)
         self.special_token_ids = frozenset(entry["id"] for entry in content["added_tokens"] if entry["special"])
         control = {entry["id"]: entry["content"] for entry in content["added_tokens"] if entry["special"]}
         self._control_ids = frozenset(control)
-        names = sorted(filter(None, control.values()))
+        names = sorted(
+            filter(None, control.values()), key=len, reverse=True
+        )  # the longest name at a place is the token
         self._name_pattern = re.compile("|".join(map(re.escape, names))) if names else None
         self.eos_token_ids = frozenset(i for i in self._description.eos_token_ids if 0 <= i < self.vocab_size)
         silent = self.special_token_ids | self.eos_token_ids

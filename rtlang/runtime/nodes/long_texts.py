@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from rtlang.contract.graph import Arg, Part, Ref, RoleStart
+from rtlang.contract.graph import Arg, Part, Ref, RoleEnd, RoleStart
+from rtlang.model.text.conversation import CHARS_OF_MESSAGE
 from rtlang.runtime.token_sequence import TokenSequence
 
 SHORT_CHARS = 4_000
-"""Longest text in characters that the engine thread encodes: about 2 ms."""
-_SHORT_ROLES = 16  # the chat template renders all messages again for each one
+"""Longest text in characters that the engine thread encodes, or conversation that a chat template writes there: about 2 ms."""
 
 Encoded = TokenSequence | Exception
 
@@ -37,12 +37,11 @@ def num_chars(parts: Sequence[Part]) -> int:
 
 def is_long(parts: Sequence[Part], before: TokenSequence) -> bool:
     """Whether parts without references are encoded beside the engine thread."""
-    roles = [part for part in parts if isinstance(part, RoleStart)]
-    return (
-        num_chars(parts) > SHORT_CHARS
-        or (bool(roles) and len(before.roles) + len(roles) > _SHORT_ROLES)
-        or any(role.tools is not None for role in roles)
-    )
+    starts = [part for part in parts if isinstance(part, RoleStart)]
+    size = num_chars(parts) + len(starts) * CHARS_OF_MESSAGE
+    if starts or any(isinstance(part, RoleEnd) for part in parts):
+        size += before.conversation.num_chars  # the template writes all messages again
+    return size > SHORT_CHARS or any(part.tools is not None or part.template_options is not None for part in starts)
 
 
 def sequence_of(encoded: Encoded) -> TokenSequence:

@@ -135,6 +135,8 @@ class ModelCalls:
         return sequence if len(sequence) else sequence.followed_by(self._tokenizer.start_ids())
 
     def _prompt(self, sequence: TokenSequence) -> tuple[int, ...]:
+        if sequence.conversation.refusal is not None:
+            raise sequence.conversation.refusal
         return self._begun(sequence).token_ids
 
     def start(
@@ -289,15 +291,15 @@ class ModelCalls:
             return None
         return healing_of(self._tokenizer, self._begun(before).token_ids)
 
-    def after(self, node: Node, before: TokenSequence, token_ids: tuple[int, ...]) -> TokenSequence:
-        """The sequence behind a generated text; its first token replaces the last one before it if that was taken back."""
+    def after(self, node: Node, before: TokenSequence, completion: Completion) -> TokenSequence:
+        """The sequence after a generated text; its first token replaces the last one before it if that was taken back."""
         healing = self._healing(node, before)
         begun = self._begun(before)
         if healing is not None:
-            written = b"".join(map(self._tokenizer.token_bytes, token_ids))
+            written = b"".join(map(self._tokenizer.token_bytes, completion.token_ids))
             if written.startswith(healing.text.encode()):
                 begun = begun.without_last()
-        return begun.followed_by(token_ids)
+        return begun.generated(completion.token_ids, completion.text)
 
     def _on_generated(self, work: Work, choice: int, output: RequestOutput) -> None:
         node = work.node
@@ -360,7 +362,7 @@ class ModelCalls:
             self._listener(TextDelta(self._graph_id, node.node_id, 0, best.text, best.token_ids))
         completions = tuple(work.completions[choice] for choice in range(node.params.n))
         before = work.before
-        after = self.after(node, before, completions[0].token_ids)
+        after = self.after(node, before, completions[0])
         scores = tuple(work.requests[0].prompt_scores) if node.params.prompt_logprobs is not None else None
         self._report(node, work, completions, prompt_logprobs=scores)
         texts = tuple(completion.text for completion in completions)
@@ -494,7 +496,7 @@ class ModelCalls:
             choice_logprobs=tuple(scored[:num_choices]),
             unconditional_logprobs=tuple(scored[num_choices:]) or None,
         )
-        self._on_end(node, self._begun(work.before).followed_by(tokens), (text,), work.requests)
+        self._on_end(node, self._begun(work.before).generated(tokens, text), (text,), work.requests)
 
 
 def _is_enforced(request: Request) -> bool:

@@ -7,7 +7,7 @@ the plain framing. It needs no torch.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -20,7 +20,7 @@ from rtlang.contract.params import check_credit, check_run_options
 from rtlang.contract.principal import Principal
 from rtlang.contract.target import Listener
 from rtlang.engine.credit import Credit
-from rtlang.model.text.chat import ChatFraming
+from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.constant_texts import ConstantTexts
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
@@ -38,9 +38,10 @@ class CharacterTokenizer:
     longest_token = 1
     tool_format: str | None = None
     special_token_ids: frozenset[int] = frozenset()
+    bos_name = ""
 
     def __init__(self) -> None:
-        self.chat = ChatFraming(self, None, {})
+        self.chat = ChatTemplate(self, None, {})
         self.constant_texts = ConstantTexts(self)
 
     def start_ids(self) -> list[int]:
@@ -50,6 +51,14 @@ class CharacterTokenizer:
     def token_bytes(self, token_id: int) -> bytes:
         """None, so no token is ever taken back: tokens of recorded outcomes are those of another tokenizer."""
         return b""
+
+    def special_names(self, text: str) -> Iterator[tuple[int, int]]:
+        """None."""
+        return iter(())
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        """The characters."""
+        return "".join(map(chr, token_ids))
 
     def encode(self, text: str, *, is_start: bool, allow_special: bool = False) -> list[int]:
         """The code points."""

@@ -23,6 +23,8 @@ from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists
 from rtlang.serve.openai.messages import read_messages
+from rtlang.serve.openai.template_options import FIELDS as TEMPLATE_FIELDS
+from rtlang.serve.openai.template_options import read_template_options
 from rtlang.serve.openai.tools import read_tool_request
 from rtlang.serve.service import StreamService
 
@@ -40,9 +42,8 @@ _TOKENIZE = FieldTable(
             "parse_special",
             "return_token_strs",
         )
-    ),
-    fixed={"chat_template_kwargs": ({},)},
-    refused={"chat_template": "templates of a request are not rendered"},
+    )
+    | TEMPLATE_FIELDS,
 )
 _DETOKENIZE = FieldTable(accepted=frozenset(("model", "tokens", "skip_special_tokens")))
 
@@ -146,7 +147,8 @@ def _chat_ids(given: Mapping[str, Any], texts: TextService, tool_format: str | N
         raise ParameterError("add_generation_prompt", asks, "not together with continue_final_message")
     tools = read_tool_request({"tools": given["tools"]} if "tools" in given else {}).text
     end: HistoryEnd = "prompt" if asks else "open" if continues else "closed"
-    return texts.encode_parts(read_messages(given, tools, tool_format, texts, end=end))
+    options = read_template_options(given)
+    return texts.encode_parts(read_messages(given, tools, tool_format, texts, end=end, template_options=options))
 
 
 def encoded(texts: TextService, text: str, *, adds_start: bool, is_special: bool) -> list[int]:

@@ -14,11 +14,11 @@ from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import MAX_LOGPROBS, MAX_N
 from rtlang.contract.text_service import TextService
-from rtlang.serve.openai import sampling, structured, tools
+from rtlang.serve.openai import sampling, structured, template_options, tools
 from rtlang.serve.openai.completions import read_model, read_stream
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
 from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
-from rtlang.serve.openai.messages import read_messages
+from rtlang.serve.openai.messages import read_prompt
 from rtlang.serve.openai.shapes import Asked, Heading, UsageCount, finish_reason
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader
 
@@ -36,7 +36,9 @@ _FIELDS = FieldTable(
         "max_completion_tokens",
         "add_generation_prompt",
         "continue_final_message",
-    },
+        "reasoning_effort",
+    }
+    | template_options.FIELDS,
     fixed=sampling.FIXED
     | {
         "modalities": (["text"],),
@@ -44,14 +46,12 @@ _FIELDS = FieldTable(
         "echo": (False,),
         "include_reasoning": (True,),
         "separate_reasoning": (True,),
-        "chat_template_kwargs": ({},),
         "best_of": (1,),
     },
     refused=structured.REFUSED
     | {
         "functions": "not supported; use tools",
         "function_call": "not supported; use tool_choice",
-        "chat_template": "templates of a request are not rendered",
     },
 )
 
@@ -105,7 +105,15 @@ def read_chat(
     plan = tools.plan_reply(asked, structured.read_structured(given), model_format, is_reasoning=is_reasoning)
     if read_bool(given, "add_generation_prompt", not continues) is continues:
         raise ParameterError("add_generation_prompt", continues, "expected the opposite of continue_final_message")
-    parts = read_messages(given, asked.text, model_format, texts, end="open" if continues else "prompt")
+    effort = {"reasoning_effort": given["reasoning_effort"]} if "reasoning_effort" in given else {}
+    prompt = read_prompt(
+        given,
+        asked.text,
+        model_format,
+        texts,
+        end="open" if continues else "prompt",
+        template_options=template_options.read_template_options(given, effort),
+    )
     num_top = _read_top(given)
     default_tokens = longest_output
     if all_tokens is not None:
@@ -116,7 +124,7 @@ def read_chat(
         logprobs=num_top,
     )
     is_stream, includes_usage = read_stream(given)
-    graph = RequestGraph((Text(0, None, parts), Generate(1, 0, None, params, plan.constraint)), outputs=(1,))
+    graph = RequestGraph((Text(0, None, prompt.parts), Generate(1, 0, None, params, plan.constraint)), outputs=(1,))
     model, priority = read_model(given), sampling.read_priority(given)
     return ChatRequest(
         Asked(graph, model, priority, is_stream, "messages", plan.field), plan, params.n, includes_usage, num_top

@@ -1,8 +1,8 @@
-"""Chat messages as parts of a text node.
+"""Chat messages as the prompt of a request.
 
-Contents are plain text, which never becomes special tokens. A conversation with calls of tools is written by the chat template as a
-whole, as is one in a format whose contents have marks around them. Where the template cannot, the calls in a message of the assistant are
-written in the format of the model, as the model wrote them, and marks of the format become the tokens of their names.
+The model's chat template writes the conversation as a whole, with all fields that it reads. Contents are plain text, which never becomes
+special tokens. A target without a text service gets the messages one by one, each framed by its role; calls in a message of the assistant
+are then written in the format of the model, and marks of the format become the tokens of their names.
 """
 
 from __future__ import annotations
@@ -15,24 +15,30 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.text_service import HistoryEnd, TextService
 from rtlang.serve.openai.fields import check_inner, read_list, read_text
-from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import ToolCall
 from rtlang_grammars.formats.rendering import rendered_calls
 
 PLAIN_FORMAT = "json"
 """The format of models whose template shows none."""
 MAX_MESSAGES = 10_000
-_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-_IGNORED = ("name", "refusal", "reasoning_content", "reasoning", "annotations", "audio", "function_call")
-"""Ignored fields of messages: participants' names, and what assistants' messages of responses carry, mostly as null."""
+_ROLES = ("system", "developer", "user", "assistant", "tool")
+_TEXT_FIELDS = ("name", "reasoning_content", "reasoning", "thinking")
+"""Fields of any message that templates may read."""
+_IGNORED = ("refusal", "annotations", "audio", "function_call", "reasoning_details")
+"""Ignored fields of messages: what assistants' messages of responses carry, mostly as null."""
 _TEXT_TYPES = ("text", "input_text", "output_text")
 
 
-class _Message(NamedTuple):
-    role: str
-    text: str
-    calls: Sequence[ToolCall] = ()
-    call_id: str | None = None
+class Prompt(NamedTuple):
+    """The prompt of a chat.
+
+    Attributes:
+        parts: parts of a text node.
+        ending: the last characters of its text; None if the chat template is not known here.
+    """
+
+    parts: tuple[Part, ...]
+    ending: str | None = None
 
 
 def read_messages(
@@ -42,86 +48,106 @@ def read_messages(
     texts: TextService | None,
     *,
     end: HistoryEnd = "prompt",
+    template_options: str | None = None,
 ) -> tuple[Part, ...]:
+    """The parts of `read_prompt`."""
+    return read_prompt(given, tools, tool_format, texts, end=end, template_options=template_options).parts
+
+
+def read_prompt(
+    given: Mapping[str, Any],
+    tools: str | None,
+    tool_format: str | None,
+    texts: TextService | None,
+    *,
+    end: HistoryEnd = "prompt",
+    template_options: str | None = None,
+) -> Prompt:
     """The prompt of a chat.
 
     Args:
         given: the accepted fields of the body.
-        tools: the tools as JSON text for the chat template.
+        tools, template_options: what the chat template gets besides the messages; see `RoleStart`.
         tool_format: the format of the model's tool calls.
         texts: the tokenizer and chat template of the model; None if they are not known here.
         end: how the prompt ends; the last message is left open for the model to continue it, which must be the assistant's.
     Raises:
-        ParameterError: a message is malformed; names the field by its path.
+        ParameterError: a message is malformed; names the field by its path. Or the chat template refuses the conversation.
     """
     plain = read_list(given, "messages")
     if not 1 <= len(plain) <= MAX_MESSAGES:
         raise ParameterError("messages", plain, f"expected 1 to {MAX_MESSAGES} messages")
     messages = [_message(message, f"messages[{i}]") for i, message in enumerate(plain)]
-    if end == "open" and messages[-1].role != "assistant":
+    if end == "open" and messages[-1]["role"] != "assistant":
         raise ParameterError("continue_final_message", True, "expected the last message to be the assistant's")
-    if texts is not None and _needs_template(messages, tool_format):
-        parts = texts.history_parts([_for_template(message) for message in messages], tools, end)
-        if parts is not None:
-            return tuple(parts)
-    return tuple(_framed(messages, tools, tool_format or PLAIN_FORMAT, texts, end))
+    if texts is None:
+        return Prompt(tuple(_framed(messages, tools, tool_format or PLAIN_FORMAT, end, template_options)))
+    prompt = texts.chat_prompt(messages, tools, end, template_options)
+    return Prompt((TokenIds(prompt.token_ids),), prompt.ending)
 
 
-def _message(message: Any, where: str) -> _Message:
+def _message(message: Any, where: str) -> dict[str, Any]:
+    """A message as templates take it: with maps as arguments of calls."""
     if not isinstance(message, Mapping):
         raise ParameterError(where, message, "expected an object with role and content")
     role = message.get("role")
-    if not isinstance(role, str) or role not in _ROLES:
+    if role not in _ROLES:
         raise ParameterError(f"{where}.role", role, f"expected one of {', '.join(_ROLES)}")
-    role = _ROLES[role]
-    accepted = ["role", "content"] + ["tool_calls"] * (role == "assistant") + ["tool_call_id"] * (role == "tool")
-    given = check_inner(where, message, accepted, _IGNORED)
-    calls = read_calls(given.get("tool_calls") or [], f"{where}.tool_calls")
-    call_id = read_text(given, "tool_call_id", f"{where}.") if role == "tool" else None
-    if "content" not in given and not calls and role != "assistant":
+    own = {"assistant": ("tool_calls",), "tool": ("tool_call_id",)}.get(role, ())
+    given = check_inner(where, message, ("role", "content", *_TEXT_FIELDS, *own), _IGNORED)
+    found: dict[str, Any] = {"role": role}
+    if "content" in given:
+        found["content"] = _content(given["content"], f"{where}.content")
+    for name in _TEXT_FIELDS:
+        if name in given:
+            found[name] = read_text(given, name, f"{where}.")
+    if role == "tool":
+        found["tool_call_id"] = read_text(given, "tool_call_id", f"{where}.")
+    if given.get("tool_calls"):
+        found["tool_calls"] = [
+            {
+                **({} if call.id is None else {"id": call.id}),
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in read_calls(given["tool_calls"], f"{where}.tool_calls")
+        ]
+    if "content" not in found and role != "assistant":
         raise ParameterError(f"{where}.content", None, "expected a string or a list of text parts")
-    return _Message(role, content_text(given.get("content", ""), f"{where}.content"), calls, call_id)
+    return found
 
 
-def _needs_template(messages: Sequence[_Message], tool_format: str | None) -> bool:
-    """Whether the framing of these messages depends on more than their roles."""
-    has_sections = tool_format in FORMATS and FORMATS[tool_format].content is not None
-    return any(each.calls or each.role == "tool" or (each.role == "assistant" and has_sections) for each in messages)
-
-
-def _for_template(message: _Message) -> dict[str, Any]:
-    plain: dict[str, Any] = {"role": message.role, "content": message.text}
-    if message.calls:
-        plain["tool_calls"] = [{"id": each.id, "name": each.name, "arguments": each.text} for each in message.calls]
-    if message.call_id is not None:
-        plain["tool_call_id"] = message.call_id
-    return plain
+def _content(content: Any, where: str) -> str | list[dict[str, Any]]:
+    if isinstance(content, list):
+        return [{"type": "text", "text": text} for text in _texts_of_parts(content, where)]
+    return content_text(content, where)
 
 
 def _framed(
-    messages: Sequence[_Message], tools: str | None, tool_format: str, texts: TextService | None, end: HistoryEnd
+    messages: Sequence[Mapping[str, Any]],
+    tools: str | None,
+    tool_format: str,
+    end: HistoryEnd,
+    template_options: str | None,
 ) -> list[Part]:
     """The messages one by one, each framed by its role."""
     parts: list[Part] = []
     for i, message in enumerate(messages):
-        parts.append(RoleStart(message.role, None if i else tools))
-        if message.text:
-            parts.append(message.text)
-        if message.calls:
-            parts += ["\n"] * bool(message.text) + _calls(message.calls, tool_format, texts)
+        role = "system" if message["role"] == "developer" else message["role"]
+        parts.append(RoleStart(role) if i else RoleStart(role, tools, template_options))
+        text = content_text(message.get("content") or "", "content")
+        calls = [
+            ToolCall(call["function"]["name"], call["function"]["arguments"], call.get("id"))
+            for call in message.get("tool_calls", ())
+        ]
+        if text:
+            parts.append(text)
+        if calls:
+            parts += ["\n"] * bool(text) + [piece for piece, _ in rendered_calls(tool_format, calls)]
         parts.append(RoleEnd())
     if end == "prompt":
         return [*parts, RoleStart("assistant")]
     return parts if end == "closed" else parts[:-1]
-
-
-def _calls(calls: Sequence[ToolCall], tool_format: str, texts: TextService | None) -> list[Part]:
-    parts: list[Part] = []
-    for piece, is_mark in rendered_calls(tool_format, calls):
-        ids = texts.encode(piece, adds_start=False, allow_special=True) if is_mark and texts is not None else ()
-        # A mark that is no single token is encoded together with the text around it, as in the rendered template.
-        parts.append(TokenIds(tuple(ids)) if len(ids) == 1 else piece)
-    return parts
 
 
 def content_text(content: Any, where: str) -> str:
@@ -130,8 +156,10 @@ def content_text(content: Any, where: str) -> str:
     Raises:
         ParameterError: it is neither, or has a part that is not text; names it.
     """
-    if isinstance(content, str):
-        return content
+    return content if isinstance(content, str) else "".join(_texts_of_parts(content, where))
+
+
+def _texts_of_parts(content: Any, where: str) -> list[str]:
     if not isinstance(content, list):
         raise ParameterError(where, content, "expected a string or a list of text parts")
     texts = []
@@ -143,7 +171,7 @@ def content_text(content: Any, where: str) -> str:
         if kind not in _TEXT_TYPES:
             raise ParameterError(f"{where}[{i}].type", kind, "only text parts are supported")
         texts.append(read_text(part, "text", f"{where}[{i}]."))
-    return "".join(texts)
+    return texts
 
 
 def read_calls(calls: Any, where: str) -> list[ToolCall]:

@@ -1,18 +1,21 @@
-"""Framing of conversations, with `apply_chat_template` of transformers as oracle."""
+"""What chat templates write, with `apply_chat_template` of transformers as oracle."""
 
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rtlang.contract.errors import ParameterError, RtlangError
-from rtlang.model.text.chat import ChatFraming
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.template_options import TemplateOptions
+from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang.model.text.tracked_text import Source
 from tests.support.tokenizer_kinds import write_tokenizer_kind
 
 CHATML = (
@@ -101,137 +104,112 @@ def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return tokenizer, transformers.AutoTokenizer.from_pretrained(str(path))
 
 
-def render(chat: ChatFraming, roles: tuple[str, ...]) -> str:
-    text = ""
-    for index, role in enumerate(roles):
-        text += chat.open_text(roles[:index], role) + CONTENTS[index] + chat.close_text(roles[: index + 1])
-    return text
+def messages_of(roles: tuple[str, ...], contents: list[str] = CONTENTS) -> list[dict[str, str]]:
+    return [{"role": role, "content": content} for role, content in zip(roles, contents, strict=False)]
 
 
+@pytest.mark.parametrize("adds_prompt", [False, True])
 @pytest.mark.parametrize("roles", CONVERSATIONS, ids=len)
-def test_framing_and_contents_make_up_the_template(loaded: tuple[Tokenizer, Any], roles: tuple[str, ...]) -> None:
+def test_a_conversation_is_what_the_library_writes(
+    loaded: tuple[Tokenizer, Any], roles: tuple[str, ...], adds_prompt: bool
+) -> None:
     tokenizer, library = loaded
-    messages = [{"role": role, "content": content} for role, content in zip(roles, CONTENTS, strict=False)]
+    messages = messages_of(roles)
     try:
-        expected = library.apply_chat_template(messages, tokenize=False)
+        expected = library.apply_chat_template(messages, tokenize=False, add_generation_prompt=adds_prompt)
     except Exception:
-        with pytest.raises(ParameterError, match="template"):
-            render(tokenizer.chat, roles)
+        with pytest.raises(ParameterError, match="chat template refuses"):
+            tokenizer.chat.render(messages, adds_prompt=adds_prompt)
         return
-    assert render(tokenizer.chat, roles) == expected
-
-
-@pytest.mark.parametrize("roles", CONVERSATIONS, ids=len)
-def test_the_start_of_an_answer_is_the_generation_prompt(loaded: tuple[Tokenizer, Any], roles: tuple[str, ...]) -> None:
-    tokenizer, library = loaded
-    if roles[-1] != "user":
-        return
-    messages = [{"role": role, "content": content} for role, content in zip(roles, CONTENTS, strict=False)]
-    try:
-        expected = library.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    except Exception:
-        return
-    got = render(tokenizer.chat, roles) + tokenizer.chat.open_text(roles, "assistant")
-    assert got == expected or got == expected + " "  # the form with [INST] has no prompt, and a space before an answer
+    assert tokenizer.chat.render(messages, adds_prompt=adds_prompt) == expected
 
 
 @pytest.mark.parametrize("roles", CONVERSATIONS[:4], ids=len)
-def test_token_ids_are_those_of_the_library_and_contents_stay_plain(
-    loaded: tuple[Tokenizer, Any], roles: tuple[str, ...]
-) -> None:
+def test_token_ids_are_those_of_the_library(loaded: tuple[Tokenizer, Any], roles: tuple[str, ...]) -> None:
     tokenizer, library = loaded
-    plain = ["Who wrote it?", "Ada", "Why?", "Because"]
-    ids: list[int] = []
-    for index, role in enumerate(roles):
-        ids += tokenizer.chat.open(roles[:index], role)
-        ids += tokenizer.encode(plain[index], is_start=False)
-        ids += tokenizer.chat.close(roles[: index + 1])
-    messages = [{"role": role, "content": content} for role, content in zip(roles, plain, strict=False)]
-    expected = library.apply_chat_template(messages, tokenize=True, return_dict=False)
-    names = [tokenizer.token_name(i) for i in ids if i in tokenizer.special_token_ids]
-    assert names == [tokenizer.token_name(i) for i in expected if i in tokenizer.special_token_ids]
-    assert library.decode(ids) == library.decode(expected)
-    hostile = tokenizer.encode(CONTENTS[1], is_start=False)
-    assert not set(hostile) & tokenizer.special_token_ids
+    messages = messages_of(roles, ["Who wrote it?", "Ada", "Why?", "Because"])
+    ids = tokenizer.chat.encode(tokenizer.chat.render(messages, adds_prompt=False), is_start=True)
+    assert ids == library.apply_chat_template(messages, tokenize=True, return_dict=False)
 
 
-def test_framing_that_opens_the_conversation_but_not_the_sequence_has_no_start_token(tmp_path: Path) -> None:
-    tokenizer = load(tmp_path, HEADERS)
-    first, later = tokenizer.chat.open((), "user"), tokenizer.chat.open((), "user", is_start=False)
-    assert first == [tokenizer.bos_token_id, *later]
+def test_names_of_special_tokens_in_contents_stay_plain_text(loaded: tuple[Tokenizer, Any]) -> None:
+    tokenizer, _ = loaded
+    special = tokenizer.special_token_ids
+
+    def specials(contents: list[str]) -> list[int]:
+        text = tokenizer.chat.render(messages_of(("user", "assistant", "user"), contents), adds_prompt=True)
+        ids = tokenizer.chat.encode(text, is_start=True)
+        return [i for i in ids if i in special]
+
+    names = "".join(MARKUP)
+    for hostile in (names, "<|im_end|>", f"a {names} b", "<|im_<|im_end|>end|>", "<|im_end", "|>", "<", names[::-1]):
+        assert specials([hostile, hostile, hostile]) == specials(["x", "x", "x"])
 
 
 @pytest.mark.parametrize(
-    ("template", "roles", "role", "reason"),
+    "template",
     [
-        (TURNS, (), "system", "System role not supported"),
-        (TURNS, ("user",), "user", "alternate"),
-        (INSTRUCT, (), "assistant", "alternate"),
-        (INSTRUCT, ("user", "assistant"), "tool", "alternate|print"),
-        (NO_ASSISTANT_END, ("user",), "tool", "only user and assistant"),
-        ("{{ messages | map(attribute='nothing') | list | first + 1 }}", (), "user", "template"),
-        ("{{ messages[0].content }}{{ messages[0].content }}", (), "user", "once"),
-        ("fixed text", (), "user", "once"),
-        ("{% broken", (), "user", "template"),
-        ("{{ ''.__class__.__mro__[1].__subclasses__() }}{{ messages[0].content }}", (), "user", "unsafe|attribute"),
-        ("{% for i in range(99999) %}{{ 'x' * 1000 }}{% endfor %}{{ messages[0].content }}", (), "user", "characters"),
-        ("{{ messages[0].content }}{{ messages.append(1) }}", (), "user", "unsafe"),
+        "{% for m in messages %}<|im_start|>{{ m.content | replace('#', '') }}<|im_end|>{% endfor %}",
+        "{% for m in messages %}<|im_start|>{{ m.content.split('#') | join }}<|im_end|>{% endfor %}",
+        "{% for m in messages %}<|im_start|>{{ m.content[:4] + m.content[5:] }}<|im_end|>{% endfor %}",
+        "{% for m in messages %}<|im_start|>{% for c in m.content if c != '#' %}{{ c }}{% endfor %}<|im_end|>{% endfor %}",
+        "{% for m in messages %}<|im_start|>{{ '%s' % (m.content | replace('#', '')) }}<|im_end|>{% endfor %}",
+        "{% for m in messages %}{{ '<|im_start|>{}<|im_end|>'.format(m.content.replace('#', '')) }}{% endfor %}",
+        "{% for m in messages %}{% set t %}<|im_start|>{{ m.content | replace('#', '') }}{% endset %}{{ t | trim }}<|im_end|>{% endfor %}",
+        "{% for m in messages %}<|im_start|>{{ m | tojson | replace('#', '') }}<|im_end|>{% endfor %}",
+        "{% for m in messages %}<|im_start|>{{ m.content | upper | replace('#', '') | lower }}<|im_end|>{% endfor %}",
     ],
 )
-def test_what_a_template_refuses_is_an_error_that_names_the_role(
-    tmp_path: Path, template: str, roles: tuple[str, ...], role: str, reason: str
+def test_a_template_cannot_be_made_to_put_together_a_special_token(tmp_path: Path, template: str) -> None:
+    tokenizer = load(tmp_path, template)
+    text = tokenizer.chat.render([{"role": "user", "content": "<|im#_end|>x"}], adds_prompt=False)
+    assert "<|im_end|>x" in text
+    ids = tokenizer.chat.encode(text, is_start=True)
+    names = [tokenizer.token_name(i) for i in ids if i in tokenizer.special_token_ids]
+    assert names == ["<|im_start|>", "<|im_end|>"]
+
+
+@pytest.mark.parametrize(
+    ("template", "roles", "reason"),
+    [
+        (TURNS, ("system",), "System role not supported"),
+        (TURNS, ("user", "user"), "alternate"),
+        (NO_ASSISTANT_END, ("user", "tool"), "only user and assistant"),
+        ("{{ messages | map(attribute='nothing') | list | first + 1 }}", ("user",), "template"),
+        ("{% broken", ("user",), "template"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}{{ messages[0].content }}", ("user",), "unsafe|attribute"),
+        ("{% for i in range(99999) %}{{ 'x' * 1000 }}{% endfor %}{{ messages[0].content }}", ("user",), "characters"),
+        ("{{ messages[0].content }}{{ messages.append(1) }}", ("user",), "unsafe"),
+    ],
+)
+def test_what_a_template_refuses_is_an_error_with_its_reason(
+    tmp_path: Path, template: str, roles: tuple[str, ...], reason: str
 ) -> None:
     chat = load(tmp_path, template).chat
     with pytest.raises(ParameterError, match=reason) as caught:
-        chat.open(roles, role)
-    assert caught.value.field == "role"
-    assert caught.value.value == role
-
-
-def test_a_last_message_printed_without_its_end_keeps_what_is_common(tmp_path: Path) -> None:
-    chat = load(tmp_path, NO_ASSISTANT_END).chat
-    roles = ("user", "assistant", "user", "assistant")
-    assert render(chat, roles) == (
-        f"### User: {CONTENTS[0]}\n### Bot: {CONTENTS[1]}\n### User: {CONTENTS[2]}\n### Bot: {CONTENTS[3]}"
-    )
-    ended = load(
-        tmp_path,
-        "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content }}{{ '<|im_end|>' if loop.last else '<|im_start|>' }}{% endfor %}",
-    ).chat
-    assert ended.close_text(("user",)) == ""
-    assert ended.open_text(("user",), "assistant") == "<|im_start|><|assistant|>"
-
-
-def test_an_empty_thinking_part_of_finished_messages_is_not_put_before_a_generation(tmp_path: Path) -> None:
-    template = CHATML.replace(
-        "message['content'] +",
-        "('<think>\\n\\n</think>\\n\\n' if message.role == 'assistant' else '') + message['content'] +",
-    )
-    chat = load(tmp_path, template).chat
-    assert chat.open_text(("user",), "assistant") == "<|im_start|>assistant\n"
-    assert chat.open_text(("user", "assistant"), "user") == "<|im_start|>user\n"
+        chat.render(messages_of(roles), adds_prompt=False)
+    assert (caught.value.field, caught.value.value) == ("role", roles[-1])
 
 
 def test_without_a_template_a_plain_form_is_used(tmp_path: Path) -> None:
     tokenizer = Tokenizer.from_pretrained(write_tokenizer_kind(tmp_path, "byte_level"))
     chat = tokenizer.chat
-    assert not chat.has_template
-    ids: list[int] = []
-    for index, role in enumerate(("system", "user", "assistant")):
-        roles = ("system", "user", "assistant")[:index]
-        ids += chat.open(roles, role) + tokenizer.encode("hi", is_start=False) + chat.close((*roles, role))
+    assert chat.template is None
+    text = chat.render(messages_of(("system", "user", "assistant"), ["hi", "hi", "hi"]), adds_prompt=True)
+    assert text == "System: hi\nUser: hi\nAssistant: hi\nAssistant: "
+    ids = chat.encode(text, is_start=True)
     assert ids[: len(tokenizer.start_ids())] == tokenizer.start_ids() != []
-    assert tokenizer.decode(ids) == "System: hi\nUser: hi\nAssistant: hi\n"
-    assert tokenizer.decode(chat.open((), "user", is_start=False)) == "User: "
     with pytest.raises(ParameterError, match="system, user"):
-        chat.open((), "narrator")
+        chat.render(messages_of(("narrator",)), adds_prompt=False)
 
 
 def test_the_present_is_fixed_and_generation_marks_are_printed_through(tmp_path: Path) -> None:
     tokenizer = load(tmp_path, None)
     template = "{{ strftime_now('%Y') }} {{ {'a': 'é<'} | tojson }} {% generation %}{{ messages[0].content }}{% endgeneration %}!"
-    chat = ChatFraming(tokenizer, template, {}, now=datetime.datetime(2031, 5, 1))
-    assert (chat.open_text((), "user"), chat.close_text(("user",))) == ('2031 {"a": "é<"} ', "!")
+    chat = ChatTemplate(tokenizer, template, {}, now=datetime.datetime(2031, 5, 1))
+    text = chat.render([{"role": "user", "content": "x"}], adds_prompt=False)
+    assert text == '2031 {"a": "é<"} x!'
+    assert text.runs == ((17, None), (1, Source(0, "content")), (1, None))
 
 
 def test_a_template_may_stand_in_a_file_of_its_own_or_among_several(tmp_path: Path) -> None:
@@ -240,9 +218,9 @@ def test_a_template_may_stand_in_a_file_of_its_own_or_among_several(tmp_path: Pa
         "byte_level",
         chat_template=[{"name": "rag", "template": "x"}, {"name": "default", "template": CHATML}],
     )
-    assert Tokenizer.from_pretrained(tmp_path).chat.open_text((), "user") == "<|im_start|>user\n"
+    assert Tokenizer.from_pretrained(tmp_path).chat.template == CHATML
     (tmp_path / "chat_template.jinja").write_text(TURNS)
-    assert Tokenizer.from_pretrained(tmp_path).chat.open_text((), "user") == "<s><start_of_turn>user\n"
+    assert Tokenizer.from_pretrained(tmp_path).chat.template == TURNS
 
 
 def test_a_template_is_compiled_once_with_the_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,14 +235,55 @@ def test_a_template_is_compiled_once_with_the_tokenizer(tmp_path: Path, monkeypa
     tokenizer = load(tmp_path, CHATML)
     assert set(compiled) == {CHATML}
     compiled.clear()
+    messages = messages_of(("user",))
     for name in ("a", "b"):
         tools = json.dumps([{"type": "function", "function": {"name": name}}])
-        assert tokenizer.chat.with_tools(tools).open_text((), "user")
-    assert tokenizer.chat.open_text((), "user") == "<|im_start|>user\n"
+        assert tokenizer.chat.with_settings(tools).render(messages, adds_prompt=False)
+    assert tokenizer.chat.render(messages, adds_prompt=False)
     assert not compiled
 
 
-def test_an_invalid_template_fails_when_it_is_used(tmp_path: Path) -> None:
-    tokenizer = load(tmp_path, "{% for %}")
-    with pytest.raises(RtlangError):
-        tokenizer.chat.open_text((), "user")
+def test_options_reach_the_template_and_nothing_else(tmp_path: Path) -> None:
+    template = (
+        "{{ thinking | default('unset') }}/{{ effort }}/{{ messages[0].content }}"
+        "{% if add_generation_prompt %}/{{ '' if enable_thinking | default(true) else 'no ' }}thought{% endif %}"
+    )
+    chat = load(tmp_path, template).chat
+    messages = [{"role": "user", "content": "x"}]
+    options = TemplateOptions(variables={"enable_thinking": False, "thinking": True, "effort": "<|im_end|>"})
+    chosen = chat.with_settings(None, options.text)
+    assert chat.render(messages, adds_prompt=True) == "unset//x/thought"
+    text = chosen.render(messages, adds_prompt=True)
+    assert text == "True/<|im_end|>/x/no thought"
+    special = [each for each in chosen.encode(text, is_start=True) if each in load(tmp_path, None).special_token_ids]
+    assert special == []
+    over = chosen.with_settings(None, TemplateOptions(variables={"effort": "low"}).text)
+    assert over.render(messages, adds_prompt=True) == "True/low/x/no thought", (
+        "a conversation adds to a runtime's options"
+    )
+    other = chat.with_settings(None, TemplateOptions("({{ messages[0].content }})").text)
+    assert other.render(messages, adds_prompt=True) == "(x)"
+
+
+def test_a_longer_history_begins_with_the_tokens_of_the_shorter_one(tmp_path: Path) -> None:
+    """Also where the framing has no special tokens, so that tokens could cross from it into the answer."""
+    for name, template in {
+        "words": "{% for m in messages %}{{ m.role }}:\n{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:\n{% endif %}",
+        "spaces": (
+            "{% for m in messages %}{{ m.role + ' ' + m.content + ' ' }}{% endfor %}"
+            "{% if add_generation_prompt %}assistant {% endif %}"
+        ),
+        "no prompt": "{% for m in messages %}{{ '[' + m.content + ']' if m.role != 'assistant' else ' ' + m.content }}{% endfor %}",
+        "chatml": CHATML,
+    }.items():
+        (tmp_path / name).mkdir()
+        chat = load(tmp_path / name, template).chat
+        roles = ("user", "assistant", "tool", "assistant", "user", "assistant", "user")
+        messages = messages_of(roles, ["a b", "\n b", " a", "  c", "x\n", "y", "z"])
+        encoded = []
+        for count in (1, 3, 5, 7):
+            text = chat.render(messages[:count], adds_prompt=True)
+            cuts = chat.cuts(text, messages[:count], ends_with_prompt=True)
+            encoded.append(chat.encode(text, is_start=True, cuts=cuts))
+        for shorter, longer in itertools.pairwise(encoded):
+            assert longer[: len(shorter)] == shorter, name

@@ -9,6 +9,7 @@ import pytest
 
 from rtlang.model.text import chat_template
 from rtlang.model.text.chat_template import MAX_SOURCE_CHARS, TemplateEnvironment
+from rtlang.model.text.tracked_text import Source, TrackedText, joined
 
 NOW = datetime.datetime(2024, 5, 17)
 MESSAGES = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
@@ -39,6 +40,55 @@ def test_what_templates_are_written_with_works(source: str, expected: str) -> No
     assert render(source) == expected
 
 
+MARKED = {
+    "content": TrackedText.whole(" ab\ncd ", Source(0, "content")),
+    "parts": [TrackedText.whole("xy", Source(0, "parts")), TrackedText.whole("z", Source(0, "parts"))],
+}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<{{ content }}>",
+        "<{{ content | trim }}>{{ content.strip() ~ 'X' }}",
+        "{% set all %}X{{ content }}Y{% endset %}{{ all + 'Z' }}",
+        "{% macro write(x) %}X{{ x }}Y{% endmacro %}{{ write(content) }}",
+        "{% macro around() %}X{{ caller() }}Y{% endmacro %}{% call around() %}{{ content }}{% endcall %}",
+        "{% for line in content.splitlines() %}X{{ line }}{% endfor %}",
+        "{% for letter in content %}{{ letter }}-{% endfor %}",
+        "{{ content.split('\n')[0] }}|{{ content.split('\n')[-1] }}",
+        "{% for part in content.split() %}{{ part.replace('a', 'A') }}{% endfor %}",
+        "{{ 'X%sY' % content }}{{ 'X{}Y'.format(content) }}{{ 'X%(a)sY' % {'a': content} }}{{ 'X%sY' | format(content) }}",
+        "{{ ['A', content, 'B'] | join('-') }}{{ '-'.join(['A', content]) }}",
+        "{{ 'X'.replace('X', content) }}{{ 'AXB' | replace('X', content) }}",
+        "{{ content | default('X') }}{{ nothing | default(content) }}{{ [content] | first }}",
+        "{{ content | upper }}{{ content | indent(2) }}{{ content | length }}{{ content[1:3] }}{{ content | string }}",
+        "{{ parts }}{{ parts | join }}{{ 'X' ~ parts }}{{ parts | tojson }}{{ parts | string }}",
+        "{% set ns = namespace(text='X') %}{% for i in range(3) %}{% set ns.text = ns.text + content %}{% endfor %}{{ ns.text }}",
+        "{{ {'k': content}.k }}{{ {'k': content} | tojson }}{{ {'k': content}.get('k') }}",
+        "{{ content if content is string else 'X' }}{{ 1 if content in ['X'] else 2 }}",
+    ],
+)
+def test_texts_of_messages_are_written_as_strings_are_and_keep_their_sources(source: str) -> None:
+    environment = TemplateEnvironment(NOW)
+    template = environment.compiled(source)
+    environment.begin()
+    plain = {"content": str.__str__("".join([MARKED["content"]])), "parts": ["xy", "z"]}  # type: ignore[list-item]
+    ordinary = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
+    ordinary.filters["tojson"] = environment.filters["tojson"]
+    written = joined(template.generate(**MARKED))
+    assert written == ordinary.from_string(source).render(**plain)
+    at = 0
+    for num_chars, origin in written.runs:
+        text = written[at : at + num_chars]
+        assert origin is not None or not any(letter in "abcdxyz" for letter in text if letter.islower()), (
+            text,
+            written.runs,
+        )
+        at += num_chars
+    assert any(origin is not None for _, origin in written.runs)
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -52,6 +102,9 @@ def test_what_templates_are_written_with_works(source: str, expected: str) -> No
         DOUBLING.replace("START", "'x' * count").replace("OP", "+"),
         DOUBLING.replace("START", "messages").replace("OP", "+"),
         DOUBLING.replace("START", "[count, count]|length + 8").replace("OP", "*"),
+        "{% set text = 'x' * 1000000 %}{% for i in range(99999) %}{% if text | trim == 'y' %}{% endif %}{% endfor %}",
+        "{% set text = 'x' * 1000000 %}{% for i in range(99999) %}{% set _ = text.upper() %}{% endfor %}",
+        "{% set text = 'x' * 1000000 %}{% for i in range(99999) %}{% set _ = text + 'y' %}{% endfor %}",
         "{{ ('x' * (count * 10 ** 9))|length }}",
         "{{ count ** (10 ** 8) }}",
         "{{ 9 ** 99999999 }}",

@@ -15,7 +15,6 @@ import pytest
 from rtlang.contract.errors import ContextLengthError, RequestError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart
 from rtlang.contract.tool_list import tools_to_text
-from rtlang.model.text.chat import ChatFraming
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.token_sequence import TokenSequence, append_text
 from rtlang_grammars.formats.parsing import parse_output
@@ -153,12 +152,16 @@ def conversation(format: str, num_calls: int, *, with_system: bool) -> tuple[lis
     return messages, texts
 
 
-def framed(chat: ChatFraming, roles: list[str], texts: list[str]) -> str:
-    found = ""
-    for index, (role, text) in enumerate(zip(roles, texts, strict=True)):
-        before = tuple(roles[:index])
-        found += chat.open_text(before, role) + text + chat.close_text((*before, role))
-    return found
+def given(roles: list[str], texts: list[str]) -> list[Part]:
+    return [part for role, text in zip(roles, texts, strict=True) for part in (RoleStart(role), text, RoleEnd())]
+
+
+def written(tokenizer: Tokenizer, parts: list[Part], tools: list[Any] | None = TOOLS) -> str:
+    first = parts[0]
+    assert isinstance(first, RoleStart)
+    start = RoleStart(first.role, None if tools is None else tools_to_text(tools))
+    decoder = tokenizer.decoder(shows_special=True)
+    return decoder.push(sequence(tokenizer, [start, *parts[1:]]).token_ids) + decoder.flush()
 
 
 @pytest.mark.parametrize("num_calls", [1, 2])
@@ -166,16 +169,16 @@ def framed(chat: ChatFraming, roles: list[str], texts: list[str]) -> str:
 def test_a_call_its_result_and_the_answer_are_those_of_the_template(
     loaded: tuple[str, Tokenizer, Any], num_calls: int, with_system: bool
 ) -> None:
+    """The call is text in the format of the model, as a model writes it."""
     format, tokenizer, library = loaded
     if (format == "llama-3" and num_calls > 1) or (format == "mistral" and with_system):
         pytest.skip("the template refuses it")
     messages, texts = conversation(format, num_calls, with_system=with_system)
     expected = library.apply_chat_template(messages, tools=TOOLS, tokenize=False)
     assert "search" in expected.split("Does it rain?")[0]
-    chat = tokenizer.chat.with_tools(tools_to_text(TOOLS))
-    assert chat.description_of_tools == ""
+    assert tokenizer.chat.with_settings(tools_to_text(TOOLS)).description_of_tools == ""
     roles = [message["role"] for message in messages]
-    assert framed(chat, roles, texts) == expected
+    assert written(tokenizer, given(roles, texts)) == expected
     parsed = parse_output(format, texts[roles.index("assistant")], TOOLS).calls
     assert [(call.name, call.arguments) for call in parsed] == CALLS[:num_calls]
 
@@ -183,28 +186,26 @@ def test_a_call_its_result_and_the_answer_are_those_of_the_template(
 def test_a_generation_begins_where_the_template_begins_it(loaded: tuple[str, Tokenizer, Any]) -> None:
     format, tokenizer, library = loaded
     messages, texts = conversation(format, 1, with_system=False)
-    chat = tokenizer.chat.with_tools(tools_to_text(TOOLS))
     for count in (1, 3):
         expected = library.apply_chat_template(
             messages[:count], tools=TOOLS, tokenize=False, add_generation_prompt=True
         )
         roles = [message["role"] for message in messages[:count]]
-        assert framed(chat, roles, texts[:count]) + chat.open_text(tuple(roles), "assistant") == expected
+        assert written(tokenizer, [*given(roles, texts[:count]), RoleStart("assistant")]) == expected
 
 
 def test_tools_of_one_conversation_are_none_of_another(loaded: tuple[str, Tokenizer, Any]) -> None:
     _, tokenizer, library = loaded
     messages = [{"role": "user", "content": "Does it rain?"}]
     for tools in (None, TOOLS[:1], TOOLS, None):
-        chat = tokenizer.chat.with_tools(None if tools is None else tools_to_text(tools))
         expected = library.apply_chat_template(messages, tools=tools, tokenize=False)
-        assert framed(chat, ["user"], ["Does it rain?"]) == expected
+        assert written(tokenizer, given(["user"], ["Does it rain?"]), tools) == expected
 
 
 def sequence(
     tokenizer: Tokenizer, parts: list[Part], before: TokenSequence | None = None, limit: int = 10_000
 ) -> TokenSequence:
-    return append_text(before or TokenSequence(), parts, tokenizer, {}, lambda ref: "", limit)
+    return append_text(TokenSequence() if before is None else before, parts, tokenizer, {}, lambda ref: "", limit)
 
 
 def test_a_sequence_has_the_tools_of_its_first_message(loaded: tuple[str, Tokenizer, Any]) -> None:
@@ -217,7 +218,7 @@ def test_a_sequence_has_the_tools_of_its_first_message(loaded: tuple[str, Tokeni
     found = sequence(tokenizer, rest, start)
     expected = library.apply_chat_template(messages, tools=TOOLS, tokenize=False)
     assert library.decode(found.token_ids) == library.decode(library(expected, add_special_tokens=False)["input_ids"])
-    with pytest.raises(RequestError, match="tools are given with the first message"):
+    with pytest.raises(RequestError, match="tools and template options are allowed on the first message only"):
         sequence(tokenizer, [RoleStart("user", tools_to_text(TOOLS))], found)
     with pytest.raises(ContextLengthError):
         sequence(tokenizer, [RoleStart("user", tools_to_text(TOOLS)), "x", RoleEnd()], limit=20)

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.graph import TokenIds
-from rtlang.model.text.history import history_parts
+from rtlang.contract.errors import ParameterError
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.text_service import TokenizerTextService
 from tests.model.text.test_chat_tools import GRANITE, LLAMA, QWEN, TOOLS
@@ -158,22 +157,6 @@ def conversation(*ids: str, plan: str = "") -> list[dict[str, Any]]:
     ]
 
 
-def ours(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Messages as a text service takes them."""
-    found = []
-    for message in messages:
-        calls = [
-            {
-                "id": each["id"],
-                "name": each["function"]["name"],
-                "arguments": json.dumps(each["function"]["arguments"], ensure_ascii=False),
-            }
-            for each in message.get("tool_calls") or ()
-        ]
-        found.append({**message, "content": message["content"] or ""} | ({"tool_calls": calls} if calls else {}))
-    return found
-
-
 @pytest.fixture(scope="module", params=TEMPLATES)
 def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Tokenizer, Any]:
     import transformers
@@ -189,12 +172,12 @@ def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return request.param, tokenizer, transformers.AutoTokenizer.from_pretrained(str(path))
 
 
-def written(
-    tokenizer: Tokenizer, messages: list[dict[str, Any]], end: Any = "prompt", tools: Any = TOOLS
-) -> str | None:
+def written(tokenizer: Tokenizer, messages: list[dict[str, Any]], end: Any = "prompt", tools: Any = TOOLS) -> str:
     service = TokenizerTextService(tokenizer)
-    parts = service.history_parts(ours(messages), None if tools is None else json.dumps(tools, ensure_ascii=False), end)
-    return None if parts is None else service.decode(service.encode_parts(parts), shows_special=True)
+    prompt = service.chat_prompt(messages, None if tools is None else json.dumps(tools, ensure_ascii=False), end)
+    text = service.decode(prompt.token_ids, shows_special=True)
+    assert text.endswith(prompt.ending)
+    return text
 
 
 @pytest.mark.parametrize("num_calls", [1, 2])
@@ -221,33 +204,21 @@ def test_ids_of_other_clients_are_made_to_fit(loaded: tuple[str, Tokenizer, Any]
         add_generation_prompt=True,
     )
     assert written(tokenizer, given) == expected
-    assert (written(tokenizer, conversation("x <|end|> y")) or "").count("<|end|> y") == 0
 
 
 def test_contents_and_arguments_never_become_special_tokens(loaded: tuple[str, Tokenizer, Any]) -> None:
     _, tokenizer, _ = loaded
-    messages = ours(conversation("abcDEF123"))
-    parts = history_parts(tokenizer.chat, messages, "prompt")
-    assert parts is not None
-    texts = [part for part in parts if isinstance(part, str)]
-    assert sum("<|call|>" in text for text in texts) == 1
-    assert sum("[/INST]" in text for text in texts) == 1
-    plain = [{**each, "content": each["content"] and "x"} for each in messages]
-    plain[4]["tool_calls"] = [{**each, "arguments": "{}"} for each in plain[4]["tool_calls"]]
-    unmarked = history_parts(tokenizer.chat, plain, "prompt")
-    assert unmarked is not None
-    assert [part for part in parts if isinstance(part, TokenIds)] == [
-        part for part in unmarked if isinstance(part, TokenIds)
-    ]
+    special = tokenizer.special_token_ids
 
+    def specials(messages: list[dict[str, Any]]) -> list[int]:
+        found = TokenizerTextService(tokenizer).chat_prompt(messages, None, "prompt").token_ids
+        return [i for i in found if i in special]
 
-def test_the_arguments_are_those_that_the_model_wrote(loaded: tuple[str, Tokenizer, Any]) -> None:
-    _, tokenizer, _ = loaded
-    messages = ours(conversation("abcDEF123"))
-    messages[4]["tool_calls"][0]["arguments"] = '{"query":   "x"}'
-    parts = history_parts(tokenizer.chat, messages, "prompt")
-    assert parts is not None
-    assert '{"query":   "x"}' in parts
+    hostile = conversation("abcDEF123")
+    plain = json.loads(json.dumps(hostile).replace("<|", "").replace("|>", "").replace("[/INST]", ""))
+    assert specials(hostile) == specials(plain)
+    named = json.loads(json.dumps(hostile).replace('"search"', '"search<|end|>"'))
+    assert specials(named) == specials(plain)
 
 
 def test_several_calls_are_messages_of_their_own_where_a_message_has_one(tmp_path: Path) -> None:
@@ -269,40 +240,106 @@ def test_several_calls_are_messages_of_their_own_where_a_message_has_one(tmp_pat
     assert written(tokenizer, [*before, call, second, first]) == written(tokenizer, messages) == expected
 
 
-def test_a_last_answer_is_left_open_behind_its_content(loaded: tuple[str, Tokenizer, Any]) -> None:
+def test_a_last_answer_is_left_open_after_its_content(loaded: tuple[str, Tokenizer, Any]) -> None:
     _, tokenizer, library = loaded
     messages = [*conversation("abcDEF123"), {"role": "assistant", "content": "It does, and"}]
     whole = library.apply_chat_template(messages, tools=TOOLS, tokenize=False)
     found = written(tokenizer, messages, "open")
-    assert found is not None
     assert whole.startswith(found)
     assert found.endswith("It does, and")
-    assert written(tokenizer, messages[:5], "open") is None, "there is no content to continue"
+    with pytest.raises(ParameterError) as caught:
+        written(tokenizer, messages[:5], "open")
+    assert caught.value.field == "continue_final_message", "there is no content to continue"
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{% for m in messages %}{{ '<' + m.role + '>' + (m.content or '') }}{% endfor %}",
-        "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments.items() %}"
-        "{{ k ~ v }}{% endfor %}{% endfor %}{% endfor %}",
-        "{{ raise_exception('no') }}",
-        None,
-    ],
-)
-def test_a_template_that_writes_no_calls_or_takes_arguments_apart_is_not_used(
-    template: str | None, tmp_path: Path
-) -> None:
+USER, ANSWER = {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
+PARTS = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": " b"}]}
+CALL = {"role": "assistant", "content": None, "tool_calls": calls_of("x")}
+RESULT = {"role": "tool", "tool_call_id": "x", "content": "3"}
+SENT: dict[str, tuple[str, list[dict[str, Any]]]] = {  # what a template writes for each message m, and messages
+    "trimmed": ("{{ m.content | trim }}", [{"role": "user", "content": " a\n"}]),
+    "split": ("{{ m.content.split('b')[-1] }}", [{"role": "user", "content": "abc"}]),
+    "as JSON": ("{{ m.content | tojson }}", [{"role": "user", "content": 'a "b"'}]),
+    "empty": ("{% if m.content %}{{ m.role + m.content }}{% endif %}", [{"role": "system", "content": ""}, USER]),
+    "name": ("{{ m.name | default('-') }}:{{ m.content }}", [USER | {"name": "ann"}, ANSWER]),
+    "reasoning": ("{{ m.reasoning_content }}|{{ m.content }}", [USER, ANSWER | {"reasoning_content": "r"}]),
+    "thinking": ("{{ m.thinking }}|{{ m.content }}", [USER, ANSWER | {"thinking": "r"}]),
+    "parts": ("{% for p in m.content %}[{{ p.text }}]{% endfor %}", [PARTS]),
+    "arguments": (
+        "{{ m.content }}{% for c in m.tool_calls %}{{ c.function.arguments }}{% endfor %}",
+        [USER, CALL, RESULT],
+    ),
+    "arguments one by one": (
+        "{{ m.content }}{% for c in m.tool_calls %}<f={{ c.function.name }}>{% for k, v in c.function.arguments.items() %}"
+        "<p={{ k }}>{{ v | tojson if v is not string else v }}</p>{% endfor %}</f>{% endfor %}",
+        [USER, CALL, RESULT],
+    ),
+    "moved": ("{% if loop.last %}{{ messages[0].content + m.content }}{% endif %}", [USER, ANSWER, USER]),
+    "developer": (
+        "{{ m.content }}{% if m.role == 'developer' %}!{% endif %}",
+        [{"role": "developer", "content": "d"}, USER],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_the_template_gets_the_messages_as_they_are(name: str, tmp_path: Path) -> None:
+    import transformers
+
+    body, messages = SENT[name]
     write_tokenizer_kind(tmp_path, "byte_level")
-    if template is not None:
-        (tmp_path / "chat_template.jinja").write_text(template)
-    chat = Tokenizer.from_pretrained(tmp_path).chat
-    assert history_parts(chat, ours(conversation("a")), "prompt") is None
+    (tmp_path / "chat_template.jinja").write_text("{% for m in messages %}" + body + "{% endfor %}")
+    tokenizer, library = Tokenizer.from_pretrained(tmp_path), transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    assert written(tokenizer, messages, "closed", None) == library.apply_chat_template(messages, tokenize=False)
 
 
-def test_a_name_that_might_spell_a_token_is_not_given_to_a_template(tmp_path: Path) -> None:
+CHANGED: dict[str, tuple[str, list[dict[str, Any]], str]] = {
+    "parts to text": ("{{ '<' + m.content + '>' }}", [PARTS], "<a b>"),
+    "parts as data": ("{{ m.content }}", [PARTS], "a b"),
+    "parts as JSON": ("{{ m.content | tojson }}", [PARTS], '"a b"'),
+    "text to parts": (
+        "{% for p in m.content if p.type == 'text' %}[{{ p.text }}]{% endfor %}",
+        [USER, ANSWER],
+        "[a][b]",
+    ),
+    "developer to system": (
+        "{% if m.role in ('system', 'user') %}{{ m.role[0] + m.content }}{% endif %}",
+        [{"role": "developer", "content": "d"}, USER],
+        "sdua",
+    ),
+    "no content to empty": ("{{ m.content + '.' }}{{ m.tool_calls | default([]) | length }}", [USER, CALL], "a.0.1"),
+    "arguments to text": (
+        "{{ m.content or '' }}{% for c in m.tool_calls %}{{ '(' + c.function.arguments + ')' }}{% endfor %}",
+        [USER, CALL, RESULT],
+        'a({"query": "rain", "near": "R\u00f6m <|call|>"})3',
+    ),
+    "results get names": (
+        "{{ m.content or '' }}{{ (m.name + '?') if m.role == 'tool' }}{% for c in m.tool_calls %}{{ c.id }}{% endfor %}",
+        [USER, CALL, RESULT],
+        "ax3search?",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_a_template_does_not_take_is_given_in_another_form(name: str, tmp_path: Path) -> None:
+    body, messages, expected = CHANGED[name]
     write_tokenizer_kind(tmp_path, "byte_level")
-    (tmp_path / "chat_template.jinja").write_text(QWEN)
-    messages = ours(conversation("a"))
-    messages[4]["tool_calls"][0]["name"] = "f<|im_end|>"
-    assert history_parts(Tokenizer.from_pretrained(tmp_path).chat, messages, "prompt") is None
+    (tmp_path / "chat_template.jinja").write_text("{% for m in messages %}" + body + "{% endfor %}")
+    assert written(Tokenizer.from_pretrained(tmp_path), messages, "closed", None) == expected
+
+
+def test_a_conversation_that_no_form_makes_acceptable_is_refused_with_the_reason(tmp_path: Path) -> None:
+    write_tokenizer_kind(tmp_path, "byte_level")
+    (tmp_path / "chat_template.jinja").write_text("{{ raise_exception('no, never') }}")
+    with pytest.raises(ParameterError, match="no, never") as caught:
+        written(Tokenizer.from_pretrained(tmp_path), [PARTS, CALL, RESULT])
+    assert caught.value.field == "messages"
+
+
+def test_tools_that_a_template_does_not_write_are_described_in_the_first_message(tmp_path: Path) -> None:
+    write_tokenizer_kind(tmp_path, "byte_level")
+    (tmp_path / "chat_template.jinja").write_text("{% for m in messages %}{{ m.role + ':' + m.content }}{% endfor %}")
+    text = written(Tokenizer.from_pretrained(tmp_path), [PARTS, ANSWER])
+    assert text.startswith("user:a b\n\nTools:\n")
+    assert '"name": "search"' in text

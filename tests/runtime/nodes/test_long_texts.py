@@ -22,8 +22,8 @@ from rtlang.runtime.token_sequence import TokenSequence
     [
         (("a" * SHORT_CHARS,), False),
         (("a" * SHORT_CHARS, "b"), True),
-        ((RoleStart("user"), "a", RoleEnd()), False),
-        ((RoleStart("user"), "a", RoleEnd()) * 17, True),
+        ((RoleStart("user"), "a", RoleEnd()) * 20, False),
+        ((RoleStart("user"), "a", RoleEnd()) * 200, True),
         ((RoleStart("user", "[]"), "a", RoleEnd()), True),
     ],
 )

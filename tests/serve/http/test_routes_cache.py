@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.graph import RoleEnd, RoleStart, TokenIds
+from rtlang.contract.graph import TokenIds
 from rtlang.serve.http.routes_cache import MAX_AT_ONCE, MAX_EACH
 from rtlang.serve.key_table import digest_of
 from tests.support.fake_cache_service import MAX_TOKENS, FakeCacheService
@@ -70,7 +70,7 @@ def test_a_prompt_is_explained_as_text_messages_and_tokens(server: Serving, ana:
     ana.post("/v1/cache/explain", {"token_ids": [5, 17]})
     assert cache_of(server).parts == [
         ("Fix: dog",),
-        (RoleStart("user"), "hi", RoleEnd(), RoleStart("assistant")),
+        (TokenIds(tuple(map(ord, "<user>hi</><assistant>"))),),
         (TokenIds((5, 17)),),
     ]
 

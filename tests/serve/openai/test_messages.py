@@ -8,30 +8,26 @@ import pytest
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
-from rtlang.serve.openai.messages import read_messages
+from rtlang.contract.text_service import ChatPrompt
+from rtlang.serve.openai.messages import read_messages, read_prompt
 from tests.support.fake_text_service import FakeTextService
 
 USER = {"role": "user", "content": "Hi"}
 
 
 def read(messages: Any, tools: str | None = None, tool_format: str | None = None, **options: Any) -> tuple[Part, ...]:
-    return read_messages({"messages": messages}, tools, tool_format, options.pop("texts", None), **options)
+    return read_messages({"messages": messages}, tools, tool_format, None, **options)
 
 
 class Texts(FakeTextService):
-    """Marks have the given tokens."""
+    """Keeps what the template is given."""
 
-    def __init__(self, *ids: int, parts: list[Part] | None = None) -> None:
-        self.ids, self.parts = list(ids), parts
+    def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    def encode(self, text: str, *, adds_start: bool = True, allow_special: bool = False) -> list[int]:
-        assert (adds_start, allow_special) == (False, True)
-        return self.ids
-
-    def history_parts(self, messages: Any, tools: str | None, end: str) -> list[Part] | None:
-        self.asked.append((messages, tools, end))
-        return self.parts
+    def chat_prompt(self, messages: Any, tools: Any, end: Any, template_options: Any = None) -> ChatPrompt:
+        self.asked.append((messages, tools, end, template_options))
+        return ChatPrompt((1, 2), "the end")
 
 
 def call(arguments: Any = '{"a":  1}', **more: Any) -> dict[str, Any]:
@@ -58,41 +54,47 @@ def test_a_last_message_can_be_continued() -> None:
     assert caught.value.field == "continue_final_message"
 
 
-def test_calls_of_a_history_are_written_in_the_format_of_the_model() -> None:
+def test_without_a_tokenizer_calls_of_a_history_are_written_in_the_format_of_the_model() -> None:
     result = {"role": "tool", "tool_call_id": "c1", "content": "2"}
-    parts = read([USER, call(), result], tool_format="hermes", texts=Texts(11))
-    assert parts[3:] == (
-        RoleStart("assistant"),
-        TokenIds((11,)),
-        '\n{"name": "f", "arguments": {"a":  1}}\n',
-        TokenIds((11,)),
-        RoleEnd(),
-        *(RoleStart("tool"), "2", RoleEnd()),
-        RoleStart("assistant"),
-    )
-    spelled = read([USER, call()], tool_format="hermes", texts=Texts(1, 2))
-    assert "".join(map(str, spelled[4:-2])) == '<tool_call>\n{"name": "f", "arguments": {"a":  1}}\n</tool_call>'
+    parts = read([USER, call(), result], tool_format="hermes")
+    assert parts[3] == RoleStart("assistant")
+    assert "".join(map(str, parts[4:7])) == '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+    assert parts[7:] == (RoleEnd(), RoleStart("tool"), "2", RoleEnd(), RoleStart("assistant"))
     plain = read([USER, call("", content="So:")])
     assert plain[4:7] == ("So:", "\n", '{"name": "f", "arguments": {}}')
 
 
-def test_the_chat_template_writes_conversations_whose_framing_depends_on_more_than_roles() -> None:
-    answer = {"role": "assistant", "content": "Yes"}
-    result = {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "2"}]}
-    texts = Texts(parts=[TokenIds((1,)), "whole"])
-    assert read([USER, call(), result], "[]", "hermes", texts=texts) == (TokenIds((1,)), "whole")
-    calls = [{"id": "c1", "name": "f", "arguments": '{"a":  1}'}]
-    assert texts.asked.pop() == (
-        [USER, {"role": "assistant", "content": "", "tool_calls": calls}, {**result, "content": "2"}],
-        "[]",
-        "prompt",
-    )
-    assert read([USER, answer], None, "harmony", texts=texts, end="open") == (TokenIds((1,)), "whole")
-    assert texts.asked.pop() == ([USER, answer], None, "open")
-    for tool_format in ("hermes", "json", None):
-        assert read([USER, answer], None, tool_format, texts=texts)[0] == RoleStart("user")
-    assert read([USER], None, "harmony", texts=texts)[0] == RoleStart("user")
-    assert texts.asked == []
+def test_the_chat_template_gets_the_messages_as_they_are_sent() -> None:
+    texts = Texts()
+    messages = [
+        {"role": "developer", "content": [{"type": "input_text", "text": "Be"}, {"type": "text", "text": " kind"}]},
+        {"role": "user", "content": " Hi\n", "name": "ann"},
+        call(reasoning_content="I look it up", refusal=None),
+        {"role": "tool", "tool_call_id": "c1", "content": "", "name": "f"},
+        {"role": "assistant", "content": None, "annotations": []},
+    ]
+    given = {"messages": messages}
+    prompt = read_prompt(given, "[]", "hermes", texts, end="open", template_options='{"chat_template_kwargs": {}}')
+    assert prompt == ((TokenIds((1, 2)),), "the end")
+    function = {"name": "f", "arguments": {"a": 1}}
+    assert texts.asked == [
+        (
+            [
+                {"role": "developer", "content": [{"type": "text", "text": "Be"}, {"type": "text", "text": " kind"}]},
+                {"role": "user", "content": " Hi\n", "name": "ann"},
+                {
+                    "role": "assistant",
+                    "reasoning_content": "I look it up",
+                    "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+                },
+                {"role": "tool", "content": "", "name": "f", "tool_call_id": "c1"},
+                {"role": "assistant"},
+            ],
+            "[]",
+            "open",
+            '{"chat_template_kwargs": {}}',
+        )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,9 @@ def test_the_chat_template_writes_conversations_whose_framing_depends_on_more_th
         ([{"role": "robot", "content": "Hi"}], "messages[0].role"),
         ([USER, {"role": "user"}], "messages[1].content"),
         ([{"role": "user", "content": 3}], "messages[0].content"),
+        ([{"role": "user", "content": None}], "messages[0].content"),
+        ([{"role": "user", "content": "x", "name": 3}], "messages[0].name"),
+        ([{"role": "assistant", "content": "x", "reasoning_content": {}}], "messages[0].reasoning_content"),
         ([{"role": "user", "content": [{"type": "image_url"}]}], "messages[0].content[0].type"),
         ([{"role": "user", "content": [{"type": "text"}]}], "messages[0].content[0].text"),
         ([USER | {"prefix": True}], "messages[0].prefix"),

@@ -1,0 +1,26 @@
+"""The fields of a request that only reach the model's chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.template_options import TemplateOptions
+
+FIELDS = frozenset(("chat_template", "chat_template_kwargs"))
+"""The fields that `read_template_options` reads."""
+
+
+def read_template_options(given: Mapping[str, Any], variables: Mapping[str, Any] | None = None) -> str | None:
+    """The options of the chat template, as JSON text for a `RoleStart`; None if the request has none.
+
+    Args:
+        variables: variables that other fields of the request set; `chat_template_kwargs` comes before them.
+    Raises:
+        ParameterError: a field is malformed; names it.
+    """
+    kwargs = given.get("chat_template_kwargs", {})
+    if not isinstance(kwargs, Mapping):
+        raise ParameterError("chat_template_kwargs", kwargs, "expected an object of names and values")
+    return TemplateOptions(given.get("chat_template"), {**(variables or {}), **kwargs}).text
