@@ -135,12 +135,15 @@ class ChatTemplate:
 
     @functools.cached_property
     def has_prompt(self) -> bool:
-        """Whether the template writes something before an answer that is to be generated."""
-        probe = [{"role": "user", "content": "Hello"}]
-        try:
-            return self.render(probe, adds_prompt=True) != self.render(probe, adds_prompt=False)
-        except ParameterError:
+        """Whether the template itself begins an answer: when it is asked to, or after each message of the user."""
+        if "add_generation_prompt" in (_PLAIN_TEMPLATE if self._source is None else self._source):
             return True
+        user = {"role": "user", "content": "Hello"}
+        try:
+            asked, followed = (self.render(messages, adds_prompt=True) for messages in ([user], [user, user]))
+        except ParameterError:
+            return False
+        return not followed.startswith(asked)
 
     def render(self, messages: Sequence[Mapping[str, Any]], *, adds_prompt: bool) -> TrackedText:
         """The text of a conversation, as `apply_chat_template` of transformers writes it.
