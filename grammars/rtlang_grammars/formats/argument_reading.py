@@ -1,6 +1,8 @@
 """Reads the arguments of a call in each of the styles.
 
 Functions take a text and a position and return the arguments and the position behind them. `Incomplete` says that the text ends too early.
+In every style a name that occurs twice in one object has its last value, as `json.loads` reads it: masks cannot remember all names of an
+object whose schema does not list them.
 """
 
 from __future__ import annotations
@@ -30,20 +32,7 @@ def _refuse_constant(name: str) -> Any:
     raise Malformed(f"{name} is no JSON value")
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        _add(found, name, value)
-    return found
-
-
-def _add(found: dict[str, Any], name: str, value: Any) -> None:
-    if name in found:
-        raise Malformed(f"the name {name!r} occurs twice")
-    found[name] = value
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_members)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def read_arguments(tool_format: ToolFormat, tool: Tool | None, text: str, at: int) -> tuple[dict[str, Any], int]:
@@ -53,8 +42,8 @@ def read_arguments(tool_format: ToolFormat, tool: Tool | None, text: str, at: in
         tool: gives the types of values without quotes; None if unknown.
     Raises:
         Incomplete: the text ends within the arguments.
-        Malformed: the arguments are not written in the style of the format, or nested too deeply for Python's parsers; a name occurs
-            twice in one object; a number is not finite; a string has half of a surrogate pair.
+        Malformed: the arguments are not written in the style of the format, or nested too deeply for Python's parsers; a number is not
+            finite; a string has half of a surrogate pair.
     """
     try:
         found, end = _read(tool_format, tool, text, at)
@@ -118,14 +107,19 @@ def _read_json(text: str, at: int) -> tuple[dict[str, Any], int]:
 
 def _read_python(text: str, at: int) -> tuple[dict[str, Any], int]:
     end = _python_end(text, at)
+    written = _ESCAPE.sub(lambda escape: "/" if escape[0] == r"\/" else escape[0], text[at:end])
     try:
-        call = ast.parse(f"_({text[at:end]})", mode="eval").body
+        call = ast.parse(f"_({written})", mode="eval").body
     except (SyntaxError, ValueError) as error:
         raise Malformed(f"the arguments are not Python: {error}") from None
     assert isinstance(call, ast.Call)
     if call.args or not all(each.arg for each in call.keywords):
         raise Malformed("expected arguments with names")
-    return _members([(str(each.arg), _literal(each.value)) for each in call.keywords]), end
+    return {str(each.arg): _literal(each.value) for each in call.keywords}, end
+
+
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
+"""Values that are written as JSON may have `\\/`, which Python does not know, and pairs of surrogates, which it does not join."""
 
 
 def _python_end(text: str, at: int) -> int:
@@ -152,7 +146,9 @@ def _python_end(text: str, at: int) -> int:
 
 def _literal(node: ast.expr) -> Any:
     match node:
-        case ast.Constant(value=str() | int() | float() | None as value):
+        case ast.Constant(value=str() as text):
+            return _joined(text)
+        case ast.Constant(value=int() | float() | None as value):
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return -number
@@ -165,9 +161,14 @@ def _literal(node: ast.expr) -> Any:
             for key, item in zip(keys, values, strict=True):
                 if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
                     raise Malformed("expected strings as keys")
-                _add(found, key.value, _literal(item))
+                found[_joined(key.value)] = _literal(item)
             return found
     raise Malformed(f"expected a literal, not {ast.unparse(node)[:40]!r}")
+
+
+def _joined(text: str) -> str:
+    """The text with each pair of surrogates as one character."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _read_tagged(around: TaggedArguments, tool: Tool | None, text: str, at: int) -> tuple[dict[str, Any], int]:
@@ -194,7 +195,7 @@ def _read_tagged(around: TaggedArguments, tool: Tool | None, text: str, at: int)
                 raise Malformed(f"expected {value_begin!r} behind the name {name!r}")
             at += len(value_begin)
         value, at = _tagged_value(around, _schema_of(tool, name), text, at, end_mark)
-        _add(found, name, value)
+        found[name] = value
 
 
 def _split(before_value: str) -> tuple[str, str]:
