@@ -7,6 +7,7 @@ from importlib import import_module as _import_module
 
 _API, _SPEC, _COMPLETION = "rtlang_grammars.api", "rtlang_grammars.spec", "rtlang_grammars.completion"
 _MODULES = {
+    "ANY_STYLE": f"{_SPEC}.constraint",
     "CompiledGrammar": f"{_SPEC}.protocols",
     "CompletionPath": f"{_COMPLETION}.completion_path",
     "CompletionSearch": f"{_COMPLETION}.search",
@@ -21,6 +22,7 @@ _MODULES = {
     "Lexer": f"{_SPEC}.constraint",
     "KeywordStatus": "rtlang_grammars.schema.reading.report",
     "Limits": f"{_SPEC}.limits",
+    "Numbers": f"{_SPEC}.constraint",
     "PropertyOrder": f"{_SPEC}.constraint",
     "RtlangBackend": f"{_API}.rtlang_backend",
     "Report": "rtlang_grammars.schema.reading.report",

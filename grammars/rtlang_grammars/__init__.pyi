@@ -12,6 +12,9 @@ from rtlang_grammars.schema.reading.report import KeywordStatus as KeywordStatus
 from rtlang_grammars.schema.reading.report import Report as Report
 from rtlang_grammars.schema.value_checks import ValueCheck as ValueCheck
 from rtlang_grammars.spec.constraint import (
+    ANY_STYLE as ANY_STYLE,
+)
+from rtlang_grammars.spec.constraint import (
     Constraint as Constraint,
 )
 from rtlang_grammars.spec.constraint import (
@@ -28,6 +31,9 @@ from rtlang_grammars.spec.constraint import (
 )
 from rtlang_grammars.spec.constraint import (
     Lexer as Lexer,
+)
+from rtlang_grammars.spec.constraint import (
+    Numbers as Numbers,
 )
 from rtlang_grammars.spec.constraint import (
     PropertyOrder as PropertyOrder,

@@ -53,7 +53,7 @@ _FIELDS = {
 }
 KINDS = tuple(_FIELDS)
 _CONSTRAINT_FIELDS = (
-    *("kind", "source", "whitespace", "order", "item_separator", "key_separator", "indent"),
+    *("kind", "source", "whitespace", "order", "numbers", "item_separator", "key_separator", "indent"),
     *("lexer", "indentation"),
 )
 _OPERAND_FIELDS = (("ref", "choice"), ("arg",), ("value",))

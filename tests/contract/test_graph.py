@@ -178,6 +178,10 @@ def test_input_names_are_non_empty_strings(name: Any) -> None:
             {"nodes": [{"id": 0, "kind": "generate", "constraint": {"kind": "regex", "source": "", "order": "up"}}]},
             "constraint.order",
         ),
+        (
+            {"nodes": [{"id": 0, "kind": "generate", "constraint": {"kind": "regex", "source": "", "numbers": 1}}]},
+            "constraint.numbers",
+        ),
         ({"nodes": [{"id": 0, "kind": "select"}]}, "choices"),
         ({"nodes": [{"id": 0, "kind": "select", "choices": ["a"], "method": "dice"}]}, "method"),
         ({"inputs": "abc"}, "inputs"),

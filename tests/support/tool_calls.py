@@ -75,6 +75,13 @@ def random_call(
     return function["name"], {each: _value(rng, properties[each], avoid) for each in names}
 
 
+def is_in_declared_order(call: tuple[str, dict[str, Any]], tools: list[dict[str, Any]]) -> bool:
+    """Whether the arguments of a call follow the order of its tool's parameters."""
+    functions = {tool["function"]["name"]: tool["function"] for tool in tools}
+    names, arguments = list(functions[call[0]].get("parameters", {}).get("properties", {})), list(call[1])
+    return arguments == sorted(arguments, key=names.index)
+
+
 def _value(rng: random.Random, schema: dict[str, Any], avoid: tuple[str, ...]) -> Any:
     if "$ref" in schema:
         return {"lat": round(rng.uniform(-90, 90), 3), "lon": rng.randrange(180)}

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from rtlang_grammars import Constraint, ConstraintKind, GrammarError, Lexer, Vocabulary
+from rtlang_grammars import ANY_STYLE, Constraint, ConstraintKind, GrammarError, Lexer, Vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.schema.reading.options import SchemaOptions
@@ -42,9 +42,9 @@ class Kit:
         self.backend = RtlangBackend(VocabularyIndex(self.vocabulary), schema_options=options, allow_checked=True)
 
     def compile(self, kind: ConstraintKind, source: str) -> RtlangGrammar | str:
-        """The compiled constraint, or why it is refused."""
+        """The compiled constraint, with every text of a valid JSON value, or why it is refused."""
         try:
-            return self.backend.compile(Constraint(kind, source, lexer=Lexer.ANYWHERE))
+            return self.backend.compile(Constraint(kind, source, ANY_STYLE, Lexer.ANYWHERE))
         except GrammarError as error:
             return error.reason
 

@@ -1,9 +1,9 @@
 """Measures how exactly schemas are enforced: `python -m rtlang_grammars_bench.conformance --schemas FILE --suite FILE`.
 
 Every schema is compiled and every instance followed byte by byte. A valid instance must be accepted in every style that the options allow
-(property order, blanks, escapes), an invalid one in none. Instances of keywords that are checked after generation are judged as in a
-runtime: the mask may accept, then the finished value is validated. Files are JSON lines (gzip or not) of objects with `schema` and
-`tests`, each test with `data` and `valid`; those of a suite name their draft in `set` and their keyword in `keyword`.
+(property order, spellings of numbers, blanks, escapes), an invalid one in none. Instances of keywords that are checked after generation are
+judged as in a runtime: the mask may accept, then the finished value is validated. Files are JSON lines (gzip or not) of objects with
+`schema` and `tests`, each test with `data` and `valid`; those of a suite name their draft in `set` and their keyword in `keyword`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus
 from rtlang_grammars.schema.value_checks import ValueCheck
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import ANY_STYLE, Constraint, ConstraintKind, JsonStyle
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars_bench.keyword_table import keyword_table
@@ -82,7 +82,9 @@ class Tally:
 class Judge:
     """Compiles schemas and follows instances; one byte is one token."""
 
-    def __init__(self) -> None:
+    def __init__(self, style: JsonStyle = ANY_STYLE) -> None:
+        """`style`: how values are written; by default in every way."""
+        self._style = style
         texts = (*(bytes([byte]) for byte in range(256)), b"<end>")
         vocabulary = Vocabulary(texts, frozenset({_END}), frozenset({_END}), len(texts))
         RtlangBackend.create(vocabulary)  # so that no compile waits for native code
@@ -98,7 +100,7 @@ class Judge:
         backend = self._backends.get(options)
         if backend is None:
             backend = self._backends[options] = RtlangBackend(self._engine, schema_options=options, allow_checked=True)
-        return backend.compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)))
+        return backend.compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema), self._style))
 
 
 def accepts(grammar: RtlangGrammar, text: str) -> bool:

@@ -18,7 +18,8 @@ from rtlang_grammars.spec.structures import MAX_UNORDERED, any_of, members, raw_
 def argument_part(tool_format: ToolFormat, tool: Tool, style: JsonStyle) -> str | Constraint:
     """The arguments of a call of `tool`.
 
-    Where they are written one by one, only declared parameters can be written, in any order if there are at most `MAX_UNORDERED`.
+    Where they are written one by one, only declared parameters can be written, in the order of the style; in any order only if there are
+    at most `MAX_UNORDERED`.
 
     Raises:
         GrammarError: a name cannot be written in this format.
@@ -33,7 +34,7 @@ def argument_part(tool_format: ToolFormat, tool: Tool, style: JsonStyle) -> str 
     if tool_format.arguments is ArgumentStyle.PYTHON:
         if not all(part.isidentifier() for part in tool.name.split(".")):
             raise GrammarError(f"name = {tool.name!r}: the format {tool_format.name} needs a Python name", "name")
-        each = [(sequence(f"{name}=", _python(tool, name)), name) for name in properties]
+        each = [(sequence(f"{name}=", python_value(_schema(tool, name), style)), name) for name in properties]
         return _members(each, tool, ", ", style)
     around = tool_format.tagged
     assert around is not None
@@ -52,16 +53,14 @@ def argument_part(tool_format: ToolFormat, tool: Tool, style: JsonStyle) -> str 
 def _members(parts: Iterable[tuple[Constraint, str]], tool: Tool, separator: str, style: JsonStyle) -> str | Constraint:
     listed = [(part, name in tool.required) for part, name in parts]
     order = style.order if len(listed) <= MAX_UNORDERED else PropertyOrder.DECLARED
+    if order is PropertyOrder.REQUIRED_FIRST:
+        listed.sort(key=lambda each: not each[1])
     return members(listed, separator, order) if listed else ""
 
 
 def _schema(tool: Tool, name: str) -> dict[str, Any] | bool:
     """The schema of one parameter, as a document of its own."""
     return with_definitions(tool.properties[name], tool.parameters or {}) if tool.strict else True
-
-
-def _python(tool: Tool, name: str) -> Constraint:
-    return python_value(_schema(tool, name))
 
 
 def _raw(tool: Tool, name: str, around: TaggedArguments, style: JsonStyle) -> str | Constraint:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rtlang_grammars.formats.schemas import JSON_TYPES, resolved, type_of, types_of
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, PropertyOrder
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.structures import MAX_UNORDERED, any_of, members, repeat, sequence
 
 _MAX_DEPTH = 5
@@ -24,7 +24,7 @@ root ::= string | number | "True" | "False" | "None" | list | dict
 list ::= "[" (root (", " root)*)? "]"
 dict ::= "{" (pair (", " pair)*)? "}"
 pair ::= string ": " root
-number ::= "-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)? (("e" | "e-" | "e+") [0-9] [0-9]?)?
+number ::= "-"? ("0" | [1-9] [0-9]{0,64}) ("." [0-9]{1,64})? (("e" | "e-" | "e+") [0-9] [0-9]?)?
 string ::= "'" one* "'" | "\"" two* "\""
 one ::= [^'\\\x00-\x1f\x7f] | escape
 two ::= [^"\\\x00-\x1f\x7f] | escape
@@ -41,9 +41,9 @@ _BY_TYPE = {
 }
 
 
-def python_value(schema: dict[str, Any] | bool) -> Constraint:
-    """A value of a schema as a Python literal."""
-    source = _Source(schema)
+def python_value(schema: dict[str, Any] | bool, style: JsonStyle) -> Constraint:
+    """A value of a schema as a Python literal, with properties in the order of a style."""
+    source = _Source(schema, style)
     try:
         return _value(schema, source, 0)
     except _TooManyParts:
@@ -55,10 +55,10 @@ class _TooManyParts(Exception):
 
 
 class _Source:
-    """The document of a schema, and how many parts have been written."""
+    """The document of a schema, how its values are written, and how many parts have been written."""
 
-    def __init__(self, document: Any) -> None:
-        self.document = document
+    def __init__(self, document: Any, style: JsonStyle) -> None:
+        self.document, self.style = document, style
         self._num_parts = 0
 
     def count_part(self) -> None:
@@ -146,7 +146,9 @@ def _object(schema: Mapping[str, Any], source: _Source, depth: int) -> Constrain
     for name, each in properties.items():
         key = Constraint(ConstraintKind.CHOICE, json.dumps(_spellings(name), ensure_ascii=False))
         parts.append((sequence(key, ": ", _value(each, source, depth + 1)), name in required))
-    order = PropertyOrder.ANY if len(parts) <= MAX_UNORDERED else PropertyOrder.DECLARED
+    order = source.style.order if len(parts) <= MAX_UNORDERED else PropertyOrder.DECLARED
+    if order is PropertyOrder.REQUIRED_FIRST:
+        parts.sort(key=lambda each: not each[1])
     return sequence("{", members(parts, ", ", order), "}")
 
 
@@ -156,7 +158,7 @@ def _json(schema: Any, source: _Source) -> Constraint:
         key: document[key] for key in ("$defs", "definitions") if isinstance(document, Mapping) and key in document
     }
     plain = {**definitions, **schema} if isinstance(schema, Mapping) else schema
-    return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(plain, ensure_ascii=False))
+    return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(plain, ensure_ascii=False), source.style)
 
 
 def _spellings(value: object) -> list[str]:

@@ -1,8 +1,8 @@
 """Reads structural tags: the JSON description of mixed free and constrained text that xgrammar and vLLM take as `response_format`.
 
 Both forms are read: the older one with `structures` (begin, schema, end) and `triggers`, and the one with a `format` that nests. Unlike in
-xgrammar, properties may come in any order unless the style says otherwise, and `any_text` is bounded in characters (`max_chars`) but not in
-tokens (`max_tokens` is refused), since constraints of this library do not depend on tokens.
+xgrammar, `any_text` is bounded in characters (`max_chars`) but not in tokens (`max_tokens` is refused), since constraints of this library
+do not depend on tokens.
 """
 
 from __future__ import annotations

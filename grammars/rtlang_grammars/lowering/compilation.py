@@ -103,7 +103,7 @@ class Compilation:
     def base_tables(self) -> Tables:
         """The base with which the tables of the constraint begin; shared, so do not modify it."""
         has_style = self.constraint.kind in (ConstraintKind.JSON_SCHEMA, ConstraintKind.STRUCTURE)
-        return json_base_states(free_blanks=not has_style or self.constraint.style.free_blanks).tables
+        return json_base_states(self.constraint.style if has_style else None).tables
 
     def new_tables(self) -> Tables:
         """Fresh tables that begin with the base and have a budget of their own."""

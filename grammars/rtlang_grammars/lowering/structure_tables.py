@@ -10,7 +10,7 @@ from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
-from rtlang_grammars.lowering.json_shapes.json_values import MAX_NUMBER_LENGTH, ShapeTables, number_of
+from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables, bounded_number_of
 from rtlang_grammars.lowering.languages.free_text import TEXT_FIRST, FreeText
 from rtlang_grammars.machine.automaton.json_base_states import BLANKS, json_base_states
 from rtlang_grammars.machine.automaton.layout import NONE
@@ -21,7 +21,7 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report, ReportEntry
 from rtlang_grammars.schema.reading.values import Json
 from rtlang_grammars.schema.shape_graph.shapes import LiteralShape, NumberShape, StringShape
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Numbers, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget
@@ -59,7 +59,7 @@ class StructureTables:
         """`tokens`: of the vocabulary; None: every token is taken for known."""
         self._budget, self._style, self._options = budget, style, options
         self._tokens = tokens or AnyTokens()
-        self._base = json_base_states(free_blanks=style.free_blanks)
+        self._base = json_base_states(style)
         self.tables = Tables(budget, self._base.tables)
         self._grammar = Grammar()
         self._rules = GrammarTables(self._grammar, self.tables, budget)
@@ -323,12 +323,12 @@ class StructureTables:
         build = ShapeTables(graph, self._budget, self._style, self.tables)
         for alternative in graph.shapes[graph.root].alternatives:
             if isinstance(alternative, NumberShape):
-                yield self._grammar.terminal(number_of(alternative, self._budget).bounded(1, MAX_NUMBER_LENGTH))
+                yield self._grammar.terminal(bounded_number_of(alternative, self._style.numbers, self._budget))
                 continue
             if isinstance(alternative, LiteralShape):
                 scalars = [each for each in alternative.values if not isinstance(each, list | dict)]
                 if scalars:
-                    yield self._grammar.terminal(Language.literals(_texts(scalars)))
+                    yield self._grammar.terminal(Language.literals(_texts(scalars, self._style.numbers)))
                 alternative = LiteralShape(tuple(each for each in alternative.values if isinstance(each, list | dict)))
                 if not alternative.values:
                     continue
@@ -439,12 +439,12 @@ def _covering(tokens: SpecialTokens, text: str, num_chars: int) -> bytes:
     return data
 
 
-def _texts(scalars: Iterable[Json]) -> list[str]:
+def _texts(scalars: Iterable[Json], numbers: Numbers) -> list[str]:
     """Spellings of JSON scalars. A lone surrogate can only be spelled as an escape."""
     found = []
     for value in scalars:
         assert not isinstance(value, list | dict)
-        for text in spellings(value):
+        for text in spellings(value, numbers):
             try:
                 found.append(text.decode())
             except UnicodeDecodeError:

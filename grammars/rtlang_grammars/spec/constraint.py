@@ -45,6 +45,14 @@ class PropertyOrder(StrEnum):
     )
 
 
+class Numbers(StrEnum):
+    """The spellings of numbers."""
+
+    # Integers as digits alone, other numbers as programs write them; each is finite as a double, unless its bounds ask for more.
+    PLAIN = "plain"
+    ANY = "any"  # every spelling of JSON: 3, 3.0 and 3e0 are the same integer
+
+
 class Lexer(StrEnum):
     """How the text of a Lark grammar is divided into terminals."""
 
@@ -109,13 +117,18 @@ class JsonStyle:
     """
 
     whitespace: Whitespace = Whitespace.FREE
-    order: PropertyOrder = PropertyOrder.ANY
+    order: PropertyOrder = PropertyOrder.DECLARED_THEN_OTHERS
     layout: JsonLayout | None = None
+    numbers: Numbers = Numbers.PLAIN
 
     @property
     def free_blanks(self) -> bool:
         """Whether blanks may be chosen."""
         return self.layout is None and self.whitespace is Whitespace.FREE
+
+
+ANY_STYLE = JsonStyle(order=PropertyOrder.ANY, numbers=Numbers.ANY)
+"""Every text of a valid value: properties in any order, numbers in all spellings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +207,7 @@ class Constraint:
         plain = {"kind": str(self.kind), "source": self.source}
         if self.style != JsonStyle():
             plain |= {"whitespace": str(self.style.whitespace), "order": str(self.style.order)}
+            plain["numbers"] = str(self.style.numbers)
         if self.style.layout is not None:
             plain |= {name: text for name in _LAYOUT if (text := getattr(self.style.layout, name)) is not None}
         if self.lexer is not Lexer.LONGEST:
@@ -213,8 +227,9 @@ class Constraint:
             raise GrammarError("constraint: expected a map with kind and source (a string)", "")
         style = JsonStyle(
             _member(Whitespace, plain.get("whitespace", Whitespace.FREE), "whitespace"),
-            _member(PropertyOrder, plain.get("order", PropertyOrder.ANY), "order"),
+            _member(PropertyOrder, plain.get("order", JsonStyle().order), "order"),
             JsonLayout(**{name: plain[name] for name in _LAYOUT if name in plain}) if plain.keys() & _LAYOUT else None,
+            _member(Numbers, plain.get("numbers", JsonStyle().numbers), "numbers"),
         )
         kind = _member(ConstraintKind, plain.get("kind"), "kind")
         lexer = _member(Lexer, plain.get("lexer", Lexer.LONGEST), "lexer")

@@ -74,12 +74,18 @@ def is_in_order(value: dict[str, Any], schema: dict[str, Any]) -> bool:
     return places == sorted(places)
 
 
+def is_before_others(value: dict[str, Any], schema: dict[str, Any]) -> bool:
+    is_other = [name not in schema["properties"] for name in value]
+    return is_other == sorted(is_other)
+
+
+@pytest.mark.parametrize("order", [PropertyOrder.DECLARED, PropertyOrder.DECLARED_THEN_OTHERS])
 @pytest.mark.parametrize("schema", OBJECTS)
-def test_declared_order_is_kept_and_no_way_ends_dead(schema: dict[str, Any]) -> None:
+def test_declared_order_is_kept_and_no_way_ends_dead(schema: dict[str, Any], order: PropertyOrder) -> None:
     rng = random.Random(3)
     for whitespace in Whitespace:
         for _ in range(6):
-            matcher, tokens = matcher_of(schema, JsonStyle(whitespace, PropertyOrder.DECLARED)), list[int]()
+            matcher, tokens = matcher_of(schema, JsonStyle(whitespace, order)), list[int]()
             for _ in range(30):
                 allowed = mask(matcher)
                 assert allowed == [t for t in range(VOCABULARY.vocab_size) if matcher.fork().accept_token(t)]
@@ -90,6 +96,7 @@ def test_declared_order_is_kept_and_no_way_ends_dead(schema: dict[str, Any]) -> 
                 value = json.loads(text)
                 jsonschema.Draft202012Validator(schema).validate(value)
                 assert is_in_order(value, schema), text
+                assert order is PropertyOrder.DECLARED or is_before_others(value, schema), text
                 joints = [t for t in allowed if VOCABULARY.token_bytes[t][:1] in b'"{},:']
                 drawn = [
                     t
@@ -113,9 +120,12 @@ def test_every_valid_object_is_accepted_exactly_in_the_orders_of_the_style(schem
         is_valid = jsonschema.Draft202012Validator(schema).is_valid(value)
         num_valid += is_valid
         for whitespace in Whitespace:
-            assert accepts(schema, text, JsonStyle(whitespace)) == is_valid, text
-            style = JsonStyle(whitespace, PropertyOrder.DECLARED)
-            assert accepts(schema, text, style) == (is_valid and is_in_order(value, schema)), text
+            assert accepts(schema, text, JsonStyle(whitespace, PropertyOrder.ANY)) == is_valid, text
+            is_ordered = is_valid and is_in_order(value, schema)
+            assert accepts(schema, text, JsonStyle(whitespace, PropertyOrder.DECLARED)) == is_ordered, text
+            assert accepts(schema, text, JsonStyle(whitespace)) == (is_ordered and is_before_others(value, schema)), (
+                text
+            )
     assert num_valid > 10
 
 

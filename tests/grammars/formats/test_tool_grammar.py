@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import json
 import random
 import re
 from typing import Any
@@ -11,13 +13,15 @@ import jsonschema
 import numpy as np
 import pytest
 
-from rtlang_grammars import Constraint, GrammarError, Vocabulary
+from rtlang_grammars import ANY_STYLE, Constraint, GrammarError, JsonStyle, PropertyOrder, Vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.formats.catalogue import FORMATS
-from rtlang_grammars.formats.parsing import ToolOutput, parse_output
+from rtlang_grammars.formats.description import ArgumentStyle
+from rtlang_grammars.formats.parsing import ToolCall, ToolOutput, parse_output
+from rtlang_grammars.formats.rendering import rendered_calls
 from rtlang_grammars.formats.tool_grammar import tool_grammar
 from rtlang_grammars.machine.matcher import MachineMatcher
-from tests.support.tool_calls import random_call, random_tools, text
+from tests.support.tool_calls import is_in_declared_order, random_call, random_tools, text
 from tests.support.tool_parsers import PARSERS
 from tests.support.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HAS_ONE_CALL, TEMPLATES, render
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
@@ -62,8 +66,9 @@ def test_what_the_template_renders_is_accepted_and_read_back(name: str) -> None:
     num_calls = 0
     while num_calls < 200:
         tools = tools_of(name, rng)
-        matcher = matcher_of(tool_grammar(name, tools))
-        needed = matcher_of(tool_grammar(name, tools, tool_choice="required"))
+        matcher = matcher_of(tool_grammar(name, tools, style=ANY_STYLE))
+        ordered = matcher_of(tool_grammar(name, tools))
+        needed = matcher_of(tool_grammar(name, tools, tool_choice="required", style=ANY_STYLE))
         for _ in range(40):
             count = 1 if name in HAS_ONE_CALL else rng.randrange(4)
             calls = [random_call(rng, tools, avoided(name)) for _ in range(count)]
@@ -73,6 +78,7 @@ def test_what_the_template_renders_is_accepted_and_read_back(name: str) -> None:
             reasoning = reasoning if "reasoning_content" in TEMPLATES[name] else ""
             given = render(name, content, reasoning, calls)
             assert accepts(matcher, given), given
+            assert accepts(ordered, given) == all(is_in_declared_order(call, tools) for call in calls), given
             assert accepts(needed, given) == (bool(calls) and not content), given
             read = parse_output(name, given, tools)
             assert [(each.name, each.arguments) for each in read.calls] == calls, given
@@ -179,10 +185,72 @@ def test_the_characters_of_reasoning_are_bounded() -> None:
     assert accepts(matcher, "<think>aé日<t</think>b")
 
 
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize(
+    ("order", "orders"),
+    [
+        (PropertyOrder.DECLARED_THEN_OTHERS, ["b", "ab", "bc", "abc"]),
+        (PropertyOrder.REQUIRED_FIRST, ["b", "ba", "bc", "bac"]),
+        (PropertyOrder.ANY, ["b", "ab", "ba", "bc", "cb", "abc", "acb", "bac", "bca", "cab", "cba"]),
+    ],
+)
+def test_arguments_come_in_the_order_of_the_style_in_every_format(
+    name: str, order: PropertyOrder, orders: list[str]
+) -> None:
+    properties = {each: {"type": "integer"} for each in "abc"}
+    tool = {"name": "f", "parameters": {"properties": properties, "required": ["b"]}}
+    matcher = matcher_of(tool_grammar(name, [tool], style=JsonStyle(order=order)))
+    some = ["".join(each) for size in range(4) for each in itertools.permutations("abc", size)]
+    accepted = [each for each in some if accepts(matcher, render(name, "", "", [("f", dict.fromkeys(each, 1))]))]
+    assert sorted(accepted) == sorted(orders)
+
+
+OBJECT = {"type": "object", "properties": {"b": {"type": "integer"}, "a": {"type": "array"}}, "required": ["b"]}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    ("written", "accepted"),
+    [
+        ('{"b": 5}', True),
+        ('{"b": 5, "a": []}', True),
+        ('{"a": [], "b": 5}', False),
+        ('{"b": 5.0}', False),
+        ('{"b": 5e0}', False),
+    ],
+)
+def test_nested_values_have_the_order_and_the_integers_of_the_style(name: str, written: str, accepted: bool) -> None:
+    tools = [{"name": "f", "parameters": {"properties": {"o": OBJECT}, "required": ["o"]}}]
+    call = ToolCall("f", {"o": {}}, "0", text=f'{{"o": {written}}}')
+    given = "".join(text for text, _ in rendered_calls(name, [call]))
+    if FORMATS[name].arguments is not ArgumentStyle.JSON:
+        assert given.count("{}") == 1
+        given = given.replace("{}", written.replace('"', "'") if FORMATS[name].tagged is None else written)
+    constraint = tool_grammar(name, tools, tool_choice="required", reasoning="forbidden")
+    assert accepts(matcher_of(constraint), given) == accepted, given
+    loose = tool_grammar(name, tools, tool_choice="required", reasoning="forbidden", style=ANY_STYLE)
+    assert accepts(matcher_of(loose), given), given
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_name_that_occurs_twice_in_a_free_object_has_its_last_value(name: str) -> None:
+    tools = [{"name": "f", "parameters": {"properties": {"o": {"type": "object"}}, "required": ["o"]}}]
+    written = '{"x": {"y": 1, "y": [2]}, "x": {"y": 3, "y": 4}}'
+    call = ToolCall("f", {"o": {}}, "0", text=f'{{"o": {written}}}')
+    given = "".join(text for text, _ in rendered_calls(name, [call]))
+    if FORMATS[name].arguments is not ArgumentStyle.JSON:
+        given = given.replace("{}", written.replace('"', "'") if FORMATS[name].tagged is None else written)
+    assert accepts(matcher_of(tool_grammar(name, tools, tool_choice="required", reasoning="forbidden")), given), given
+    (read,) = parse_output(name, given, tools).calls
+    assert read.arguments == {"o": {"x": {"y": 4}}}
+    if read.text:
+        assert json.loads(read.text) == read.arguments
+
+
 def test_more_parameters_than_fit_in_any_order_are_written_in_the_declared_order() -> None:
     properties = {f"p{i}": {"type": "integer"} for i in range(12)}
     tool = {"name": "f", "parameters": {"properties": properties, "required": ["p3"]}}
-    matcher = matcher_of(tool_grammar("glm-4.5", [tool]))
+    matcher = matcher_of(tool_grammar("glm-4.5", [tool], style=ANY_STYLE))
     accepted = [
         accepts(matcher, render("glm-4.5", "", "", [("f", dict.fromkeys(names, 1))]))
         for names in (["p3"], ["p0", "p3", "p11"], ["p3", "p0"], ["p0", "p11"])

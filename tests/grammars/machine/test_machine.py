@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.schema.compiler import compile_shapes
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import ANY_STYLE, Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import CompiledGrammar
 from rtlang_grammars.spec.vocabulary import Vocabulary
@@ -332,7 +332,7 @@ def test_instances_of_a_benchmark_are_judged_right(count: int) -> None:
     wrong = []
     for source, tests in instances(count):
         try:
-            compiled = backend().compile(Constraint(ConstraintKind.JSON_SCHEMA, source))
+            compiled = backend().compile(Constraint(ConstraintKind.JSON_SCHEMA, source, ANY_STYLE))
         except GrammarError:
             continue
         for test in tests:

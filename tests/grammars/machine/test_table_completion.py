@@ -14,7 +14,7 @@ from rtlang_grammars.machine.native import walks
 from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.regular.language import compile_regex
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import ANY_STYLE, Constraint, ConstraintKind, JsonStyle
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 INDEX = VocabularyIndex(
@@ -24,8 +24,11 @@ BACKEND = RtlangBackend(INDEX)
 CHECKED_BACKEND = RtlangBackend(INDEX, allow_checked=True)
 
 
-def behind(schema: object, text: str, backend: RtlangBackend = BACKEND) -> MachineMatcher:
-    matcher = backend.compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema))).matcher()
+def behind(
+    schema: object, text: str, backend: RtlangBackend = BACKEND, style: JsonStyle | None = None
+) -> MachineMatcher:
+    style = style or JsonStyle()
+    matcher = backend.compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema), style)).matcher()
     assert all(matcher.accept_token(byte) for byte in text.encode())
     return matcher
 
@@ -109,7 +112,7 @@ def test_values_that_call_each_other_are_ended_by_the_way_out() -> None:
         },
         "$ref": "#/$defs/a",
     }
-    for text in ("", "{", '{"b":', '{"b":[', '{"c":{"e":{"b"'):
+    for text in ("", "{", '{"b":', '{"b":[', '{"b":{"e":{"b"'):
         closing = behind(schema, text).closing_bytes()
         assert closing is not None
         assert Draft202012Validator(schema).is_valid(json.loads(text + closing.decode()))
@@ -133,7 +136,15 @@ def test_values_of_many_members_are_worked_out_with_a_search_each(monkeypatch: p
     assert num_searches < 310
 
 
-def test_names_of_an_object_with_many_are_ended() -> None:
+@pytest.mark.parametrize(
+    ("style", "texts"),
+    [
+        (ANY_STYLE, ('{"k12', '{"k7":7,"k1', '{"k1":1,"k2":2,"k3":3,"k')),
+        (JsonStyle(), ('{"k', '{"k1":1,"k', '{"k7":7,"k1', '{"k1":1,"k2":2,"k3":3,"k7":7,"k')),
+    ],
+    ids=["any order", "declared order"],
+)
+def test_names_of_an_object_with_many_are_ended(style: JsonStyle, texts: tuple[str, ...]) -> None:
     properties = {f"k{i}": {"const": i} for i in range(2000)}
     schema = {
         "type": "object",
@@ -143,8 +154,8 @@ def test_names_of_an_object_with_many_are_ended() -> None:
         "maxProperties": 5,
         "additionalProperties": False,
     }
-    for text in ('{"k12', '{"k7":7,"k1', '{"k1":1,"k2":2,"k3":3,"k'):
-        closing = behind(schema, text).closing_bytes()
+    for text in texts:
+        closing = behind(schema, text, style=style).closing_bytes()
         assert closing is not None
         assert Draft202012Validator(schema).is_valid(json.loads(text + closing.decode()))
 

@@ -20,7 +20,15 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.lowering.compilation import Compilation
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.schema.reading.options import SchemaOptions
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Lexer, PropertyOrder, Whitespace
+from rtlang_grammars.spec.constraint import (
+    Constraint,
+    ConstraintKind,
+    JsonStyle,
+    Lexer,
+    Numbers,
+    PropertyOrder,
+    Whitespace,
+)
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Limits
 from rtlang_grammars.spec.structures import sequence, tagged, token
@@ -45,6 +53,7 @@ CHANGES: list[dict[str, Any]] = [
     {"constraint": Constraint(ConstraintKind.STRUCTURE, json.dumps(SCHEMA))},
     {"constraint": Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA), JsonStyle(Whitespace.COMPACT))},
     {"constraint": Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA), JsonStyle(order=PropertyOrder.DECLARED))},
+    {"constraint": Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA), JsonStyle(numbers=Numbers.ANY))},
     {"options": SchemaOptions(default_dialect="draft-04")},
     {"options": SchemaOptions(assert_formats=False)},
     {"options": SchemaOptions(lenient=frozenset({"required"}))},
@@ -210,7 +219,7 @@ def test_other_processes_find_it_whatever_their_hashes_are(index: VocabularyInde
     path = os.pathsep.join(each for each in sys.path if each)
     environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": path}
     source = json.dumps(SCHEMA, indent=1)
-    command = [sys.executable, "-c", _OTHER_PROCESS, str(tmp_path), source, '{"b":1,"a":"ab","c":[]}']
+    command = [sys.executable, "-c", _OTHER_PROCESS, str(tmp_path), source, '{"a":"ab","b":1,"c":[]}']
     done = subprocess.run(command, env=environment, check=True, capture_output=True)
     its_revision, *found = json.loads(done.stdout)
     assert found == [0, 1, True]

@@ -67,7 +67,7 @@ def backend() -> RtlangBackend:
 
 def reloaded(grammar: RtlangGrammar, constraint: Constraint, index: VocabularyIndex) -> RtlangGrammar:
     """Through the bytes of a file."""
-    base = json_base_states(free_blanks=constraint.style.free_blanks).tables
+    base = json_base_states(constraint.style).tables
     assert complete_rows(grammar.machine.tables, max_rows=10_000, max_seconds=60.0)
     dumped = dump(grammar.machine.tables, base)
     assert dumped is not None
@@ -137,7 +137,7 @@ def test_grammars_that_never_end_are_given_up(backend: RtlangBackend) -> None:
 def test_tables_with_another_beginning_are_not_kept(backend: RtlangBackend) -> None:
     tables = backend.compile(CONSTRAINTS[0]).machine.tables
     assert complete_rows(tables, max_seconds=60.0)
-    assert dump(tables, json_base_states(free_blanks=False).tables) is None
+    assert dump(tables, json_base_states(JsonStyle(Whitespace.COMPACT)).tables) is None
     dumped = dump(tables, json_base_states().tables)
     assert dumped is not None
     plain, arrays = dumped

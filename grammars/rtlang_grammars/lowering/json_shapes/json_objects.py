@@ -59,9 +59,18 @@ _PLAIN_NAME = re.compile(r"[ !#-\[\]-~]*")
 
 def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
     """Write the states of an object that begins in `start`."""
+    order = _ORDERS.get(build.style.order, OTHERS_LAST)
     if build.style.order is PropertyOrder.REQUIRED_FIRST:
         properties = sorted(shape.properties, key=lambda each: each.name not in shape.required)
         shape = replace(shape, properties=tuple(properties))
+    if shape.unordered:
+        properties = sorted(shape.properties, key=lambda each: each.name in shape.unordered)
+        shape = replace(shape, properties=tuple(properties))
+    num_ordered = sum(each.name not in shape.unordered for each in shape.properties)
+    if not num_ordered:
+        order = IN_ANY_ORDER
+    elif order == IN_ANY_ORDER:
+        num_ordered = 0
     tables, end, blank_row = build.tables, build.base.end, build.base.blank_row
     joints, inner = build.joints, build.inner
     names = [each.name for each in shape.properties]
@@ -83,9 +92,8 @@ def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
     else:
         leaves = sorted({(text[1:-1], i) for i, name in enumerate(names) for text in string_spellings(name)})
     words = num_words or 2
-    order = IN_ANY_ORDER if forbidden and counts else _ORDERS.get(build.style.order, OTHERS_LAST)
     description = tables.add_words(
-        len(names), num_words, is_open, least, most, max(least, most), 0, 0, len(leaves), order
+        len(names), num_words, is_open, least, most, max(least, most), 0, 0, len(leaves), order, num_ordered
     )
     bits = (1 << BITS) - 1
     tables.words[description + 6] = tables.add_words(
@@ -163,7 +171,8 @@ def _add_keys(
     """The value of the quote that begins a key; None if no key is allowed."""
     tables = build.tables
     if shape.additional is not None and not classes and not shape.classes:
-        return _add_plain_keys(build, leaves, description, block, registers, colon(shape.additional))
+        is_late = tables.words[description + OBJ_ORDER] == OTHERS_LAST and bool(shape.required)
+        return _add_plain_keys(build, leaves, description, block, registers, is_late, colon(shape.additional))
     plan = np.array([0, 0, 0, description, block, 0, 0], dtype=np.int64)
     ways = []
     if leaves:
@@ -191,9 +200,13 @@ def _add_keys(
 
 
 def _add_plain_keys(
-    build: ShapeBuilder, leaves: list[bytes], description: int, block: int, registers: bool, other: int
+    build: ShapeBuilder, leaves: list[bytes], description: int, block: int, registers: bool, is_late: bool, other: int
 ) -> int:
-    """The value of the quote that begins a key of an object where every name is allowed and the declared ones are plain."""
+    """The value of the quote that begins a key of an object where every name is allowed and the declared ones are plain.
+
+    Args:
+        is_late: other names are allowed only behind the required ones.
+    """
     tables = build.tables
     value = tables.action(KEY_OTHER, description, other) if registers else other
 
@@ -207,7 +220,7 @@ def _add_plain_keys(
     tables.put((outside,), BACKSLASH, tables.action(CALL, build.base.escape, 0))
     plan = np.array([0, 0, 0, description, block, STRING_SLICE, outside], dtype=np.int64)
     trie = build.add_trie_of(leaves, OPEN_KEYS, plan)
-    if tables.words[description + OBJ_ORDER] != OTHERS_LAST:
+    if not is_late:
         return trie
     declared = build.add_trie_of(leaves, CLOSED_KEYS, plan)
     return tables.action(KEY_PHASE, description, declared, trie)

@@ -11,6 +11,8 @@ import json
 import re
 from decimal import Decimal
 
+from rtlang_grammars.spec.constraint import Numbers
+
 _PLAIN = re.compile(r"[ !#-.0-\[\]-~]*")  # needs no escapes and has no slashes: one spelling
 _SURROGATE = re.compile(r"[\ud800-\udfff]")  # a lone surrogate is not a character: only escapes can spell it
 _ESCAPE = re.compile(r"\\\\|\\u[0-9a-f]{4}")  # an escaped backslash consumes its successor
@@ -33,14 +35,16 @@ def string_spellings(value: str) -> set[bytes]:
     return {text.encode() for text in texts if not has_half_a_character(text)}
 
 
-def spellings(value: str | float | Decimal | bool | None) -> set[bytes]:
-    """The spellings of a scalar literal: as Python's json writes it, with and without escapes."""
+def spellings(value: str | float | Decimal | bool | None, numbers: Numbers) -> set[bytes]:
+    """The spellings of a scalar literal: as Python's json writes it, with and without escapes. Plain numbers have one spelling."""
     if isinstance(value, str):
         return string_spellings(value)
     if value is None or isinstance(value, bool):
         return {json.dumps(value).encode()}
     texts = {str(value) if isinstance(value, Decimal) else json.dumps(value)}
-    if isinstance(value, int):
+    if numbers is Numbers.PLAIN:
+        pass
+    elif isinstance(value, int):
         texts.add(f"{value}.0")
     elif value == int(value):
         texts |= {str(int(value)), f"{int(value)}.0"}

@@ -70,13 +70,13 @@ from rtlang_grammars.schema.shape_graph.shapes import (
     ShapeGraph,
     StringShape,
 )
-from rtlang_grammars.spec.constraint import JsonStyle
+from rtlang_grammars.spec.constraint import JsonStyle, Numbers
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _MANY = 1 << 30
-MAX_NUMBER_LENGTH = 512
-"""Maximum length of numbers as elements of structures, where nothing counts what is repeated."""
+_MAX_LENGTH, _MAX_PLAIN_LENGTH = 512, 300
+"""Maximum length of numbers as elements of structures, where nothing counts what is repeated. Plain numbers but integers stay finite."""
 _MAX_FEWEST = 64
 """Largest minimum length of a counted string with a pattern; completions of longer ones are not searched for."""
 _MAX_AT_ONCE = 48
@@ -96,7 +96,7 @@ class ShapeTables:
             tables: where to build, begun with the base states of this style; by default new ones.
         """
         self.style = style or JsonStyle()
-        self.base: JsonBaseStates = json_base_states(free_blanks=self.style.free_blanks)
+        self.base: JsonBaseStates = json_base_states(self.style)
         self.joints = Joints.of(self.style.layout, 0)
         self._depth, self._inner = 0, self
         self._is_indented = self.style.layout is not None and self.style.layout.indent is not None
@@ -268,7 +268,11 @@ class ShapeTables:
         if isinstance(shape, ObjectShape):
             add_object(self, shape, start)
         elif shape.distinct:
-            texts = [sorted(spellings(value)) for value in shape.distinct if not isinstance(value, list | dict)]
+            texts = [
+                sorted(spellings(value, self.style.numbers))
+                for value in shape.distinct
+                if not isinstance(value, list | dict)
+            ]
             add_distinct_array(self, shape, texts, start)
         else:
             add_array(self, shape, start)
@@ -289,7 +293,7 @@ class ShapeTables:
             return b"-0123456789", self.base.integer
         found = self._numbers.get(shape)
         if found is None:
-            automaton = number_of(shape, self.budget).automaton(self.budget)
+            automaton = number_of(shape, self.style.numbers, self.budget).automaton(self.budget)
             has_cycles = bool(shape.not_multiple_of) or (shape.multiple_of is not None and shape.multiple_of != 1)
             most = MAX_BOUNDED_DIGITS if None not in (shape.minimum, shape.maximum) else MAX_DIGITS
             embedding = NumberEmbedding(self.tables, automaton, most, has_cycles=has_cycles)
@@ -363,7 +367,7 @@ class ShapeTables:
             elif isinstance(value, dict):
                 calls.append((b"{", self._container(self._object_of(value))))
             else:
-                texts.update(spellings(value))
+                texts.update(spellings(value, self.style.numbers))
             self.budget.spend(states=1)
         if texts:
             start = self.add_trie(sorted(texts))
@@ -407,12 +411,20 @@ def _is_apart(calls: Calls) -> bool:
     )
 
 
-def number_of(shape: NumberShape, budget: Budget) -> Language:
+def bounded_number_of(shape: NumberShape, numbers: Numbers, budget: Budget) -> Language:
+    """The texts of the numbers of a shape of bounded length, for places where nothing counts digits."""
+    is_short = numbers is Numbers.PLAIN and not shape.is_integer
+    return number_of(shape, numbers, budget).bounded(1, _MAX_PLAIN_LENGTH if is_short else _MAX_LENGTH)
+
+
+def number_of(shape: NumberShape, numbers: Numbers, budget: Budget) -> Language:
     """The texts of the numbers of a shape; those of integers without bounds are as in `JsonBaseStates.integer`."""
     if shape == NumberShape(multiple_of=shape.multiple_of) and shape.multiple_of == 1:
         exponent = r"[eE](\+?([0-2][0-9]{0,2}|3(0[0-8]?|[1-9])?|[4-9][0-9]?)|-00?)"
-        whole, zeros = rf"(0|[1-9][0-9]{{0,{MAX_DIGITS}}})", rf"(\.0{{1,{MAX_ZEROS}}})?"
-        return compile_regex(rf"-?{whole}{zeros}({exponent})?", dialect="ecma", budget=budget)
+        zeros, digits = rf"(\.0{{1,{MAX_ZEROS}}})?", rf"[1-9][0-9]{{0,{MAX_DIGITS}}}"
+        is_plain = numbers is Numbers.PLAIN
+        pattern = rf"0|-?{digits}" if is_plain else rf"-?(0|{digits}){zeros}({exponent})?"
+        return compile_regex(pattern, dialect="ecma", budget=budget)
     return number_language(
         shape.minimum,
         shape.maximum,
@@ -422,5 +434,6 @@ def number_of(shape: NumberShape, budget: Budget) -> Language:
         not_multiple_of=shape.not_multiple_of,
         integer_form=shape.integer_form,
         fraction_form=shape.fraction_form,
+        is_plain=numbers is Numbers.PLAIN,
         budget=budget,
     )

@@ -25,7 +25,7 @@ from rtlang_grammars.machine.automaton.layout import (
     STATE_WORDS,
 )
 from rtlang_grammars.machine.automaton.tables import NO_BYTE, Tables
-from rtlang_grammars.spec.constraint import MAX_INDENT
+from rtlang_grammars.spec.constraint import MAX_INDENT, JsonStyle, Numbers
 from rtlang_grammars.spec.limits import Budget
 
 QUOTE, BACKSLASH = 0x22, 0x5C
@@ -121,7 +121,7 @@ class JsonBaseStates:
         blanks: start of the frame that reads JSON blanks.
         blank_row: a row with only calls of `blanks`, or an empty row in the compact style.
         string: any JSON string; string_inner: after its quote.
-        number: any JSON number; integer: one without an exponent and with no fraction except .0.
+        number, integer: any JSON number, and any integer, in the spellings of the style.
         words: null, true, false.
         escape: start of the frame that reads an escape in a name that may be a declared one; see `_add_escape`.
         body: `string_body`.
@@ -168,13 +168,14 @@ def add_body(
     return first, row
 
 
-def json_base_states(*, free_blanks: bool = True) -> JsonBaseStates:
-    """The shared states with or without free blanks; built once per process."""
-    return _json_base_states(free_blanks)
+def json_base_states(style: JsonStyle | None = None) -> JsonBaseStates:
+    """The shared states of a style, with or without free blanks, with plain numbers or all; built once per process."""
+    style = style or JsonStyle()
+    return _json_base_states(style.free_blanks, style.numbers is Numbers.PLAIN)
 
 
 @functools.cache
-def _json_base_states(free_blanks: bool) -> JsonBaseStates:
+def _json_base_states(free_blanks: bool, is_plain: bool) -> JsonBaseStates:
     tables = Tables(Budget())
     end = tables.add_state(acc=ENDS)
     blanks = _add_blanks(tables, end)
@@ -190,7 +191,8 @@ def _json_base_states(free_blanks: bool) -> JsonBaseStates:
 
     string_inner, _ = add_body(tables, body, close, slice_id=STRING_SLICE)
     string = tables.add_state(byte=QUOTE, target=string_inner)
-    number, integer = _add_number(tables, is_integer=False), _add_number(tables, is_integer=True)
+    number = _add_plain_number(tables) if is_plain else _add_number(tables, is_integer=False)
+    integer = _add_plain_integer(tables) if is_plain else _add_number(tables, is_integer=True)
     words = {word: _add_word(tables, word.encode(), end) for word in ("null", "true", "false")}
 
     escape = _add_escape(tables)
@@ -312,6 +314,66 @@ def _add_number(tables: Tables, *, is_integer: bool) -> int:
         less_zero, less_zeros = (tables.add_state(tables.add_row(), acc=ENDS) for _ in range(2))
         row(less)[:] = NONE
         row(less)[ord("0")], row(less_zero)[ord("0")] = less_zero, less_zeros
+    return start
+
+
+def _add_plain_integer(tables: Tables) -> int:
+    """Add a frame for an integer written as digits alone, with at most MAX_DIGITS behind the first one. Zero has no sign."""
+    start, minus, zero, whole = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS))
+    rows = [tables.rows[tables.state(state, ROW)] for state in (start, minus, zero, whole)]
+    rows[0][list(b"123456789")] = rows[1][list(b"123456789")] = whole
+    rows[0][ord("0")], rows[0][ord("-")] = zero, minus
+    rows[3][list(b"0123456789")] = tables.action(COUNT, whole, MAX_DIGITS, MAX_DIGITS)
+    return start
+
+
+def _add_plain_number(tables: Tables) -> int:
+    """Add a frame for a plain number (see `number_rules.PlainForm`) with as many digits as `_add_number` allows."""
+    digits = list(b"0123456789")
+    start, minus, zero, one, whole = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS, ENDS))
+    point, fraction, one_point, one_fraction = (
+        tables.add_state(tables.add_row(), acc=acc) for acc in (0, ENDS, 0, ENDS)
+    )
+    exponent, plus, less = (tables.add_state(tables.add_row()) for _ in range(3))
+    low, three, less_three, high, one_more, thirty, less_thirty_two = (
+        tables.add_state(tables.add_row(), acc=ENDS) for _ in range(7)
+    )
+    no_more = tables.add_state(acc=ENDS)
+
+    def put(state: int, chars: list[int], target: int) -> None:
+        tables.rows[tables.state(state, ROW), chars] = target
+
+    def counted(state: int) -> int:
+        return tables.action(COUNT, state, MAX_DIGITS, MAX_DIGITS)
+
+    put(start, [ord("-")], minus)
+    for state in (start, minus):
+        put(state, digits[1:], one)
+        put(state, digits[:1], zero)
+    put(one, digits, counted(whole))
+    put(whole, digits, counted(whole))
+    for state, target in ((zero, point), (whole, point), (one, one_point)):
+        put(state, [ord(".")], target)
+    for state, target in ((point, fraction), (one_point, one_fraction)):
+        put(state, digits, target)
+        put(target, digits, counted(target))
+    for state in (one, one_fraction):
+        put(state, list(b"eE"), exponent)
+    # Digits of the exponent, from -324 to MAX_PLAIN_EXPONENT, which is 307.
+    put(exponent, [ord("+")], plus)
+    put(exponent, [ord("-")], less)
+    for state in (exponent, plus, less):
+        put(state, digits[:3], low)
+        put(state, digits[4:], high)
+        put(state, digits[3:4], less_three if state == less else three)
+    put(low, digits, one_more)
+    for state in (one_more, three, less_three, high):
+        put(state, digits, no_more)
+    put(three, digits[:1], thirty)
+    put(less_three, digits[:2], one_more)
+    put(less_three, digits[2:3], less_thirty_two)
+    put(thirty, digits[:8], no_more)
+    put(less_thirty_two, digits[:5], no_more)
     return start
 
 

@@ -62,9 +62,10 @@ KEY_PHASE = 14  # object, target while a required name is missing, target otherw
     OBJ_LEAVES,  # offset of (name, state after the name) pairs in X
     OBJ_NUM_LEAVES,
     OBJ_ORDER,  # IN_ANY_ORDER, IN_ORDER or OTHERS_LAST
-) = range(10)
+    OBJ_ORDERED,  # the names below this number have an order; IN_ANY_ORDER: 0
+) = range(11)
 IN_ANY_ORDER, IN_ORDER, OTHERS_LAST = range(3)
-"""OBJ_ORDER: any order; declared names in the order of their numbers; the same, and undeclared names only behind them."""
+"""OBJ_ORDER: any order; the ordered names in the order of their numbers; the same, and all other names only behind them."""
 BITS = 30
 MAX_PACKED_NAMES = 60
 

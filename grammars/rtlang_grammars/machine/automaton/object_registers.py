@@ -21,6 +21,7 @@ from rtlang_grammars.machine.automaton.layout import (
     OBJ_NAMES,
     OBJ_NUM_LEAVES,
     OBJ_ORDER,
+    OBJ_ORDERED,
     OBJ_REQUIRED,
     OBJ_WORDS,
     OTHERS_LAST,
@@ -82,15 +83,31 @@ class ObjectRegister:
             return self.register >> name & 1
         return self.register[1 + name // BITS] >> name % BITS & 1
 
+    def _num_passed(self, name: int | None) -> int:
+        """The names below this number cannot follow `name` (None: an undeclared one)."""
+        ordered = self._X[self._o + OBJ_ORDERED]
+        if name is not None and name < ordered:
+            return name
+        return ordered if self._X[self._o + OBJ_ORDER] == OTHERS_LAST else 0
+
     def _is_in_order(self, name: int) -> bool:
+        """Whether a name skips no required one and leaves as many names behind it as a closed object needs."""
         X, o = self._X, self._o
         if X[o + OBJ_ORDER] == IN_ANY_ORDER:
             return True
-        if self.missing & ((1 << name) - 1):
+        passed = self._num_passed(name)
+        if passed > self._first_missing:
             return False
-        return bool(
-            X[o + OBJ_WORDS] == 0 or X[o + OBJ_IS_OPEN] or self.count + X[o + OBJ_NAMES] - name >= X[o + OBJ_MIN]
-        )
+        if X[o + OBJ_WORDS] == 0 or X[o + OBJ_IS_OPEN]:
+            return True
+        everything = (1 << X[o + OBJ_NAMES]) - 1
+        return bool(self.count + ((everything & ~self.seen) >> passed).bit_count() >= X[o + OBJ_MIN])
+
+    @cached_property
+    def _first_missing(self) -> int:
+        """The first required name that was not seen; the number of names if there is none."""
+        missing = self.missing
+        return (missing & -missing).bit_length() - 1 if missing else self._X[self._o + OBJ_NAMES]
 
     @property
     def may_go_on(self) -> bool:
@@ -116,22 +133,16 @@ class ObjectRegister:
 
     def with_property(self, name: int | None) -> Register:
         """The register after one more property."""
-        order = self._X[self._o + OBJ_ORDER]
-        is_ordered = order != IN_ANY_ORDER
-        is_last = name is None and order == OTHERS_LAST
+        passed = self._num_passed(name)
         if isinstance(self.register, int):
-            if name is None:
-                return (1 << self._X[self._o + OBJ_NAMES]) - 1 if is_last else self.register
-            return self.register | 1 << name | (is_ordered * ((1 << name) - 1))
+            return self.register | (0 if name is None else 1 << name) | ((1 << passed) - 1)
         words = [min(self.count + 1, self._X[self._o + OBJ_CAP]), *self.register[1:]]
-        if is_last:
-            words[1:] = [_FULL] * (len(words) - 1)
+        full, rest = divmod(passed, BITS)
+        words[1 : 1 + full] = [_FULL] * full
+        if rest:
+            words[1 + full] |= (1 << rest) - 1
         if name is not None:
-            word, bit = 1 + name // BITS, 1 << name % BITS
-            words[word] |= bit
-            if is_ordered:
-                words[1:word] = [_FULL] * (word - 1)
-                words[word] |= bit - 1
+            words[1 + name // BITS] |= 1 << name % BITS
         return tuple(words)
 
 

@@ -27,6 +27,7 @@ from rtlang_grammars.machine.automaton.layout import (
     OBJ_NAMES,
     OBJ_NUM_LEAVES,
     OBJ_ORDER,
+    OBJ_ORDERED,
     OBJ_REQUIRED,
     OBJ_WORDS,
     OTHERS_LAST,
@@ -75,31 +76,58 @@ def slack(X, W, o, r):  # pragma: no cover
     return most - W[r] - count_missing(X, W, o, r)
 
 
+@njit(inline="always")
+def num_passed(X, o, name):  # pragma: no cover
+    """The names below this number cannot follow `name` (-1: an undeclared one)."""
+    if 0 <= name < X[o + OBJ_ORDERED]:
+        return np.int64(name)
+    return np.int64(X[o + OBJ_ORDERED] if X[o + OBJ_ORDER] == OTHERS_LAST else 0)
+
+
 @compiled(inner=True)
-def is_in_order(X, W, o, r, name):  # pragma: no cover
-    """Whether an ordered object may continue with a name: it skips no required name and leaves enough names behind it."""
-    last = name // BITS
-    for i in range(last + 1):
+def first_missing(X, W, o, r):  # pragma: no cover
+    """The first required name that was not seen; the number of names if there is none."""
+    for i in range((X[o + OBJ_NAMES] + BITS - 1) // BITS):
         word = X[X[o + OBJ_REQUIRED] + i] & ~seen_word(X, W, o, r, i)
-        if i == last:
-            word &= (1 << (name % BITS)) - 1
-        if word != 0:
-            return False
+        if word:
+            bit = 0
+            while not (word >> bit) & 1:
+                bit += 1
+            return np.int64(BITS * i + bit)
+    return np.int64(X[o + OBJ_NAMES])
+
+
+@compiled(inner=True)
+def leaves_enough(X, W, o, r, passed):  # pragma: no cover
+    """Whether the properties so far and the names from `passed` on are as many as a closed object needs."""
     if X[o + OBJ_WORDS] == 0 or X[o + OBJ_IS_OPEN] != 0:
         return True
-    return W[r] + X[o + OBJ_NAMES] - name >= X[o + OBJ_MIN]
+    num = W[r]
+    for i in range(passed // BITS, (X[o + OBJ_NAMES] + BITS - 1) // BITS):
+        word = ~seen_word(X, W, o, r, i) & _WORD
+        if i == passed // BITS:
+            word &= ~((1 << (passed % BITS)) - 1)
+        if BITS * (i + 1) > X[o + OBJ_NAMES]:
+            word &= (1 << (X[o + OBJ_NAMES] % BITS)) - 1
+        while word:
+            word &= word - 1
+            num += 1
+    return num >= X[o + OBJ_MIN]
 
 
 @compiled(inner=True)
 def may_come(X, W, o, r, low, high):  # pragma: no cover
     """Whether a name of the leaves low..high is still allowed."""
     free = slack(X, W, o, r)
+    is_ordered = X[o + OBJ_ORDER] != IN_ANY_ORDER
+    missing = first_missing(X, W, o, r) if is_ordered else np.int64(0)
     leaves = X[o + OBJ_LEAVES]
     for leaf in range(low, high):
         name = X[leaves + 2 * leaf]
         if is_seen(X, W, o, r, name) or not (free > 0 or is_required(X, o, name)):
             continue
-        if X[o + OBJ_ORDER] == IN_ANY_ORDER or is_in_order(X, W, o, r, name):
+        passed = num_passed(X, o, name)  # a required name must not be skipped
+        if not is_ordered or (passed <= missing and leaves_enough(X, W, o, r, passed)):
             return True
     return False
 
@@ -118,30 +146,22 @@ def may_close(X, W, o, r):  # pragma: no cover
 @compiled(inner=True)
 def with_property(X, W, o, r, name, top):  # pragma: no cover
     """The register after one more property (`name` < 0: undeclared), and the new top of the arena; top 0: no space."""
-    num_words, is_ordered = X[o + OBJ_WORDS], X[o + OBJ_ORDER] != IN_ANY_ORDER
-    is_last = name < 0 and X[o + OBJ_ORDER] == OTHERS_LAST  # declared names are no longer allowed
+    num_words, passed = X[o + OBJ_WORDS], num_passed(X, o, name)
     if num_words == 0:
         if name >= 0:
             r |= np.int64(1) << np.int64(name)
-            if is_ordered:  # earlier names are no longer allowed
-                r |= (np.int64(1) << np.int64(name)) - 1
-        elif is_last:
-            r = (np.int64(1) << np.int64(X[o + OBJ_NAMES])) - 1
-        return r, top
+        return r | ((np.int64(1) << passed) - 1), top
     if top + num_words + 1 > W.shape[0]:
         return r, np.int64(0)
     for i in range(num_words + 1):
         W[top + i] = W[r + i]
     W[top] = min(W[top] + 1, X[o + OBJ_CAP])
-    if is_last:
-        for i in range(num_words):
-            W[top + 1 + i] = _WORD
+    for i in range(passed // BITS):
+        W[top + 1 + i] = _WORD
+    if passed % BITS:
+        W[top + 1 + passed // BITS] |= (np.int64(1) << np.int64(passed % BITS)) - 1
     if name >= 0:
         W[top + 1 + name // BITS] |= np.int64(1) << np.int64(name % BITS)
-        if is_ordered:
-            for i in range(name // BITS):
-                W[top + 1 + i] = _WORD
-            W[top + 1 + name // BITS] |= (np.int64(1) << np.int64(name % BITS)) - 1
     return top, top + num_words + 1
 
 

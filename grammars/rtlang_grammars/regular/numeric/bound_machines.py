@@ -31,30 +31,31 @@ _Suffixes: TypeAlias = tuple[tuple[int, int] | None, ...]
 """For each number of remaining digits, starting at 0: the interval of values that they may form, or None."""
 
 
-def bound_table(bound: Fraction, *, is_minimum: bool, is_exclusive: bool) -> Table:
+def bound_table(bound: Fraction, *, is_minimum: bool, is_exclusive: bool, has_all_places: bool = False) -> Table:
     """Build the transition table of a bound; it may contain dead states.
 
     Args:
         bound: the bound, a finite decimal.
         is_minimum: whether numbers must be at least `bound` rather than at most.
         is_exclusive: whether `bound` itself is rejected.
+        has_all_places: compare all digits of a very large or very small bound without an exponent, too.
     Raises:
         GrammarError: the bound has no finite decimal form or more than 400 digits.
     """
-    return _Builder(bound, is_minimum, is_exclusive).table()
+    return _Builder(bound, is_minimum, is_exclusive, has_all_places).table()
 
 
 class _Builder:
     """Builds one table. A state gets its number on first use, and its row when the worklist reaches it."""
 
-    def __init__(self, bound: Fraction, is_minimum: bool, is_exclusive: bool) -> None:
+    def __init__(self, bound: Fraction, is_minimum: bool, is_exclusive: bool, has_all_places: bool) -> None:
         self._bound, self._is_minimum, self._is_exclusive = bound, is_minimum, is_exclusive
         magnitude = abs(bound)
         whole, fraction = decimal_digits(magnitude)
         self._whole, self._fraction = list(map(int, whole)), list(map(int, fraction))
         self._mantissa = list(map(int, (whole + fraction).strip("0") or "0"))
         self._exponent = len(whole) - 1 if magnitude >= 1 else len(fraction.lstrip("0")) - len(fraction) - 1
-        is_extreme = abs(self._exponent) > _MAX_PLAIN_PLACES
+        is_extreme = abs(self._exponent) > _MAX_PLAIN_PLACES and not has_all_places
         self._most_places = _MAX_PLAIN_PLACES if is_extreme else len(whole) + len(fraction)
         self._numbers: dict[Hashable, int] = {}
         self._worklist: list[Callable[[list[int]], bool] | None] = []

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum, auto
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
 from rtlang_grammars.regular.numeric.decimal_order import decimal_digits
 
+MAX_PLAIN_EXPONENT = 307
+"""Maximum exponent of plain numbers: with one digit before the point, they are finite as doubles."""
 MAX_EXTRA_ZEROS = 3
 """Maximum number of zeros after the last decimal place that a multiple can have."""
 _ALL_DIFFERENT = tuple(range(10))
@@ -219,3 +222,79 @@ class Form:
         """Whether the notation is allowed."""
         assert isinstance(state, tuple)
         return bool(state[1]) or not self.needs_fraction
+
+
+class _Lead(IntEnum):
+    """What a plain number has before its exponent."""
+
+    NOTHING = auto()
+    MINUS = auto()
+    DIGIT = auto()  # one digit from 1 to 9, perhaps with a fraction: an exponent may follow
+    OTHER = auto()
+
+
+_BEYOND = str(MAX_PLAIN_EXPONENT + 1)
+"""The only exponent of the JSON syntax here that plain numbers lack."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainForm:
+    """The notation of plain numbers, as programs write them.
+
+    Integers are digits alone, and zero has no sign. Of other numbers, those with an exponent have one digit from 1 to 9 before the point.
+
+    Attributes:
+        allows_fraction, allows_exponent: for integers, neither.
+        is_finite: exponents are at most `MAX_PLAIN_EXPONENT`.
+    """
+
+    allows_fraction: bool = True
+    allows_exponent: bool = True
+    is_finite: bool = True
+
+    def start(self) -> Hashable:
+        """The start state: (what precedes the exponent, how many digits of the exponent are those of `_BEYOND`)."""
+        return (_Lead.NOTHING, 0)
+
+    def digit_classes(self, state: Hashable) -> Sequence[int]:
+        """Digits before the exponent are zero or not, those of the exponent are compared with `_BEYOND`."""
+        return _ALL_DIFFERENT
+
+    def minus(self, state: Hashable) -> Hashable | None:
+        """Read the sign of the number."""
+        return (_Lead.MINUS, 0)
+
+    def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
+        """Read a digit before or after the point."""
+        assert isinstance(state, tuple)
+        if is_fraction:
+            return state
+        if state[0] is _Lead.MINUS and not digit and not self.allows_fraction:
+            return None
+        is_first = state[0] in (_Lead.NOTHING, _Lead.MINUS)
+        return (_Lead.DIGIT if is_first and digit else _Lead.OTHER, 0)
+
+    def point(self, state: Hashable) -> Hashable | None:
+        """Read the decimal point."""
+        return state if self.allows_fraction else None
+
+    def exponent(self, state: Hashable) -> Hashable | None:
+        """Read the letter of the exponent."""
+        assert isinstance(state, tuple)
+        return state if self.allows_exponent and state[0] is _Lead.DIGIT else None
+
+    def exponent_minus(self, state: Hashable) -> Hashable | None:
+        """Read the minus of the exponent."""
+        return (_Lead.DIGIT, len(_BEYOND))
+
+    def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
+        """Read a digit of the exponent."""
+        assert isinstance(state, tuple)
+        number = state[1]
+        if not self.is_finite or number == len(_BEYOND) or digit != int(_BEYOND[number]):
+            return (_Lead.DIGIT, len(_BEYOND))
+        return (_Lead.DIGIT, number + 1) if number < len(_BEYOND) - 1 else None
+
+    def accepts(self, state: Hashable) -> bool:
+        """Every beginning that the syntax takes for a number is one."""
+        return True

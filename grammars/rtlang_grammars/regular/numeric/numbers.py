@@ -16,7 +16,7 @@ from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.numeric.bound_machines import bound_table
-from rtlang_grammars.regular.numeric.number_rules import Form, Multiple, Rule
+from rtlang_grammars.regular.numeric.number_rules import MAX_PLAIN_EXPONENT, Form, Multiple, PlainForm, Rule
 from rtlang_grammars.regular.patterns import syntax
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -24,6 +24,8 @@ from rtlang_grammars.spec.limits import Budget
 _MAX_MODULUS = 2000
 _MAX_CACHED, _MAX_CACHED_STATES = 256, 400
 """Limits of the cache shared by all schemas. Some bounds (0 to 100, a port, 32 bits) are very common; large DFAs are not worth keeping."""
+_FAR = 10**40
+"""Bounds beyond it are compared with an exponent, where there may be one: multiples with hundreds of digits need many states."""
 _cache: dict[Hashable, Language] = {}
 _cache_lock = threading.Lock()
 
@@ -68,6 +70,7 @@ def number_language(
     integer_form: bool = False,
     fraction_form: bool = False,
     max_digits: int | None = None,
+    is_plain: bool = False,
     budget: Budget | None = None,
 ) -> Language:
     """The JSON numbers that satisfy all constraints, in every notation: 1, 1.0 and 1e0 are the same number.
@@ -84,6 +87,8 @@ def number_language(
         integer: require an integer value, in addition to `multiple_of`.
         integer_form, fraction_form: reject, or require, a fraction or an exponent.
         max_digits: the maximal number of digits before and after the point together.
+        is_plain: only the notation that programs write: integers as digits alone, multiples without an exponent, and other numbers with an
+            exponent only after a single digit, and finite as doubles unless a bound is beyond them; see `PlainForm`.
         budget: the limits of the construction.
     Returns:
         The language, possibly empty.
@@ -91,7 +96,7 @@ def number_language(
         GrammarError: an unsupported bound or step, or the budget ran out.
     """
     demand = (minimum, maximum, exclusive_minimum, exclusive_maximum, multiple_of, tuple(not_multiple_of))
-    key = (*demand, integer, integer_form, fraction_form, max_digits)
+    key = (*demand, integer, integer_form, fraction_form, max_digits, is_plain)
     cached = _cache.get(key)
     if cached is not None:
         return cached
@@ -100,13 +105,20 @@ def number_language(
     form = Form(not integer_form, fraction_form, max_digits)
     if form != Form():
         dfas.append(_form_dfa(form))
-    if minimum is not None:
-        dfas.append(_bound_dfa(Fraction(minimum), True, exclusive_minimum))
-    if maximum is not None:
-        dfas.append(_bound_dfa(Fraction(maximum), False, exclusive_maximum))
     steps = {Fraction(1)} if integer else set()
     if multiple_of is not None:
         steps.add(Fraction(multiple_of))
+    is_whole = is_plain and not fraction_form and any(step.denominator == 1 for step in steps)
+    if is_plain:
+        is_beyond = any(bound is not None and abs(bound) >= 10**MAX_PLAIN_EXPONENT for bound in (minimum, maximum))
+        is_between = minimum is not None and maximum is not None
+        dfas.append(_form_dfa(PlainForm(not is_whole, not steps, not (is_beyond or is_between))))
+    is_far = (minimum is not None and minimum > _FAR) or (maximum is not None and maximum < -_FAR)
+    has_all_places = is_plain and (steps == {1} or (is_far and bool(steps)))  # multiples have no exponent
+    if minimum is not None:
+        dfas.append(_bound_dfa(Fraction(minimum), True, exclusive_minimum, has_all_places))
+    if maximum is not None:
+        dfas.append(_bound_dfa(Fraction(maximum), False, exclusive_maximum, has_all_places))
     dfas += [_multiple_dfa(step, False) for step in sorted(steps)]
     dfas += [_multiple_dfa(Fraction(step), True) for step in not_multiple_of]
     if not dfas:
@@ -137,12 +149,12 @@ def _all_numbers() -> Language:
 
 
 @lru_cache(maxsize=256)
-def _bound_dfa(bound: Fraction, is_minimum: bool, is_exclusive: bool) -> syntax.Dfa:
-    return _trim(*bound_table(bound, is_minimum=is_minimum, is_exclusive=is_exclusive))
+def _bound_dfa(bound: Fraction, is_minimum: bool, is_exclusive: bool, has_all_places: bool) -> syntax.Dfa:
+    return _trim(*bound_table(bound, is_minimum=is_minimum, is_exclusive=is_exclusive, has_all_places=has_all_places))
 
 
 @lru_cache(maxsize=64)
-def _form_dfa(form: Form) -> syntax.Dfa:
+def _form_dfa(form: Form | PlainForm) -> syntax.Dfa:
     return _build_dfa(form)
 
 

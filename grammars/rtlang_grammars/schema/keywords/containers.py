@@ -208,7 +208,7 @@ def read_required(algebra: Algebra, node: Node, kind: JsonType, positive: bool, 
     """Read `required` (Validation 6.5.3)."""
     names = read_strings(keyword_value(node, "required"), "required", node)
     if positive:
-        return (Facet(_OBJECT, ObjectBody(required=frozenset(names))),)
+        return (Facet(_OBJECT, ObjectBody(required=frozenset(names), listed=tuple(dict.fromkeys(names)))),)
     return [Facet(_OBJECT, ObjectBody(absent=frozenset({name}))) for name in dict.fromkeys(names)]
 
 

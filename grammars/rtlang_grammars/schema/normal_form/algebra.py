@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from rtlang_grammars.schema.normal_form.demands import CycleError, Demands
-from rtlang_grammars.schema.normal_form.facets import TOPS, Conj, Facet, Mark, PropertyRule, meet
+from rtlang_grammars.schema.normal_form.facets import TOPS, TRUE, Conj, Facet, Mark, ObjectBody, PropertyRule, meet
 from rtlang_grammars.schema.normal_form.inclusion import drop_subsumed, merge_literal_lists
 from rtlang_grammars.schema.reading.documents import Documents, Node
 from rtlang_grammars.schema.reading.report import ReportBuilder
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 MANY_CASES = 12  # with more facets than this, the search for contradictions in subschemas costs less than keeping them
 MAX_IN_PLACE_DEPTH = 60  # nesting of in-place applicators and references ($ref, allOf, anyOf, not ...)
+
+_CONDITIONS = frozenset({"if", "not", "dependentRequired", "dependentSchemas"})
+"""Groups of keywords that are read after the others: the names in them come behind those that the schema declares otherwise."""
 
 Facets: TypeAlias = Sequence[Facet]
 Handler: TypeAlias = "Callable[[Algebra, Node, JsonType, bool, bool], Facets]"
@@ -121,6 +125,7 @@ class Algebra(Demands):
         self._alternatives: dict[tuple[int, JsonType, bool], Facets] = {}
         self._conjunctions: dict[tuple[Conj, JsonType], Facets] = {}
         self._rules: dict[tuple[str, Conj], PropertyRule] = {}
+        self._orders: dict[Conj, tuple[int, ...]] = {}
         self._open: set[tuple[int, JsonType, bool]] = set()
 
     # Facets
@@ -137,13 +142,24 @@ class Algebra(Demands):
         key = (conj, kind)
         known = self._conjunctions.get(key)
         if known is None:
-            lists = [self.alternatives(demand, kind) for demand in sorted(conj)]
+            lists = [self.alternatives(demand, kind) for demand in self._in_order(conj)]
             known = self.simplify(self.product(lists, kind, "allOf", lambda: self.location(conj)))
             self._conjunctions[key] = known
         return known
 
+    def join(self, conjs: Iterable[Conj]) -> Conj:
+        """Return the union of several conjunctions, whose schemas are read in this order: it decides the order of properties."""
+        parts = [*conjs]
+        joined = TRUE.union(*parts)
+        if len(joined) > 1 and joined not in self._orders:
+            self._orders[joined] = tuple(dict.fromkeys(demand for part in parts for demand in self._in_order(part)))
+        return joined
+
+    def _in_order(self, conj: Conj) -> Sequence[int]:
+        return self._orders.get(conj) or sorted(conj)
+
     def all_of(self, conjs: Iterable[Conj], kind: JsonType, track: bool, node: Node, keyword: str) -> Facets:
-        """Return the facets of the union of several conjunctions.
+        """Return the facets of the union of several conjunctions, read in this order.
 
         Args:
             track: record which properties and items were evaluated.
@@ -151,7 +167,7 @@ class Algebra(Demands):
         Raises:
             CycleError, GrammarError: as `alternatives`.
         """
-        demands = sorted(frozenset[int]().union(*conjs))
+        demands = tuple(dict.fromkeys(demand for conj in conjs for demand in self._in_order(conj)))
         if len(demands) == 1:
             return self.alternatives(demands[0], kind, track)
         lists = [self.alternatives(demand, kind, track) for demand in demands]
@@ -217,6 +233,8 @@ class Algebra(Demands):
         if not positive:
             return [facet for entry in groups.values() for facet in entry.handler(self, node, kind, False, False)]
         later: list[DeferredKeyword] = []
+        groups = dict(sorted(groups.items(), key=lambda item: item[0] in _CONDITIONS))
+        places = {keyword: place for place, keyword in enumerate(groups)}
         inner_track = track
         for each in self._deferred:
             if each.keyword in groups:
@@ -224,16 +242,24 @@ class Algebra(Demands):
                 later.append(each)
                 inner_track = inner_track or each.needs_evaluated
         lists: list[Facets] = []
-        for entry in groups.values():
+        list_places: list[int] = []
+        for group, entry in groups.items():
             if entry.spread is None:
                 lists.append(entry.handler(self, node, kind, True, inner_track))
             else:
                 lists.extend(entry.spread(self, node, kind, inner_track))
             if not all(lists):
                 return ()
+            list_places += [places[group]] * (len(lists) - len(list_places))
         facets = self.product(lists, kind, "allOf", lambda: node.location)
         for each in later:
             facets = each.apply(self, node, facets, kind, inner_track)
+            if (
+                not each.needs_evaluated
+                and kind is JsonType.OBJECT
+                and max(list_places, default=-1) > places[each.keyword]
+            ):
+                facets = _ordered(facets, zip(lists, list_places, strict=True), places[each.keyword])
         return facets
 
     def _read_choice(self, node: Node, kind: JsonType, positive: bool) -> Facets:
@@ -271,8 +297,15 @@ class Algebra(Demands):
         limit = limit or self.options.max_alternatives
         if all(len(facets) == 1 for facets in lists):
             return self._meet_all([facets[0] for facets in lists], kind)
+        by_length = sorted(lists, key=len)  # short lists first keep the intermediate products small
+        found = self._product(by_length, kind, keyword, location, limit)
+        return found if kind is not JsonType.OBJECT else _ordered(found, zip(lists, count()), len(lists))
+
+    def _product(
+        self, lists: Sequence[Facets], kind: JsonType, keyword: str, location: Callable[[], str], limit: int
+    ) -> Facets:
         result: Facets = (TOPS[kind],)
-        for facets in sorted(lists, key=len):  # short lists first keep the intermediate products small
+        for facets in lists:
             if len(facets) == 1 and facets[0] is TOPS[kind]:
                 continue
             if len(result) == 1 and result[0] is TOPS[kind]:
@@ -325,3 +358,20 @@ class Algebra(Demands):
     def unenforced(self, kind: JsonType, node: Node, keyword: str, reason: str) -> Facets:
         """Return the facet that accepts every value of a type, with a mark that a keyword is not enforced."""
         return (replace(TOPS[kind], marks=frozenset({Mark(node.location, keyword, reason)})),)
+
+
+def _ordered(facets: Facets, lists: Iterable[tuple[Facets, int]], place_of_others: int) -> Facets:
+    """Return facets of objects whose rules follow the places of the lists that they come from."""
+    places: dict[PropertyRule, int] = {}
+    for each, place in lists:
+        for facet in each:
+            assert isinstance(facet.body, ObjectBody)
+            for rule in facet.body.rules:
+                places[rule] = min(place, places.get(rule, place))
+    found = []
+    for facet in facets:
+        body = facet.body
+        assert isinstance(body, ObjectBody)
+        rules = tuple(sorted(body.rules, key=lambda rule: places.get(rule, place_of_others)))
+        found.append(facet if rules == body.rules else replace(facet, body=replace(body, rules=rules)))
+    return found

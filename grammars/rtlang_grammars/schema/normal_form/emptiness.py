@@ -91,7 +91,7 @@ def is_empty(algebra: Algebra, facet: Facet, depth: int = MAX_DEPTH) -> bool:
         return any(_required_is_unsatisfiable(algebra, body, name, depth) for name in sorted(body.required))
     if isinstance(body, ArrayBody):
         places = min(body.min_items, max((len(rule.prefix) for rule in body.rules), default=0) + 1)
-        conjs = (frozenset[int]().union(*(rule.at(index) for rule in body.rules)) for index in range(places))
+        conjs = (algebra.join(rule.at(index) for rule in body.rules) for index in range(places))
         return any(is_unsatisfiable(algebra, conj, depth - 1) for conj in conjs)
     return False
 
@@ -140,16 +140,16 @@ def accepts_name(algebra: Algebra, names: Conj, name: str) -> bool:
 
 def value_demands(algebra: Algebra, rules: tuple[PropertyRule, ...], name: str) -> Conj:
     """Return the conjunction that several rules together demand of the value of one property."""
-    demands: set[int] = set()
+    demands: list[Conj] = []
     for rule in rules:
         declared = rule.names.get(name)
         if declared is not None:
-            demands |= declared
+            demands.append(declared)
         matched = False
         for pattern, conj in rule.patterns:
             if algebra.texts.pattern_matches(pattern, name):
                 matched = True
-                demands |= conj
+                demands.append(conj)
         if declared is None and not matched:
-            demands |= rule.additional
-    return FALSE if 1 in demands else frozenset(demands)
+            demands.append(rule.additional)
+    return FALSE if any(1 in conj for conj in demands) else algebra.join(demands)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -202,11 +202,13 @@ class PropertyRule:
         names: declared properties in order, with the conjunctions for their values.
         patterns: pattern properties: a pattern that is searched for in the name, and the conjunction for the value.
         additional: the conjunction for the values of additional properties.
+        is_declaration: False: the names are only listed, so that their presence can be counted; they have no order.
     """
 
     names: Mapping[str, Conj]
     patterns: tuple[tuple[str, Conj], ...] = ()
     additional: Conj = TRUE
+    is_declaration: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +225,12 @@ class ObjectBody:
     """Assertions on an object.
 
     Attributes:
-        rules: the property applicators of each schema.
+        rules: the property applicators of each schema, in the order in which the schemas are read.
         required, absent: names of properties that must be present and must be absent.
         min_properties, max_properties: inclusive bounds on their number; None means no upper bound.
         names: the conjunction for all property names.
         exists: properties that must exist, without a fixed name.
+        listed: the names of `required`, in the order of the schemas. Names that are required for another reason may be missing.
     """
 
     rules: tuple[PropertyRule, ...] = ()
@@ -237,6 +240,7 @@ class ObjectBody:
     max_properties: int | None = None
     names: Conj = TRUE
     exists: tuple[Exists, ...] = ()
+    listed: tuple[str, ...] = field(default=(), compare=False)
 
     def meet(self, other: ObjectBody) -> ObjectBody | None:
         """Return the conjunction of both; None if counts, required and absent names contradict each other."""
@@ -253,6 +257,7 @@ class ObjectBody:
             high,
             self.names | other.names,
             _concatenate(self.exists, other.exists),
+            _concatenate(self.listed, other.listed),
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.string_formats.formats import format_language, loose_format_language
 from rtlang_grammars.schema.normal_form.facets import TOP_BODY, Facet, NumberBody, StringBody, TextDemand
-from rtlang_grammars.schema.reading.values import Json, exact, is_number
+from rtlang_grammars.schema.reading.values import Json, exact, is_number, whole
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -88,6 +88,8 @@ class Texts:
             valid = {key: text for key, text in facet.literals.items() if self.accepts(body, str(text))}
         elif isinstance(body, NumberBody):
             valid = {key: value for key, value in facet.literals.items() if self.accepts_number(body, value)}
+            if body.multiple_of is not None and body.multiple_of.denominator == 1 and not body.fraction_form:
+                valid = {key: whole(value) for key, value in valid.items()}
         else:
             return facet
         return replace(facet, literals=valid, body=TOP_BODY[facet.kind]) if valid else None

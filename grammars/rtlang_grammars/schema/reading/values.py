@@ -90,6 +90,12 @@ def exact(value: int | float | Decimal) -> Fraction:
     return Fraction(decimal)
 
 
+def whole(value: Json) -> int:
+    """Return an integer that is written with a fraction or an exponent as an `int`: 1.0 is 1."""
+    assert is_number(value)
+    return value if isinstance(value, int) else int(exact(value))
+
+
 def check_nesting(value: Json, limit: int, pointer: str) -> None:
     """Refuse a value that is nested too deeply for recursive functions.
 

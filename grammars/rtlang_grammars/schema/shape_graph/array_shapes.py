@@ -57,8 +57,8 @@ def array_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int]) -
     yield shape
 
 
-def _item_demands(body: ArrayBody, index: int) -> Conj:
-    conj = TRUE.union(*(rule.at(index) for rule in body.rules))
+def _item_demands(algebra: Algebra, body: ArrayBody, index: int) -> Conj:
+    conj = algebra.join(rule.at(index) for rule in body.rules)
     return FALSE if 1 in conj else conj
 
 
@@ -74,12 +74,12 @@ def _shape(algebra: Algebra, body: ArrayBody, refer: Callable[[Conj], int]) -> A
     prefix: list[Conj] = []
     for index in range(_num_positions(body)):
         algebra.budget.spend()
-        conj = _item_demands(body, index)
+        conj = _item_demands(algebra, body, index)
         if conj == FALSE:
             max_items = index
             break
         prefix.append(conj)
-    rest = _item_demands(body, len(prefix))
+    rest = _item_demands(algebra, body, len(prefix))
     if rest == FALSE and (max_items is None or max_items > len(prefix)):
         max_items = len(prefix)
     if max_items is not None and max_items < body.min_items:
@@ -128,7 +128,9 @@ def _bound_unique(algebra: Algebra, body: ArrayBody) -> ArrayBody:
     `unique` is dropped where at most one item is left.
     """
     if body.max_items is None or body.max_items > 1:
-        positions = [_finite_values(algebra, _item_demands(body, index)) for index in range(_num_positions(body) + 1)]
+        positions = [
+            _finite_values(algebra, _item_demands(algebra, body, index)) for index in range(_num_positions(body) + 1)
+        ]
         if all(values is not None for values in positions):
             num_distinct = len({json_key(value) for values in positions for value in values or ()})
             body = replace(body, max_items=min_bound(body.max_items, num_distinct))
@@ -142,7 +144,7 @@ def _enumerate_arrays(algebra: Algebra, facet: Facet) -> list[Json] | None:
     if body.max_items is None:
         return None
     num_positions = _num_positions(body)
-    positions = [_finite_values(algebra, _item_demands(body, index)) for index in range(num_positions + 1)]
+    positions = [_finite_values(algebra, _item_demands(algebra, body, index)) for index in range(num_positions + 1)]
     if (
         not num_positions
         and sum(math.perm(len(positions[0] or ()), size) for size in range(body.max_items + 1))
@@ -175,7 +177,7 @@ def _distinct_values(algebra: Algebra, body: ArrayBody) -> tuple[Json, ...]:
     """Return the possible values of the items, if they are few, scalars, and the same at every position; else nothing."""
     if body.contains or _num_positions(body):
         return ()
-    values = _finite_values(algebra, _item_demands(body, 0)) or []
+    values = _finite_values(algebra, _item_demands(algebra, body, 0)) or []
     if len(values) > MAX_DISTINCT or any(isinstance(value, list | dict) for value in values):
         return ()
     return tuple(values)

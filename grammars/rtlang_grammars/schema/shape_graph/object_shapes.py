@@ -72,12 +72,24 @@ def _may_count_name_twice(shape: ObjectShape) -> bool:
 
 
 def _declared(body: ObjectBody) -> dict[str, None]:
-    names = dict.fromkeys(body.rules[0].names) if body.rules else {}
-    for rule in body.rules[1:]:
-        names.update(dict.fromkeys(rule.names))
+    """The names that have an order: those that the schemas declare, as they are read, then other required ones."""
+    names: dict[str, None] = {}
+    for rule in body.rules:
+        if rule.is_declaration:
+            names.update(dict.fromkeys(rule.names))
     if not body.required <= names.keys():
+        names.update((name, None) for name in body.listed if name in body.required)
         names.update(dict.fromkeys(sorted(body.required)))
     return names
+
+
+def _listed(body: ObjectBody, limit: _AllowedNames | None) -> Iterator[str]:
+    """The other names that are told apart. They have no order."""
+    for rule in body.rules:
+        if not rule.is_declaration:
+            yield from rule.names
+    if limit is not None:
+        yield from limit.listed
 
 
 def _declare_enumerable_names(algebra: Algebra, body: ObjectBody) -> ObjectBody:
@@ -88,10 +100,10 @@ def _declare_enumerable_names(algebra: Algebra, body: ObjectBody) -> ObjectBody:
         languages += [language for language, _ in _regions(algebra, body)]
         limit = _allowed_names(algebra, body.names)
         languages += [limit.language] if limit is not None and limit.language is not None else []
-    if patterns and not _conjoin(rule.additional for rule in body.rules) >= FALSE:
+    if patterns and not algebra.join(rule.additional for rule in body.rules) >= FALSE:
         languages.append(algebra.texts.unmatched(patterns))
     names = {name: TRUE for language in languages for name in algebra.texts.enumerate_names(language) or ()}
-    return replace(body, rules=(*body.rules, PropertyRule(names))) if names else body
+    return replace(body, rules=(*body.rules, PropertyRule(names, is_declaration=False))) if names else body
 
 
 def _is_declared(algebra: Algebra, body: ObjectBody, language: Language) -> bool:
@@ -137,7 +149,7 @@ def _may_have_undeclared_witness(algebra: Algebra, body: ObjectBody, exists: Exi
         return False
     patterns = _patterns(body)
     if not patterns:
-        return not is_unsatisfiable(algebra, _conjoin(rule.additional for rule in body.rules) | exists.value)
+        return not is_unsatisfiable(algebra, algebra.join([*(rule.additional for rule in body.rules), exists.value]))
     wanted = _allowed_names(algebra, exists.name | body.names)
     for language, conj in _regions(algebra, body):
         if is_unsatisfiable(algebra, conj | exists.value):
@@ -147,19 +159,16 @@ def _may_have_undeclared_witness(algebra: Algebra, body: ObjectBody, exists: Exi
         ):
             return True
     others = algebra.texts.unmatched(patterns)
-    if is_unsatisfiable(algebra, _conjoin(rule.additional for rule in body.rules) | exists.value) or _is_declared(
-        algebra, body, others
-    ):
+    if is_unsatisfiable(
+        algebra, algebra.join([*(rule.additional for rule in body.rules), exists.value])
+    ) or _is_declared(algebra, body, others):
         return False
     return wanted is None or (wanted.language is not None and not wanted.language.is_disjoint(others, algebra.budget))
 
 
 def _witness_cases(algebra: Algebra, body: ObjectBody, exists: Exists) -> list[ObjectBody]:
     cases = []
-    names = _declared(body)
-    limit = _allowed_names(algebra, body.names)
-    if limit is not None:
-        names.update(dict.fromkeys(limit.listed))
+    names = _declared(body) | dict.fromkeys(_listed(body, _allowed_names(algebra, body.names)))
     for name in names:
         if name in body.absent or not accepts_name(algebra, exists.name, name):
             continue
@@ -176,7 +185,7 @@ def _plain_shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int
     if absent:
         names.update(dict.fromkeys(sorted(absent)))
     algebra.budget.spend(states=1 + (len(names) >> 4))
-    rest = rules[0].additional if len(rules) == 1 else _conjoin(rule.additional for rule in rules)
+    rest = rules[0].additional if len(rules) == 1 else algebra.join(rule.additional for rule in rules)
     is_closed = 1 in rest
 
     def demanded(name: str) -> Conj:
@@ -184,7 +193,7 @@ def _plain_shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int
             return FALSE
         if len(rules) == 1:
             return rules[0].names.get(name, rest)
-        return _conjoin(rule.names.get(name, rule.additional) for rule in rules)
+        return algebra.join(rule.names.get(name, rule.additional) for rule in rules)
 
     properties = _properties(names, demanded, required, is_closed, refer)
     if properties is None:
@@ -203,10 +212,9 @@ def _shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> 
     names, patterns = _declared(body), _patterns(body)
     names.update(dict.fromkeys(sorted(body.absent)))
     limit = _allowed_names(algebra, body.names) if body.names else None
-    if limit is not None:
-        names.update(dict.fromkeys(limit.listed))
+    unordered = dict.fromkeys(name for name in _listed(body, limit) if name not in names)
     classes = _classes(algebra, body, limit, refer)
-    rest = _conjoin(rule.additional for rule in body.rules) if limit is None else FALSE
+    rest = algebra.join(rule.additional for rule in body.rules) if limit is None else FALSE
     if not rest >= FALSE and patterns and _is_declared(algebra, body, algebra.texts.unmatched(patterns)):
         rest = FALSE
     is_closed = not classes and rest >= FALSE
@@ -216,10 +224,12 @@ def _shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> 
         return FALSE if body.names and conj != FALSE and not accepts_name(algebra, body.names, name) else conj
 
     properties = _properties(names, demanded, body.required, is_closed, refer)
-    if properties is None:
+    others = _properties(unordered, demanded, body.required, is_closed, refer)
+    if properties is None or others is None:
         return None
     return ObjectShape(
-        properties=properties,
+        properties=properties + others,
+        unordered=frozenset(unordered),
         classes=tuple(classes),
         additional=None if rest >= FALSE else refer(rest),
         required=body.required,
@@ -260,15 +270,15 @@ def _regions(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[Language, Con
     patterns = _patterns(body)
     if not patterns:
         return
-    pointer = algebra.location(_conjoin(conj for rule in body.rules for _, conj in rule.patterns))
+    pointer = algebra.location(algebra.join(conj for rule in body.rules for _, conj in rule.patterns))
     for language, matched in algebra.texts.regions(patterns, pointer):
         if _is_declared(algebra, body, language):
             continue
-        demands: set[int] = set()
+        demands: list[Conj] = []
         for rule in body.rules:
             own = [conj for pattern, conj in rule.patterns if pattern in matched]
-            demands.update(*own) if own else demands.update(rule.additional)
-        yield language, frozenset(demands)
+            demands += own or [rule.additional]
+        yield language, algebra.join(demands)
 
 
 def _classes(
@@ -279,7 +289,7 @@ def _classes(
         return []
     classes = []
     patterns = _patterns(body)
-    rest = _conjoin(rule.additional for rule in body.rules)
+    rest = algebra.join(rule.additional for rule in body.rules)
     for names, conj in _regions(algebra, body):
         if allowed is not None:
             names = names.intersect(allowed)
@@ -315,7 +325,3 @@ def _allowed_names(algebra: Algebra, names: Conj) -> _AllowedNames | None:
         languages.append(language)
     language = algebra.texts.union(languages) if languages else None
     return _AllowedNames(tuple(listed), language)
-
-
-def _conjoin(conjs: Iterable[Conj]) -> Conj:
-    return TRUE.union(*conjs)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import product
 
 from rtlang_grammars.regular.language import Language
-from rtlang_grammars.schema.reading.values import json_key
 from rtlang_grammars.schema.shape_graph.shapes import (
     Alternative,
     ArrayShape,
@@ -242,6 +241,7 @@ def _renumber(shape: Alternative, name: Callable[[int], int]) -> Alternative:
             shape.required,
             shape.min_properties,
             shape.max_properties,
+            shape.unordered,
         )
     if isinstance(shape, ArrayShape):
         return ArrayShape(
@@ -261,7 +261,7 @@ def _renumber(shape: Alternative, name: Callable[[int], int]) -> Alternative:
 def _key(shape: Alternative, name: Sequence[int]) -> Hashable:
     """Return a key that structurally equal alternatives share, with each reference replaced by `name[reference]`."""
     if isinstance(shape, LiteralShape):
-        return ("listed", tuple(map(json_key, shape.values)))
+        return ("listed", repr(shape.values))  # not by value: the numbers 1 and 1.0 are written differently
     if isinstance(shape, ObjectShape):
         return (
             tuple([(each.name, each.shape if each.shape is None else name[each.shape]) for each in shape.properties]),
@@ -270,6 +270,7 @@ def _key(shape: Alternative, name: Sequence[int]) -> Hashable:
             shape.required,
             shape.min_properties,
             shape.max_properties,
+            shape.unordered,
         )
     return _renumber(shape, name.__getitem__) if isinstance(shape, ArrayShape) else shape
 

@@ -175,12 +175,14 @@ class ObjectShape:
     """Objects. `properties` take precedence over `classes`, and `classes` over `additional`.
 
     Attributes:
-        properties: the declared properties in the order of the schema, without repetition; they include all of `required`.
+        properties: the declared properties in the order of the schema, then other required ones, then those that are only listed
+            (by `propertyNames`, or as all names of a pattern); without repetition.
         classes: classes of names, by pattern. If `propertyNames` restricts the names, classes cover all allowed undeclared names and
             `additional` is None.
         additional: index of the shape of the values of all other properties; None if they are forbidden.
         required: names of the properties that must be present; none of them is forbidden.
         min_properties, max_properties: inclusive bounds on their number; None means no upper bound.
+        unordered: names of the properties that are only listed. They may come in any order, behind those that are declared.
     """
 
     properties: tuple[Property, ...] = ()
@@ -189,6 +191,7 @@ class ObjectShape:
     required: frozenset[str] = frozenset()
     min_properties: int = 0
     max_properties: int | None = None
+    unordered: frozenset[str] = frozenset()
 
 
 Alternative: TypeAlias = NullShape | BooleanShape | NumberShape | StringShape | LiteralShape | ArrayShape | ObjectShape

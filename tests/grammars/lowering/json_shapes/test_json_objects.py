@@ -14,7 +14,7 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.schema.reading.options import SchemaOptions
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import ANY_STYLE, Constraint, ConstraintKind, JsonStyle
 from tests.support.random_schemas import with_python_patterns
 from tests.support.vocabularies import small_vocabulary
 
@@ -28,8 +28,8 @@ def backend() -> RtlangBackend:
     return RtlangBackend(VocabularyIndex(small_vocabulary()), schema_options=options, allow_checked=True)
 
 
-def compiled(schema: dict[str, Any]) -> RtlangGrammar:
-    return backend().compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)))
+def compiled(schema: dict[str, Any], style: JsonStyle = ANY_STYLE) -> RtlangGrammar:
+    return backend().compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema), style))
 
 
 def behind(schema: dict[str, Any], text: str) -> MachineMatcher:

@@ -6,13 +6,17 @@ A random writer spells values as RFC 8259 allows; `jsonschema` says which of the
 from __future__ import annotations
 
 import json
+import math
 import random
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from jsonschema import Draft202012Validator
+from pydantic import Field, StrictFloat, StrictInt, TypeAdapter
 
+from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.schema.reading.options import SchemaOptions
+from rtlang_grammars.spec.constraint import JsonStyle
 from rtlang_grammars_bench.conformance import Judge, accepts
 
 _SHORT = {'"': '"', "\\": "\\", "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
@@ -169,6 +173,90 @@ def test_numbers_have_finitely_many_digits(schema: Any, good: list[str], bad: li
     grammar = Judge().compile(schema, SchemaOptions())
     assert [text for text in good if not accepts(grammar, text)] == []
     assert [text for text in bad if accepts(grammar, text)] == []
+
+
+WHOLE = ["0", "7", "-21", "9" * 19]
+NOT_WHOLE = ["1.0", "7.00", "4e1", "40e0", "7E+0", "-0", "01", "+7", "7."]
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "integer"}, [*WHOLE, "9" * 65], [*NOT_WHOLE, "9" * 66]),
+        ({"type": ["integer", "string"]}, WHOLE, NOT_WHOLE),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, WHOLE, NOT_WHOLE),
+        ({"allOf": [{"type": "number"}, {"type": "integer"}]}, WHOLE, NOT_WHOLE),
+        ({"type": "integer", "minimum": -30}, ["0", "-21", "7"], [*NOT_WHOLE, "-31"]),
+        ({"type": "integer", "minimum": 0, "maximum": 100}, ["0", "7", "100"], [*NOT_WHOLE, "1e2", "101", "-1"]),
+        ({"type": "integer", "multipleOf": 7}, ["0", "7", "-21"], [*NOT_WHOLE, "8"]),
+        ({"type": "number", "multipleOf": 7}, ["0", "7", "-21"], [*NOT_WHOLE, "8"]),
+        ({"type": "integer", "not": {"const": 7}}, ["0", "8"], [*NOT_WHOLE, "7"]),
+        ({"type": "integer", "not": {"multipleOf": 2}}, ["7", "-21"], [*NOT_WHOLE, "8"]),
+        ({"type": "integer", "enum": [1.0, 2, 1e2]}, ["1", "2", "100"], ["1.0", "2.0", "100.0", "1e2"]),
+        ({"type": "integer", "const": 1.0}, ["1"], ["1.0", "1e0"]),
+        ({"allOf": [{"enum": [1.0, 2.5]}, {"type": "integer"}]}, ["1"], ["1.0", "2.5"]),
+        ({"const": 1}, ["1"], ["1.0"]),
+        ({"const": 1.0}, ["1.0"], ["1", "1.00"]),
+        ({"enum": [1, 2.5, 1e22]}, ["1", "2.5", "1e+22"], ["1.0", "2.50", "1e22"]),
+        ({"type": "number"}, ["1", "1.0", "0.1", "-0.0", "1e-07", "1.5E+22", "9e307"], ["12e3", "0e0", "1e308", ".5"]),
+        ({"type": "number", "minimum": 0}, ["1", "1.0", "0.1", "1e-07", "1.5e22"], ["12e3", "1e308", "-1"]),
+        ({"type": "number", "multipleOf": 0.01}, ["1", "1.5", "1.50", "0.01"], ["0.001", "1e2"]),
+        ({"anyOf": [{"type": "integer"}, {"type": "number"}]}, ["1", "1.0", "1e3"], ["12e3"]),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 1}, ["[1]", "[1, -2]"], ["[1.0]", "[1e0]"]),
+        ({"items": {"enum": [1.0, 2]}, "type": "array", "uniqueItems": True}, ["[1.0, 2]"], ["[1]", "[2.0]"]),
+        ({"items": {"enum": [1.0], "type": "integer"}, "type": "array", "uniqueItems": True}, ["[1]"], ["[1.0]"]),
+        ({"type": "array", "prefixItems": [{"const": 1}, {"const": 1.0}]}, ["[1, 1.0]"], ["[1.0, 1.0]", "[1, 1]"]),
+        ({"$schema": "http://json-schema.org/draft-04/schema", "type": "integer"}, WHOLE, NOT_WHOLE),
+    ],
+    ids=str,
+)
+def test_plain_numbers_are_written_as_programs_write_them(schema: Any, good: list[str], bad: list[str]) -> None:
+    grammar, loose = Judge(JsonStyle()).compile(schema, SchemaOptions()), Judge().compile(schema, SchemaOptions())
+    assert [text for text in good if not accepts(grammar, text)] == []
+    assert [text for text in bad if accepts(grammar, text)] == []
+    assert [text for text in good if not accepts(loose, text)] == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        list[StrictInt],
+        list[Annotated[StrictInt, Field(ge=-5, le=3000)]],
+        list[Annotated[StrictInt, Field(multiple_of=5)]],
+        list[StrictFloat],
+        list[Annotated[StrictFloat, Field(gt=0)]],
+        list[StrictInt | StrictFloat],
+        list[Literal[1, 2, -7]],
+        dict[Literal["a", "b"], list[StrictInt]],
+    ],
+    ids=str,
+)
+def test_random_texts_are_read_by_the_strict_types_of_pydantic(kind: Any) -> None:
+    adapter, rng = TypeAdapter(kind), random.Random(3)
+    grammar = Judge(JsonStyle()).compile(adapter.json_schema(), SchemaOptions())
+    num_numbers = 0
+    for _ in range(30):
+        text = drawn(grammar.matcher(), rng, 60)
+        value = adapter.validate_json(text)
+        found = [each for item in (value.values() if isinstance(value, dict) else [value]) for each in item]
+        assert all(map(math.isfinite, found)), text
+        num_numbers += len(found)
+    assert num_numbers > 10
+
+
+def drawn(matcher: MachineMatcher, rng: random.Random, length: int) -> str:
+    """A random text of a grammar of the byte vocabulary, in which letters of numbers are likelier than others."""
+    text = b""
+    for _ in range(length):
+        allowed = [byte for byte in range(256) if matcher.fork().accept_token(byte)]
+        liked = [byte for byte in allowed if byte in b"[{:,-.0123456789eE+"]
+        if not allowed:
+            break
+        text += bytes([rng.choice(liked or allowed)])
+        assert matcher.accept_token(text[-1])
+    closing = matcher.closing_bytes()
+    assert closing is not None
+    return (text + closing).decode()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -147,3 +148,63 @@ def test_large_round_steps_and_distant_bounds_stay_small() -> None:
     assert largest.accepts("1.7976931348623157e308")
     assert not largest.accepts("1.7976931348623158e308")
     assert isinstance(largest, Language)
+
+
+PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?|-?[1-9](\.[0-9]+)?[eE][+-]?[0-9]+")
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(constraints, st.lists(written_numbers, min_size=25, max_size=25))
+def test_plain_numbers_are_those_that_satisfy_a_constraint_in_one_notation(
+    constraint: dict[str, Any], spellings: list[str]
+) -> None:
+    plain, every = number_language(**constraint, is_plain=True), number_language(**constraint)
+    steps = [constraint["multiple_of"]] if "multiple_of" in constraint else []
+    is_whole = bool(constraint.get("integer")) or any(step.denominator == 1 for step in steps)
+    for spelling in spellings:
+        value = Fraction(spelling)
+        written = str(value.numerator) if value.denominator == 1 else str(Decimal(value.numerator) / value.denominator)
+        assert plain.accepts(written) == _satisfies(value, constraint), written
+        if plain.accepts(spelling):
+            assert every.accepts(spelling)
+            assert (PLAIN_INTEGER if is_whole else PLAIN_NUMBER).fullmatch(spelling)
+            assert not steps or "e" not in spelling.lower()
+
+
+FINITE = ["1e307", "9.99e307", "1.5e+300", "2E-324", "-1e307", "0.5", "-0.0", "1e16", "1e-07"]
+ODD = ["1e308", "-9e308", "12e3", "0e0", "0.5e3", "10.5e-1"]
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [{}, {"minimum": -(10**309)}, {"maximum": Fraction(10**309)}, {"minimum": -(10**399), "maximum": 10**399}],
+    ids=str,
+)
+def test_plain_numbers_are_finite_unless_a_bound_is_beyond_doubles(bounds: dict[str, Any]) -> None:
+    language = number_language(**bounds, is_plain=True)
+    assert [text for text in FINITE if not language.accepts(text)] == []
+    accepted = [text for text in ODD if language.accepts(text)]
+    assert accepted == (["1e308", "-9e308"] if bounds else [])
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"minimum": 0}, {"maximum": 5}, {"minimum": 0.5, "exclusive_minimum": True}], ids=str
+)
+def test_a_number_with_one_bound_is_finite_too(bounds: dict[str, Any]) -> None:
+    bounds = {key: Fraction(value) if key != "exclusive_minimum" else value for key, value in bounds.items()}
+    language = number_language(**bounds, is_plain=True)
+    sign = "-" if "maximum" in bounds else ""
+    assert language.accepts(f"{sign}1e307")
+    assert not language.accepts(f"{sign}1e308")
+
+
+@pytest.mark.parametrize("digits", [40, 41, 60, 200, 308, 350])
+def test_plain_integers_have_every_digit_that_a_bound_has(digits: int) -> None:
+    low, high = 10**digits, 10**digits + 5
+    language = number_language(low, high, integer=True, is_plain=True)
+    accepted = [number - low for number in range(low - 3, high + 4) if language.accepts(str(number))]
+    assert accepted == [0, 1, 2, 3, 4, 5]
+    assert not language.accepts(f"1e{digits}")
+    only_low = number_language(low, integer=True, is_plain=True)
+    assert [only_low.accepts(str(number)) for number in (low - 1, low, 10 * low)] == [False, True, True]
