@@ -53,7 +53,7 @@ from rtlang.contract.target import Target
 from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
 from rtlang.model import system_resources
-from rtlang_grammars import ConstraintKind, JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars import ConstraintKind, JsonStyle, Numbers, PropertyOrder, Whitespace
 
 CHECK_SCHEMA = {
     "type": "object",
@@ -401,14 +401,17 @@ def check_grammar(
         typer.Option(help="Kind of constraint in FILE; default: by its extension (.json, .lark, .gbnf...)."),
     ] = None,
     whitespace: Annotated[Whitespace, typer.Option(help="Whitespace in JSON values.")] = Whitespace.FREE,
-    order: Annotated[PropertyOrder, typer.Option(help="Order of object properties.")] = PropertyOrder.ANY,
+    order: Annotated[
+        PropertyOrder, typer.Option(help="Order of object properties.")
+    ] = PropertyOrder.DECLARED_THEN_OTHERS,
+    numbers: Annotated[Numbers, typer.Option(help="Spellings of numbers.")] = Numbers.PLAIN,
     samples: Annotated[int, typer.Option(min=0, max=1000, help="Number of samples.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed for the samples.")] = 0,
     shows_all: Annotated[bool, typer.Option("--all", help="Show the report for every keyword.")] = False,
 ) -> None:
     """Compile a schema, regex or grammar; show what is enforced, samples, sizes and mask costs."""
     with one_line_errors():
-        config, style = RuntimeConfig(**settings), JsonStyle(whitespace, order)
+        config, style = RuntimeConfig(**settings), JsonStyle(whitespace, order, numbers=numbers)
         for line in checked_grammar(file, kind, style, config, num_samples=samples, seed=seed, shows_all=shows_all):
             typer.echo(line)
 

@@ -14,7 +14,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types import form_values
 from rtlang.lang.output_types.types import TEXT, OutputType, output_type
-from rtlang_grammars import GrammarError, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
+from rtlang_grammars import GrammarError, JsonLayout, JsonStyle, Lexer, Numbers, PropertyOrder, Whitespace
 from rtlang_grammars import Indentation as _Indentation
 from rtlang_grammars.spec import structures
 
@@ -40,7 +40,8 @@ def json_text(
     schema: Any,
     *,
     whitespace: Literal["free", "compact"] = "free",
-    order: Literal["any", "declared", "declared_then_others", "required_first"] = "any",
+    order: Literal["any", "declared", "declared_then_others", "required_first"] = "declared_then_others",
+    numbers: Literal["plain", "any"] = "plain",
     separators: tuple[str, str] | None = None,
     indent: int | str | None = None,
 ) -> OutputType:
@@ -49,22 +50,35 @@ def json_text(
     Args:
         schema: as for `gen`: a type or a JSON schema.
         whitespace: "free" allows one or two spaces, or a line break and up to 80 spaces, between tokens; "compact" allows none.
-        order: "any" allows properties in any order, "declared" in the order of the schema (optional ones may be omitted; undeclared ones
-            may come anywhere), "declared_then_others" the same with undeclared ones last. "required_first" puts the required ones before
-            the optional ones and these before undeclared ones.
+        order: "declared_then_others" allows properties in the order in which the schema declares them (optional ones may be omitted), then
+            undeclared ones. "declared" allows undeclared ones anywhere, "required_first" puts the required ones before the optional ones
+            and these before undeclared ones, "any" allows any order.
+        numbers: "plain" allows integers as digits alone (3) and other numbers as programs write them (0.5, 1.5e-07), "any" every spelling
+            of JSON (3, 3.0 and 3e0 are the same integer).
         separators, indent: as for `json.dumps`; with either of them, exactly the text of `json.dumps` with these arguments is allowed, and
             `whitespace` must be "free".
     Raises:
         ParameterError: the schema or a style is invalid; names it.
     """
-    for field, value, allowed in (("whitespace", whitespace, Whitespace), ("order", order, PropertyOrder)):
-        if value not in list(allowed):
-            raise ParameterError(field, value, f"expected one of {', '.join(allowed)}")
+    style = json_style(order, numbers, whitespace)
     found = output_type(schema=schema)
     if found.constraint is None or found.constraint.kind is not ConstraintKind.JSON_SCHEMA:
         raise ParameterError("schema", schema, "expected a type that is written as JSON")
-    style = JsonStyle(Whitespace(whitespace), PropertyOrder(order), _layout(whitespace, separators, indent))
+    style = replace(style, layout=_layout(whitespace, separators, indent))
     return replace(found, constraint=replace(found.constraint, style=style))
+
+
+def json_style(order: str, numbers: str, whitespace: str = "free") -> JsonStyle:
+    """The style that options of these names describe.
+
+    Raises:
+        ParameterError: one is not allowed; names it.
+    """
+    options = (("whitespace", whitespace, Whitespace), ("order", order, PropertyOrder), ("numbers", numbers, Numbers))
+    for field, value, allowed in options:
+        if value not in list(allowed):
+            raise ParameterError(field, value, f"expected one of {', '.join(allowed)}")
+    return JsonStyle(Whitespace(whitespace), PropertyOrder(order), numbers=Numbers(numbers))
 
 
 def _layout(whitespace: str, separators: object, indent: Any) -> JsonLayout | None:

@@ -12,18 +12,19 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import RoleStart
 from rtlang.contract.params import Constraint
 from rtlang.contract.template_options import TemplateOptions
 from rtlang.contract.tool_list import tools_to_text
+from rtlang.lang.output_types.forms import json_style
 from rtlang.lang.output_types.kinds import STR, Kind, Listed, Member, Nullable, Reading, Record, reading_of_json
 from rtlang.lang.output_types.signatures import signature_of
 from rtlang.lang.output_types.tool_calls import Function, ToolCall, ToolReply, typed_reply
 from rtlang.lang.output_types.types import Calls, OutputType
-from rtlang_grammars import GrammarError
+from rtlang_grammars import GrammarError, JsonStyle
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import Span, ToolFormat
 from rtlang_grammars.formats.parsing import parse_output
@@ -45,6 +46,8 @@ def tools(
     parallel: bool = True,
     reasoning: str = Reasoning.OPTIONAL,
     format: str | None = None,
+    order: Literal["any", "declared", "declared_then_others", "required_first"] = "declared_then_others",
+    numbers: Literal["plain", "any"] = "plain",
 ) -> OutputType:
     """Text with calls of tools. The value is a `ToolReply` with `content`, `reasoning` and `calls`.
 
@@ -56,10 +59,11 @@ def tools(
         reasoning: "optional", "required" or "forbidden" reasoning before everything else; "opened": the prompt has begun it. Ignored by
             formats without reasoning, unless it is required.
         format: name of the format; default: that of the model's chat template, else "json", one object with name and arguments a line.
+        order, numbers: how arguments are written; as for `json_text`.
     Raises:
         ParameterError: an argument is invalid; names it.
     """
-    return _tool_type(given, choice, parallel, reasoning, format, _whole)
+    return _tool_type(given, choice, parallel, reasoning, format, json_style(order, numbers), _whole)
 
 
 def tool_calls(
@@ -81,7 +85,7 @@ def tool_calls(
     allows_content = isinstance(choice, str) and choice in ("auto", "none")
     value = _whole if allows_content else _all_calls if parallel else _one_call
     reasoning = Reasoning.FORBIDDEN if has_reasoned else Reasoning.OPTIONAL
-    return _tool_type(given, choice, bool(parallel), reasoning, None, value)
+    return _tool_type(given, choice, bool(parallel), reasoning, None, JsonStyle(), value)
 
 
 def _whole(reply: ToolReply) -> ToolReply:
@@ -166,6 +170,7 @@ def _made_tool_type(
     parallel: bool,
     reasoning: str,
     format: str | None,
+    style: JsonStyle,
     value: Callable[[ToolReply], Any],
 ) -> OutputType:
     listed, functions = _tools(given)
@@ -175,9 +180,8 @@ def _made_tool_type(
     @functools.cache
     def resolve(tool_format: str | None) -> OutputType:
         name = format or tool_format or _PLAIN
-        constraint = _checked(
-            options, lambda: tool_grammar(name, listed, tool_choice=chosen, parallel=parallel, reasoning=reasoning)
-        )
+        how: Any = {"tool_choice": chosen, "parallel": parallel, "reasoning": reasoning, "style": style}
+        constraint = _checked(options, lambda: tool_grammar(name, listed, **how))
 
         def parse(text: str) -> Any:
             output = parse_output(name, text, listed, is_reasoning=reasoning == Reasoning.OPENED)

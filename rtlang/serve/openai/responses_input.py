@@ -33,6 +33,7 @@ SAME_NAME = (
     "top_k",
     "min_p",
     "ignore_eos",
+    "json_style",
 )
 """Fields that mean the same in both routes; the last ones are extensions."""
 _FIELDS = FieldTable(

@@ -2,6 +2,7 @@
 
 `response_format` (json_object, json_schema, structural_tag), `structured_outputs` with one of json, regex, choice, grammar, json_object and
 structural_tag, the older `guided_*` fields, and `regex`, `ebnf` and `json_schema` at the top level. A request has at most one of them.
+`json_style` says how the JSON of a request is written, that of its tools included.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import Any
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.serve.openai.fields import check_inner, read_text
-from rtlang_grammars import GrammarError
+from rtlang_grammars import GrammarError, JsonStyle, Numbers, PropertyOrder, Whitespace
 from rtlang_grammars.formats.structural_tag import read_structural_tag
 
 TOP_LEVEL = ("regex", "ebnf", "json_schema")
 GUIDED = ("guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_json_object")
-FIELDS = frozenset(("response_format", "structured_outputs", *TOP_LEVEL, *GUIDED))
+STYLE = "json_style"
+FIELDS = frozenset(("response_format", "structured_outputs", *TOP_LEVEL, *GUIDED, STYLE))
 """The fields that `read_structured` reads."""
+_STYLES = {"whitespace": Whitespace, "order": PropertyOrder, "numbers": Numbers}
 REFUSED = {
     "guided_whitespace_pattern": "not supported: JSON is written with free blanks of bounded number",
     "structural_tag": 'not supported here; use response_format = {"type": "structural_tag", ...}',
@@ -50,14 +53,31 @@ def read_structured(given: Mapping[str, Any]) -> Structured | None:
     Raises:
         ParameterError: a field is malformed, or there are several; names it.
     """
+    style = read_style(given)
     found = [
         structured
-        for name in sorted(FIELDS & given.keys())
-        if (structured := _READERS[name](name, given[name])) is not None
+        for name in sorted(_READERS.keys() & given.keys())
+        if (structured := _READERS[name](name, given[name], style)) is not None
     ]
     if len(found) > 1:
         raise ParameterError(found[1].field, given[found[1].field.split(".")[0]], f"not together with {found[0].field}")
     return found[0] if found else None
+
+
+def read_style(given: Mapping[str, Any]) -> JsonStyle:
+    """How the JSON of a request is written: `json_style`, an object with `whitespace`, `order` and `numbers`.
+
+    Raises:
+        ParameterError: it is malformed; names the field.
+    """
+    if STYLE not in given:
+        return JsonStyle()
+    inner = check_inner(STYLE, given[STYLE], tuple(_STYLES))
+    for name, value in inner.items():
+        if value not in list(_STYLES[name]):
+            raise ParameterError(f"{STYLE}.{name}", value, f"expected one of {', '.join(_STYLES[name])}")
+    fields: dict[str, Any] = {name: _STYLES[name](value) for name, value in inner.items()}
+    return JsonStyle(**fields)
 
 
 def grammar_constraint(source: str) -> Constraint:
@@ -68,7 +88,7 @@ def grammar_constraint(source: str) -> Constraint:
     return Constraint(kind, source)
 
 
-def schema_constraint(schema: Any, where: str) -> Constraint:
+def schema_constraint(schema: Any, where: str, style: JsonStyle) -> Constraint:
     """The constraint of a JSON schema, given as a map, a boolean, or JSON text of one."""
     if isinstance(schema, str):
         try:
@@ -77,10 +97,10 @@ def schema_constraint(schema: Any, where: str) -> Constraint:
             raise ParameterError(where, schema, f"expected a JSON schema: {error}") from None
     if not isinstance(schema, Mapping | bool):
         raise ParameterError(where, schema, "expected a JSON schema (an object)")
-    return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema, ensure_ascii=False))
+    return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema, ensure_ascii=False), style)
 
 
-def _response_format(name: str, value: Any) -> Structured | None:
+def _response_format(name: str, value: Any, style: JsonStyle) -> Structured | None:
     if not isinstance(value, Mapping):
         raise ParameterError(name, value, "expected an object with a type")
     match value.get("type"):
@@ -90,21 +110,21 @@ def _response_format(name: str, value: Any) -> Structured | None:
         case "json_object":
             check_inner(name, value, ("type", "schema"))
             schema = value.get("schema")  # of llama.cpp's server
-            return _json("response_format.schema", {"type": "object"} if schema is None else schema, name)
+            return _json("response_format.schema", {"type": "object"} if schema is None else schema, style, name)
         case "json_schema":
             check_inner(name, value, ("type", "json_schema"))
             where = f"{name}.json_schema"
             inner = check_inner(where, value.get("json_schema"), ("name", "schema", "strict"), ("description",))
             schema = inner.get("schema", inner.get("json_schema", {"type": "object"}))
-            return _json(f"{where}.schema", schema, name)
+            return _json(f"{where}.schema", schema, style, name)
         case "structural_tag":
-            return _tag(name, value)
+            return _tag(name, value, style)
     raise ParameterError(
         f"{name}.type", value.get("type"), "expected one of text, json_object, json_schema, structural_tag"
     )
 
 
-def _structured_outputs(name: str, value: Any) -> Structured | None:
+def _structured_outputs(name: str, value: Any, style: JsonStyle) -> Structured | None:
     kinds = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
     inner = check_inner(name, value, (*kinds, *_OPTIONS_OFF))
     for option in _OPTIONS_OFF:
@@ -115,41 +135,41 @@ def _structured_outputs(name: str, value: Any) -> Structured | None:
     if len(inner) != 1:
         raise ParameterError(name, sorted(inner), f"expected exactly one of {', '.join(kinds)}")
     ((kind, given),) = inner.items()
-    return _KINDS[kind](f"{name}.{kind}", given)
+    return _KINDS[kind](f"{name}.{kind}", given, style)
 
 
-def _json(where: str, schema: Any, field: str | None = None) -> Structured:
-    return Structured(schema_constraint(schema, where), field or where, is_json=True)
+def _json(where: str, schema: Any, style: JsonStyle, field: str | None = None) -> Structured:
+    return Structured(schema_constraint(schema, where, style), field or where, is_json=True)
 
 
-def _json_object(where: str, value: Any) -> Structured | None:
+def _json_object(where: str, value: Any, style: JsonStyle) -> Structured | None:
     if not isinstance(value, bool):
         raise ParameterError(where, value, "expected true or false")
-    return _json(where, {"type": "object"}) if value else None
+    return _json(where, {"type": "object"}, style) if value else None
 
 
-def _regex(where: str, value: Any) -> Structured:
+def _regex(where: str, value: Any, style: JsonStyle) -> Structured:
     return Structured(Constraint(ConstraintKind.REGEX, read_text({where: value}, where)), where)
 
 
-def _choice(where: str, value: Any) -> Structured:
+def _choice(where: str, value: Any, style: JsonStyle) -> Structured:
     if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
         raise ParameterError(where, value, "expected a list of strings that is not empty")
     return Structured(Constraint(ConstraintKind.CHOICE, json.dumps(value, ensure_ascii=False)), where)
 
 
-def _grammar(where: str, value: Any) -> Structured:
+def _grammar(where: str, value: Any, style: JsonStyle) -> Structured:
     return Structured(grammar_constraint(read_text({where: value}, where)), where)
 
 
-def _tag(where: str, value: Any) -> Structured:
+def _tag(where: str, value: Any, style: JsonStyle) -> Structured:
     try:
-        return Structured(read_structural_tag(value), where)
+        return Structured(read_structural_tag(value, style=style), where)
     except GrammarError as error:
         raise ParameterError(where, value, str(error)) from None
 
 
-_Reader = Callable[[str, Any], Structured | None]
+_Reader = Callable[[str, Any, JsonStyle], Structured | None]
 _KINDS: dict[str, _Reader] = {
     "json": _json,
     "regex": _regex,

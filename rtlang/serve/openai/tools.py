@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
@@ -17,8 +17,8 @@ from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.contract.tool_list import tools_to_text
 from rtlang.serve.openai.fields import check_inner, read_bool, read_list, read_text
 from rtlang.serve.openai.messages import PLAIN_FORMAT
-from rtlang.serve.openai.structured import Structured
-from rtlang_grammars import GrammarError
+from rtlang.serve.openai.structured import Structured, read_style
+from rtlang_grammars import GrammarError, JsonStyle
 from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.description import Json, Slot, ToolFormat
 from rtlang_grammars.formats.parsing import ToolParseError, ToolStream
@@ -49,6 +49,8 @@ class ToolRequest:
     max_is_one: bool = False
     text: str | None = None
     """The tools as JSON text for the chat template."""
+    style: JsonStyle = field(default_factory=JsonStyle)
+    """How arguments are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def read_tool_request(given: Mapping[str, Any]) -> ToolRequest:
     mode, names = _read_choice(choice, [tool.name for tool in listed])
     allowed = tuple(tool for tool in listed if tool.name in names)
     is_named = isinstance(choice, Mapping) and choice.get("type") != "allowed_tools"
-    return ToolRequest(listed, mode, allowed, is_named or not parallel, text)
+    return ToolRequest(listed, mode, allowed, is_named or not parallel, text, read_style(given))
 
 
 def _check_tool(tool: Any, where: str) -> None:
@@ -174,10 +176,10 @@ def _behind_reasoning(found: ToolFormat, reasoning: Reasoning, body: Constraint)
 def _constraint(
     found: ToolFormat, asked: ToolRequest, structured: Structured | None, reasoning: Reasoning
 ) -> Constraint:
-    parallel = not asked.max_is_one
+    options: dict[str, Any] = {"parallel": not asked.max_is_one, "style": asked.style}
     if structured is None or asked.choice == "required":
-        return tool_grammar(found, asked.allowed, tool_choice=asked.choice, parallel=parallel, reasoning=reasoning)
-    calls = tool_grammar(found, asked.allowed, tool_choice="required", parallel=parallel, reasoning=Reasoning.FORBIDDEN)
+        return tool_grammar(found, asked.allowed, tool_choice=asked.choice, reasoning=reasoning, **options)
+    calls = tool_grammar(found, asked.allowed, tool_choice="required", reasoning=Reasoning.FORBIDDEN, **options)
     content = _unlike_calls(found, structured) if structured.is_json else structured.constraint
     body = any_of(_as_content(found, content), calls)
     return body if found.reasoning is None else _behind_reasoning(found, reasoning, body)

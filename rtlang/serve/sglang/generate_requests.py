@@ -18,7 +18,7 @@ from rtlang.contract.params import MAX_LOGPROBS, MAX_MAX_TOKENS, MAX_N, MAX_PRIO
 from rtlang.serve.openai.completions import MAX_PROMPTS, Prompt
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists, read_int
 from rtlang.serve.openai.sampling import read_biases
-from rtlang.serve.openai.structured import read_structured
+from rtlang.serve.openai.structured import STYLE, read_structured
 
 MAX_ID_CHARS = 128
 IGNORED = frozenset(
@@ -80,7 +80,7 @@ _SAME_NAME = (
     "n",
     "ignore_eos",
 )
-_CONSTRAINTS = ("json_schema", "regex", "ebnf")
+_CONSTRAINTS = ("json_schema", "regex", "ebnf", STYLE)
 _SAMPLING = FieldTable(
     accepted=frozenset(
         (*_SAME_NAME, *_CONSTRAINTS, "max_new_tokens", "min_new_tokens", "sampling_seed", "logit_bias", "no_stop_trim")

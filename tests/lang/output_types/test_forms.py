@@ -14,7 +14,7 @@ import rtlang_grammars
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import ConstraintKind
 from rtlang.lang.output_types.types import output_type
-from rtlang_grammars import Constraint, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
+from rtlang_grammars import ANY_STYLE, Constraint, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
 
 
 class Point(BaseModel):
@@ -30,6 +30,9 @@ def test_a_style_changes_how_a_value_is_written_and_not_how_it_is_read() -> None
     assert styled.constraint.style == JsonStyle(Whitespace.COMPACT, PropertyOrder.DECLARED)
     assert styled.constraint.source == plain.constraint.source
     assert styled.read("p", '{"x": 1}') == Point(x=1)
+    loose = rt.json_text(Point, order="any", numbers="any").constraint
+    assert loose is not None
+    assert loose.style == ANY_STYLE
     assert output_type(type=styled) is styled
     assert output_type(schema=styled) is styled
 
@@ -51,6 +54,7 @@ def test_separators_and_indent_are_those_of_json_dumps() -> None:
     [
         (lambda: rt.json_text(Point, whitespace="wide"), "whitespace"),  # type: ignore[arg-type]
         (lambda: rt.json_text(Point, order="sorted"), "order"),  # type: ignore[arg-type]
+        (lambda: rt.json_text(Point, numbers="short"), "numbers"),  # type: ignore[arg-type]
         (lambda: rt.json_text(Point, separators=(";", ":")), "separators"),
         (lambda: rt.json_text(Point, separators=","), "separators"),  # type: ignore[arg-type]
         (lambda: rt.json_text(Point, indent=-1), "indent"),

@@ -9,6 +9,11 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.graph import Generate
+from rtlang.runtime.scripts.shortest_text import allows
+from rtlang_grammars import ANY_STYLE, JsonStyle
+from rtlang_grammars.formats.parsing import ToolCall as ParsedCall
+from rtlang_grammars.formats.rendering import rendered_calls
 from tests.support.fake_target import FakeTarget
 
 
@@ -60,6 +65,23 @@ def test_a_model_calls_as_it_is_told(tiny: rt.Runtime, choice: Any, names: list[
     assert [each.name for each in answer.calls] == names
 
 
+@pytest.mark.parametrize("format", ["hermes", "qwen-coder", "llama-4", "json"])
+def test_arguments_are_written_in_the_style_of_the_type(format: str) -> None:
+    @rt.program
+    def program(s: Any, **options: Any) -> None:
+        s += rt.user("?") + rt.assistant(rt.gen("a", 60, type=rt.tools([set_timer], format=format, **options)))
+
+    some: tuple[dict[str, str], ...] = ({}, {"order": "any", "numbers": "any"})
+    graphs = [program.bind(**options).graph() for options in some]
+    made = [
+        node.constraint for graph in graphs for node in graph.nodes if isinstance(node, Generate) and node.constraint
+    ]
+    assert [each.style for each in made] == [JsonStyle(), ANY_STYLE]
+    call = ParsedCall("set_timer", {"label": "tea", "minutes": 3})
+    text = "".join(part for part, _ in rendered_calls(format, [call]))
+    assert [allows(each, text) is None for each in made] == [False, True]
+
+
 @pytest.mark.parametrize("budget", [24, 40])
 @pytest.mark.parametrize("format", [None, "hermes"])
 def test_thoughts_end_within_their_budget(tiny: rt.Runtime, budget: int, format: str | None) -> None:
@@ -81,6 +103,8 @@ def test_thoughts_end_within_their_budget(tiny: rt.Runtime, budget: int, format:
         (lambda: rt.tools([now], choice="maybe"), "tool_choice"),
         (lambda: rt.tools([now], format="xml"), "format"),
         (lambda: rt.tools([now], reasoning="much"), "reasoning"),
+        (lambda: rt.tools([now], order="sorted"), "order"),  # type: ignore[arg-type]
+        (lambda: rt.tools([now], numbers="short"), "numbers"),  # type: ignore[arg-type]
         (lambda: rt.thoughts(format="xml"), "format"),
     ],
 )

@@ -84,6 +84,74 @@ def test_a_seed_repeats_a_chat_and_its_stream(client: OpenAI, plain: HttpClient)
     assert events[-1]["usage"]["completion_tokens"] == whole.usage.completion_tokens  # type: ignore[union-attr]
 
 
+VERDICT = {
+    "type": "object",
+    "properties": {
+        "thought": {"type": "string", "maxLength": 8},
+        "count": {"type": "integer"},
+        "answer": {"enum": ["yes", "no"]},
+    },
+    "required": ["thought", "count", "answer"],
+    "additionalProperties": False,
+}
+VERDICT_TOOL: list[Any] = [{"type": "function", "function": {"name": "tell", "parameters": VERDICT}}]
+VERDICT_FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "v", "strict": True, "schema": VERDICT}}
+VERDICT_TAG: Any = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": VERDICT}}
+
+
+@pytest.mark.parametrize(
+    "door", ["response_format", "tag", "guided_json", "outputs", "tools", "completions", "responses"]
+)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_verdict_follows_its_thought_and_counts_are_integers_at_every_door(
+    client: OpenAI, door: str, seed: int
+) -> None:
+    chat: Any = {"model": "default", "messages": MESSAGES, "max_tokens": 60, "temperature": 1.5, "seed": seed}
+    extra = {"guided_json": {"guided_json": VERDICT}, "outputs": {"structured_outputs": {"json": VERDICT}}}
+    text: str | None
+    if door == "completions":
+        options: Any = {key: chat[key] for key in chat if key != "messages"}
+        guided = extra["guided_json"]
+        text = client.completions.create(prompt="Once", extra_body=guided, **options).choices[0].text
+    elif door == "responses":
+        form: Any = {"format": {"type": "json_schema", "name": "v", "strict": True, "schema": VERDICT}}
+        text = client.responses.create(
+            model="default", input="Hi", text=form, max_output_tokens=60, temperature=1.5
+        ).output_text
+    elif door == "tools":
+        reply = client.chat.completions.create(tools=VERDICT_TOOL, tool_choice="required", **chat)
+        (call,) = reply.choices[0].message.tool_calls or []
+        text = call.function.arguments  # type: ignore[union-attr]
+    else:
+        forms = {"response_format": VERDICT_FORMAT, "tag": VERDICT_TAG}
+        body = extra.get(door) or {"response_format": forms[door]}
+        text = client.chat.completions.create(extra_body=body, **chat).choices[0].message.content
+    value = json.loads(text or "")
+    assert list(value) == list(VERDICT["properties"])  # type: ignore[call-overload]
+    assert type(value["count"]) is int
+
+
+def test_a_request_may_ask_for_every_order_and_every_spelling(client: OpenAI) -> None:
+    options: Any = {"model": "default", "messages": MESSAGES, "max_tokens": 90, "temperature": 1.5}
+    texts = [
+        client.chat.completions.create(
+            response_format=VERDICT_FORMAT,
+            seed=seed,
+            extra_body={"json_style": {"order": "any", "numbers": "any", "whitespace": "compact"}},
+            **options,
+        )
+        .choices[0]
+        .message.content
+        for seed in range(12)
+    ]
+    values = [json.loads(text) for text in texts]
+    assert len({tuple(value) for value in values}) > 1
+    assert {type(value["count"]) for value in values} == {int, float}
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(extra_body={"json_style": {"order": "sideways"}}, **options)
+    assert caught.value.param == "json_style.order"
+
+
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_log_probabilities_belong_to_the_tokens(plain: HttpClient, is_stream: bool) -> None:
     body = {"messages": MESSAGES, "max_tokens": 6, "logprobs": True, "top_logprobs": 2, "temperature": 0}

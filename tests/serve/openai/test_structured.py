@@ -9,7 +9,8 @@ import pytest
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
-from rtlang.serve.openai.structured import grammar_constraint, read_structured
+from rtlang.serve.openai.structured import grammar_constraint, read_structured, read_style
+from rtlang_grammars import JsonStyle, Numbers, PropertyOrder, Whitespace
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 JSON = Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA))
@@ -71,6 +72,43 @@ def test_structural_tags_are_read() -> None:
         assert found.constraint.kind is ConstraintKind.STRUCTURE
 
 
+STYLE = {"order": "any", "numbers": "any", "whitespace": "compact"}
+STYLED = JsonStyle(Whitespace.COMPACT, PropertyOrder.ANY, numbers=Numbers.ANY)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}},
+        {"response_format": {"type": "json_object"}},
+        {"response_format": TAG},
+        {"structured_outputs": {"json": SCHEMA}},
+        {"structured_outputs": {"structural_tag": json.dumps(TAG)}},
+        {"guided_json": SCHEMA},
+        {"json_schema": json.dumps(SCHEMA)},
+    ],
+    ids=str,
+)
+def test_the_style_of_a_request_is_that_of_its_json(body: dict[str, Any]) -> None:
+    plain, styled = read_structured(body), read_structured(body | {"json_style": STYLE})
+    assert plain is not None
+    assert styled is not None
+    assert plain.constraint.style == JsonStyle()
+    assert styled.constraint.style == STYLED
+    assert read_style({"json_style": {"order": "declared"}}) == JsonStyle(order=PropertyOrder.DECLARED)
+
+
+def test_tags_of_parameters_in_xml_follow_the_order_of_the_style() -> None:
+    schema = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "string"}}}
+    content = {"type": "json_schema", "json_schema": schema, "style": "qwen_xml"}
+    body = {"response_format": {"type": "structural_tag", "format": content}}
+    plain, styled = read_structured(body), read_structured(body | {"json_style": STYLE})
+    assert plain is not None
+    assert styled is not None
+    assert '"order": "declared_then_others"' in plain.constraint.source
+    assert '"order": "any"' in styled.constraint.source
+
+
 @pytest.mark.parametrize("body", [{}, {"response_format": {"type": "text"}}, {"guided_json_object": False}])
 def test_a_request_may_ask_for_nothing(body: dict[str, Any]) -> None:
     assert read_structured(body) is None
@@ -99,6 +137,10 @@ def test_a_request_may_ask_for_nothing(body: dict[str, Any]) -> None:
         ({"guided_choice": "a"}, "guided_choice"),
         ({"regex": 3}, "regex"),
         ({"ebnf": {}}, "ebnf"),
+        ({"json_style": "any"}, "json_style"),
+        ({"json_style": {"order": "sorted"}}, "json_style.order"),
+        ({"json_style": {"numbers": ["any"]}}, "json_style.numbers"),
+        ({"json_style": {"indent": 2}}, "json_style.indent"),
     ],
 )
 def test_malformed_requests_name_the_field(body: dict[str, Any], field: str) -> None:

@@ -38,6 +38,31 @@ def is_allowed(plan: ReplyPlan, text: str) -> bool:
     return allows(plan.constraint, text) is None
 
 
+PAIR = {"type": "object", "properties": {"b": {"type": "integer"}, "a": {"type": "string"}}, "required": ["b", "a"]}
+
+
+@pytest.mark.parametrize("tool_format", [None, *FORMATS])
+@pytest.mark.parametrize("is_loose", [False, True])
+def test_arguments_come_in_declared_order_unless_the_request_says_otherwise(
+    tool_format: str | None, is_loose: bool
+) -> None:
+    tools = [{"type": "function", "function": {"name": "put", "parameters": PAIR}}]
+    style = {"json_style": {"order": "any", "numbers": "any"}} if is_loose else {}
+    plan = plan_of(tool_format, tools=tools, tool_choice="required", **style)
+    calls = [
+        ToolCall("put", arguments, "0") for arguments in ({"b": 2, "a": "x"}, {"a": "x", "b": 2}, {"b": 2.0, "a": "x"})
+    ]
+    texts = ["".join(text for text, _ in rendered_calls(tool_format or "json", [call])) for call in calls]
+    assert [is_allowed(plan, text) for text in texts] == [True, is_loose, is_loose]
+
+
+def test_content_of_a_schema_beside_tools_has_the_style_of_the_request() -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": PAIR}}
+    plans = [plan_of(response_format=form), plan_of(response_format=form, json_style={"order": "any"})]
+    assert [is_allowed(plan, '{"b": 2, "a": "x"}') for plan in plans] == [True, True]
+    assert [is_allowed(plan, '{"a": "x", "b": 2}') for plan in plans] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("choice", "parallel", "allowed", "refused"),
     [
