@@ -271,5 +271,6 @@ PARSERS: dict[str, Callable[[str], Parsed]] = {
         text.replace("Action:```json", "Action: ```json", 1), "Action: ```json", "```", ("tool_name", "parameters")
     ),
     "command-r7b": _command_r7b,
+    "command-a": lambda text: _command_r7b(text.replace("_TEXT|>", "_RESPONSE|>")),
     "json": _json,
 }

@@ -115,6 +115,7 @@ TEMPLATES: dict[str, str] = {
 {%- if not loop.last %}{{ '\\n' }}{% endif %}
 {%- endfor %}""",
 }
+TEMPLATES["command-a"] = TEMPLATES["command-r7b"].replace("_RESPONSE|>", "_TEXT|>")
 _ENDS = (
     "<|eot_id|>",
     "<|eot|>",
@@ -130,7 +131,7 @@ _ENDS = (
 
 HAS_ONE_CALL = ("harmony", "llama-3")
 """Formats whose templates write one call in a message."""
-HAS_NO_CONTENT_BEFORE_CALLS = ("harmony", "command-r7b")
+HAS_NO_CONTENT_BEFORE_CALLS = ("harmony", "command-r7b", "command-a")
 
 
 def render(

@@ -6,7 +6,9 @@ format of OpenAI.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rtlang_grammars.formats.description import (
     ArgumentStyle,
@@ -28,6 +30,21 @@ _WITH_ID: Pieces = (*_OBJECT[:-1], Json(', "id": "'), _ID, Json('"}'))
 _COMMA: Pieces = (Json(","),)
 
 
+MARKS: dict[str, Span] = {
+    "seed": Span("<seed:think>", "</seed:think>"),
+    "minimax": Span("<mm:think>", "</mm:think>"),
+    "hunyuan": Span("<think:opensource>", "</think:opensource>"),
+    "steps": Span("Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"),
+    "thinking": Span("<thinking>", "</thinking>"),
+    "kimi": Span("◁think▷", "◁/think▷"),
+    "brackets": Span("[THINK]", "[/THINK]"),
+    "channel": Span("<|channel>thought\n", "<channel|>"),
+    "inner": Span("<|inner_prefix|>", "<|inner_suffix|>"),
+    "think": _THINK,
+}
+"""Marks of reasoning by name, for models whose marks are others than those of the format of their calls."""
+
+
 def _array(opening: str, closing: str = "") -> Calls:
     """Calls in a JSON array between two texts."""
     behind: Pieces = (Json("]"), closing) if closing else (Json("]"),)
@@ -44,6 +61,15 @@ def _deepseek(name: str, begin: str, middle: str, end: str, between: str) -> Too
     )
 
 
+_COMMAND = ToolFormat(
+    "command-r7b",
+    ((Json('{"tool_call_id": "'), _ID, Json('", "tool_name": "'), _NAME, *_WITH_PARAMETERS[2:]),),
+    (_array("<|START_ACTION|>", "<|END_ACTION|>"),),
+    _COMMA,
+    id_pattern="[0-9]{1,4}",
+    reasoning=Span("<|START_THINKING|>", "<|END_THINKING|>"),
+    content=Span("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+)
 _LISTED = (
     ToolFormat("hermes", (("<tool_call>", "\n", *_OBJECT, "\n</tool_call>"),), reasoning=_THINK),
     ToolFormat(
@@ -92,6 +118,7 @@ _LISTED = (
         closing_is_optional=True,
         reasoning=Span("<|channel|>analysis<|message|>", "<|end|>"),
         content=Span("<|channel|>final<|message|>", ""),
+        content_begins=("<|channel|>final <|constrain|>json<|message|>",),
         preamble=Span("<|channel|>commentary<|message|>", "<|end|>"),
         joint="<|start|>assistant",
     ),
@@ -128,7 +155,14 @@ _LISTED = (
     ),
     ToolFormat("phi-4", (_OBJECT,), (_array("<|tool_call|>", "<|/tool_call|>"),), _COMMA, reasoning=_THINK),
     ToolFormat("phi-4-mini", (_OBJECT,), (_array("functools"),), _COMMA),
-    ToolFormat("granite-3", (_OBJECT,), (_array("<|tool_call|>"), _array("<tool_call>")), _COMMA, reasoning=_THINK),
+    ToolFormat(
+        "granite-3",
+        (_OBJECT,),
+        (_array("<|tool_call|>"), _array("<tool_call>")),
+        _COMMA,
+        reasoning=_THINK,
+        answer=Span("<response>", "</response>"),
+    ),
     ToolFormat(
         "command-r",
         ((Json('{"tool_name": "'), _NAME, Json('", "parameters": '), _ARGUMENTS, Json("}")),),
@@ -136,15 +170,8 @@ _LISTED = (
         _COMMA,
         has_line_before_calls=True,
     ),
-    ToolFormat(
-        "command-r7b",
-        ((Json('{"tool_call_id": "'), _ID, Json('", "tool_name": "'), _NAME, *_WITH_PARAMETERS[2:]),),
-        (_array("<|START_ACTION|>", "<|END_ACTION|>"),),
-        _COMMA,
-        id_pattern="[0-9]{1,4}",
-        reasoning=Span("<|START_THINKING|>", "<|END_THINKING|>"),
-        content=Span("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
-    ),
+    _COMMAND,
+    replace(_COMMAND, name="command-a", content=Span("<|START_TEXT|>", "<|END_TEXT|>")),
     ToolFormat("json", (_OBJECT,), between=("\n",)),
 )
 
@@ -158,6 +185,7 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("deepseek-v3.1", ("<｜tool▁calls▁begin｜>",), ()),
     ("glm-4.5", ("<arg_key>", "<tool_call>"), ()),
     ("qwen-coder", ("<function=", "<parameter="), ()),
+    ("command-a", ("<|START_ACTION|>", "<|START_TEXT|>"), ()),
     ("command-r7b", ("<|START_ACTION|>",), ()),
     ("command-r", ("tool_name", "Action:"), ()),
     ("mistral-args", ("[TOOL_CALLS]", "[ARGS]"), ()),
@@ -187,11 +215,19 @@ def detect_format(chat_template: str | None, special_tokens: Iterable[str] = ())
 
 
 def format_named(name: str) -> ToolFormat:
-    """The format of this name.
+    """The format of this name, or of `name+marks` with other marks of reasoning.
 
     Raises:
         GrammarError: there is none; lists those that exist.
     """
-    if name not in FORMATS:
+    calls, plus, marks = name.partition("+")
+    if calls not in FORMATS:
         raise GrammarError(f"format = {name!r}: expected one of {', '.join(FORMATS)}", "format")
-    return FORMATS[name]
+    return _composed(calls, marks) if plus else FORMATS[name]
+
+
+@functools.lru_cache(maxsize=256)
+def _composed(calls: str, marks: str) -> ToolFormat:
+    if marks not in MARKS:
+        raise GrammarError(f"format = {calls}+{marks}: expected one of {', '.join(MARKS)} behind +", "format")
+    return replace(FORMATS[calls], name=f"{calls}+{marks}", reasoning=MARKS[marks])

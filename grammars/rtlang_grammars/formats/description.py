@@ -92,6 +92,8 @@ class ToolFormat:
         content: the section of content; None if content is plain text before the calls.
         preamble: a section of content before the calls, for formats with content sections.
         joint: text between sections.
+        content_begins: other spellings of the beginning of `content`.
+        answer: texts that models write around content that follows reasoning, but not around other content.
     """
 
     name: str
@@ -109,6 +111,8 @@ class ToolFormat:
     content: Span | None = None
     preamble: Span | None = None
     joint: str = ""
+    content_begins: tuple[str, ...] = ()
+    answer: Span | None = None
 
 
 JSON_BLANKS = r"(?: {0,2}|\n {0,80})"

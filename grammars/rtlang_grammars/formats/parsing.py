@@ -6,7 +6,7 @@ of a marker is not passed on before it is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -23,6 +23,7 @@ from rtlang_grammars.formats.description import (
     without_last_blanks,
 )
 from rtlang_grammars.formats.json_scan import JsonScan
+from rtlang_grammars.formats.reasoning import PromptEnd
 from rtlang_grammars.formats.tools import Tool, read_tools
 
 
@@ -127,17 +128,28 @@ class ToolStream:
         is_reasoning: bool = False,
         reads_calls: bool = True,
         reads_calls_in_content: bool = True,
+        start: PromptEnd = PromptEnd.UNDECIDED,
+        is_exact: bool = False,
     ) -> None:
         """Arguments and errors as for `parse_output`.
 
         Args:
             reads_calls: False: calls are content.
             reads_calls_in_content: False: what begins as content is content to its end.
+            start: what the prompt says; `PromptEnd.OPEN` is the same as `is_reasoning`.
+            is_exact: content keeps its line breaks, as a constraint on it demands; only those behind reasoning are not part of it.
         """
         self._format = format_named(tool_format) if isinstance(tool_format, str) else tool_format
         listed = list(tools)
         self._tools = {tool.name: tool for tool in read_tools(listed)} if listed else {}
-        self._where = _Where.REASONING if is_reasoning else _Where.START
+        self._may_reason, self._is_exact = start is PromptEnd.UNDECIDED, is_exact
+        self._has_reasoned = is_reasoning or start is PromptEnd.OPEN
+        self._where = _Where.REASONING if self._has_reasoned else _Where.START
+        self._content_end = self._format.content.end if self._format.content is not None else ""
+        if start is PromptEnd.CONTENT:
+            self._where = _Where.PLAIN if self._format.content is None else _Where.CONTENT
+        self._content_start: int | None = None
+        self._reasoning_range: tuple[int, int] | None = None
         self._text, self._num_dropped = "", 0
         self._parts: dict[_Where, list[str]] = {_Where.REASONING: [], _Where.CONTENT: []}
         self._calls: list[ToolCall] = []
@@ -159,6 +171,21 @@ class ToolStream:
         """Everything so far."""
         content, reasoning = ("".join(self._parts[key]) for key in (_Where.CONTENT, _Where.REASONING))
         return ToolOutput(content, reasoning, tuple(self._calls))
+
+    @property
+    def content_start(self) -> int | None:
+        """Where in the text content or the first call begins, in characters; None as long as neither has begun."""
+        return self._content_start
+
+    @property
+    def num_read(self) -> int:
+        """Number of characters of which it is known what they belong to."""
+        return self._num_dropped - len(self._held)
+
+    @property
+    def reasoning_range(self) -> tuple[int, int] | None:
+        """Where in the text the reasoning so far begins and ends, in characters, without its marks; None without reasoning."""
+        return self._reasoning_range
 
     @property
     def rest(self) -> str:
@@ -238,11 +265,12 @@ class ToolStream:
                 assert spans.preamble is not None
                 return self._section(_Where.CONTENT, spans.preamble.end, _Where.START, is_whole)
             case _Where.CONTENT:
-                assert spans.content is not None
-                return self._section(_Where.CONTENT, spans.content.end, _Where.END, is_whole)
+                return self._section(_Where.CONTENT, self._content_end, _Where.END, is_whole)
             case _Where.PLAIN:
                 return self._plain(is_whole)
             case _Where.FIRST_CALL:
+                if self._content_start is None:
+                    self._content_start = self._num_dropped
                 self._call(self._around.opening)
                 self._where = _Where.NEXT_CALL
                 return True
@@ -255,22 +283,20 @@ class ToolStream:
 
     def _begin(self, is_whole: bool) -> bool:
         """Tell which section begins here."""
-        self._drop(len(self._text) - len(self._text.lstrip("\n")))
+        if not self._is_exact or self._has_reasoned:
+            self._drop(len(self._text) - len(self._text.lstrip("\n")))
         spans = self._format
         if spans.joint and self._begins(spans.joint):
             self._drop(len(spans.joint))
             return True
-        marks = [
-            (spans.reasoning, _Where.REASONING),
-            (spans.preamble, _Where.PREAMBLE),
-            (spans.content, _Where.CONTENT),
-        ]
-        for span, where in marks:
-            if span is None or (where is _Where.REASONING and self._parts[where]):
-                continue
-            if self._begins(span.begin):
-                self._drop(len(span.begin))
+        for begin, end, where, blanks in self._sections():
+            num_blanks = len(self._text) - len(self._text.lstrip(blanks)) if blanks else 0
+            if self._begins(begin, num_blanks):
+                self._drop(num_blanks + len(begin))
                 self._where = where
+                self._has_reasoned = self._has_reasoned or where is _Where.REASONING
+                if where is _Where.CONTENT:
+                    self._content_end = end
                 return True
         for trigger, around in self._triggers.items():
             if self._begins(trigger):
@@ -284,11 +310,24 @@ class ToolStream:
         self._where = _Where.PLAIN
         return True
 
-    def _begins(self, mark: str) -> bool:
-        if self._text.startswith(mark):
+    def _sections(self) -> Iterator[tuple[str, str, _Where, str]]:
+        """The sections that may begin here: beginning, end, kind, and the blanks that may stand before it."""
+        spans = self._format
+        if spans.reasoning is not None and self._may_reason and (not self._has_reasoned or spans.joint):
+            yield spans.reasoning.begin, spans.reasoning.end, _Where.REASONING, "\n"
+        if spans.preamble is not None:
+            yield spans.preamble.begin, spans.preamble.end, _Where.PREAMBLE, ""
+        if spans.content is not None:
+            for begin in (spans.content.begin, *spans.content_begins):
+                yield begin, spans.content.end, _Where.CONTENT, ""
+        if spans.answer is not None and self._has_reasoned:
+            yield spans.answer.begin, spans.answer.end, _Where.CONTENT, " \n"
+
+    def _begins(self, mark: str, at: int = 0) -> bool:
+        if self._text.startswith(mark, at):
             self._is_partial = False
             return True
-        self._is_partial = self._is_partial or mark.startswith(self._text)
+        self._is_partial = self._is_partial or mark.startswith(self._text[at:])
         return False
 
     def _section(self, where: _Where, end: str, following: _Where, is_whole: bool) -> bool:
@@ -321,14 +360,19 @@ class ToolStream:
 
     def _show(self, where: _Where, text: str) -> None:
         """Add text to the output, except for line breaks at the beginning and at the end of a section."""
-        text = self._held + text
-        if not self._parts[where]:
+        text, end = self._held + text, self._num_dropped + len(text)
+        is_content, keeps = where is _Where.CONTENT, self._is_exact and where is _Where.CONTENT
+        if not self._parts[where] and not keeps:
             text = text.lstrip("\n")
-        shown = text.rstrip("\n")
+        shown = text if keeps else text.rstrip("\n")
         self._held = text[len(shown) :]
         if shown:
+            begin, end = end - len(text), end - len(self._held)
+            if is_content:
+                self._content_start = begin if self._content_start is None else self._content_start
+            else:
+                self._reasoning_range = (begin if self._reasoning_range is None else self._reasoning_range[0], end)
             self._parts[where].append(shown)
-            is_content = where is _Where.CONTENT
             self._new = ToolDelta(
                 self._new.reasoning + ("" if is_content else shown),
                 self._new.content + (shown if is_content else ""),

@@ -189,6 +189,7 @@ def _marks(tool_format: ToolFormat) -> list[str]:
     """The texts that tell sections apart."""
     spans = [each for each in (tool_format.reasoning, tool_format.content, tool_format.preamble) if each]
     texts = [text for span in spans for text in (span.begin, span.end) if text]
+    texts += tool_format.content_begins
     pieces = [each for around in tool_format.around for each in (*around.opening, *around.closing)]
     texts += [each for each in pieces if isinstance(each, str) and not isinstance(each, Json)]
     return list(dict.fromkeys(text for text in (*texts, tool_format.joint) if text.strip()))
