@@ -33,7 +33,10 @@ MAX_MAX_TOKENS = 1 << 24
 MAX_TOKEN_ID = (1 << 31) - 1
 MAX_DEADLINE_S = 1e9
 MAX_CREDIT = (1 << 53) - 1
-_NORMALIZED = frozenset(("stop", "stop_token_ids", "stop_regex", "logit_bias"))  # options accepted in several forms
+MAX_RESERVED_TOKENS = 1024
+_NORMALIZED = frozenset(
+    ("stop", "stop_token_ids", "stop_regex", "logit_bias", "thought_marks")
+)  # options accepted in several forms
 
 
 class FinishReason(StrEnum):
@@ -91,6 +94,11 @@ class SamplingParams:
             this index (`raise:5`). `raise` and `memory` raise (the latter unless the request is alone), `nan` spoils its logits, and
             `exit` ends the process.
         distortion: report the probability mass that the masks of a constraint removed at each step; on the CPU only.
+        thought_marks: the texts that begin and end a thought at the start of the text, by the names of their special tokens; the first is
+            empty if the prompt has begun the thought. A constraint must allow the thought; it keeps `reserved_tokens` of `max_tokens` for
+            what follows. Without a constraint, what follows is free text, and a thought is limited only by `max_thought_tokens`.
+        max_thought_tokens: maximum number of tokens of the thought, its marks not counted; then the mark that ends it is forced.
+        shows_special: special tokens stand in the text under their names, as they always do in constrained text.
     """
 
     max_tokens: int = 128
@@ -116,6 +124,9 @@ class SamplingParams:
     distortion: bool = False
     best_of: int = 1
     x_fault: str | None = None
+    thought_marks: tuple[str, ...] = ()
+    max_thought_tokens: int | None = None
+    shows_special: bool = False
 
     def __post_init__(self) -> None:
         for name in _NORMALIZED:
@@ -158,7 +169,15 @@ class SamplingParams:
             raise ParameterError(
                 "x_fault", self.x_fault, "expected raise, nan, memory or exit, or one of them as in raise:5"
             )
-        for name in ("ignore_eos", "token_healing", "distortion"):
+        if self.thought_marks and not _are_marks(self.thought_marks):
+            raise ParameterError(
+                "thought_marks", self.thought_marks, "expected two texts, of which the second is not empty"
+            )
+        if self.max_thought_tokens is not None:
+            _check_int("max_thought_tokens", self.max_thought_tokens, 0, MAX_MAX_TOKENS)
+            if not self.thought_marks:
+                raise ParameterError("max_thought_tokens", self.max_thought_tokens, "allowed only with thought_marks")
+        for name in ("ignore_eos", "token_healing", "distortion", "shows_special"):
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(name, getattr(self, name), "expected true or false")
 
@@ -276,6 +295,11 @@ def check_credit(num_tokens: object) -> None:
     _check_int("credit", num_tokens, 0, MAX_CREDIT)
 
 
+def reserved_tokens(max_tokens: int) -> int:
+    """The part of `max_tokens` that a thought leaves to the constrained text that follows it."""
+    return min(max_tokens // 2, MAX_RESERVED_TOKENS)
+
+
 def seconds_left(deadline_s: float) -> float:
     """A deadline in seconds, limited to `MAX_DEADLINE_S`."""
     return float(min(deadline_s, MAX_DEADLINE_S))
@@ -346,6 +370,12 @@ def _check_strings(name: str, value: object) -> None:
         raise ParameterError(
             name, f"{num_chars} characters", f"expected at most {limit} characters in all entries together"
         )
+
+
+def _are_marks(value: object) -> bool:
+    if not isinstance(value, tuple) or len(value) != 2 or not all(isinstance(each, str) for each in value):
+        return False
+    return bool(value[1]) and sum(map(len, value)) <= MAX_STOP_CHARS
 
 
 def _check_ints(name: str, value: object) -> None:

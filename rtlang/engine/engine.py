@@ -33,13 +33,14 @@ from rtlang.contract.principal import LOCAL, Principal
 from rtlang.contract.step import Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.constraints.thought_limit import limited_text
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.drafts.defaults import drafter_for
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.fault_isolation import FaultIsolation, is_memory_error
-from rtlang.engine.output_processor import advance, advance_late, num_remaining, replay
+from rtlang.engine.output_processor import advance, advance_late, num_remaining, replay, take_session
 from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepCost, size_of
 from rtlang.engine.planning.step_planner import planner_for
@@ -234,7 +235,8 @@ class Engine:
         check_request(
             self._runner, token_ids, params, given_ids, principal, reports_prompt=reports_prompt, score_only=score_only
         )
-        is_compiled = constraint is not None or params.stop_regex
+        compiled = constraint if constraint is not None else limited_text(params)
+        is_compiled = compiled is not None or params.stop_regex
         if is_compiled and principal.limits.compile_seconds_per_minute is not None:
             self._compiler.quota.check(principal)
         room = self._runner.max_model_len - len(token_ids)
@@ -246,7 +248,7 @@ class Engine:
             params=params,
             listener=listener,
             output_text=IncrementalDetokenizer(
-                tokenizer, params, shows_special=constraint is not None, skipped=begins_with
+                tokenizer, params, shows_special=constraint is not None or params.shows_special, skipped=begins_with
             ),
             constraint=constraint,
             seed=seed,
@@ -276,8 +278,8 @@ class Engine:
         self._next_id += 1
         self._is_stalled = False
         self._requests[request.request_id] = request
-        if constraint is not None:
-            compiled = sequence(begins_with, constraint) if begins_with else constraint
+        if compiled is not None:
+            compiled = sequence(begins_with, compiled) if begins_with else compiled
             self._await(request, self._compiler.session(compiled, request.max_tokens, principal.client_id))
         elif params.stop_regex and not score_only:
             self._await(request, self._compiler.stop_patterns(params.stop_regex, principal.client_id))
@@ -512,7 +514,7 @@ class Engine:
                 )
             else:
                 if isinstance(result, ConstraintSession):
-                    request.session = result
+                    take_session(request, result)
                 else:
                     request.output_text.search_for(result)
                 self._enter(request)

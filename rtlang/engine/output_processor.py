@@ -11,6 +11,8 @@ from rtlang.contract.errors import BudgetError, NumericsError, ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason
 from rtlang.contract.step import Row, SampledRow, SampledToken
+from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.constraints.thought_limit import limit_of
 from rtlang.engine.request import Request, RequestOutput
 from rtlang_grammars.spec.work_limit import WorkLimit
 
@@ -18,6 +20,14 @@ from rtlang_grammars.spec.work_limit import WorkLimit
 def num_remaining(request: Request) -> int:
     """Tokens that may still be generated, the next one included."""
     return request.max_tokens - request.num_output_tokens
+
+
+def take_session(request: Request, session: ConstraintSession) -> None:
+    """Give a request the session of its constraint, or of the limit of its thought."""
+    request.session = session
+    if request.params.thought_marks:
+        is_constrained = request.constraint is not None
+        session.thought = limit_of(request.params, request.max_tokens, is_constrained=is_constrained)
 
 
 def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> Iterator[RequestOutput]:
@@ -111,7 +121,12 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
     request.token_ids.append(token_id)
     if logprob is not None:
         request.logprobs.append(logprob)
-    may_stop = session is None and request.num_output_tokens >= request.params.min_tokens
+    is_free = session is None
+    if request.has_limited_thought and session is not None and not session.is_in_thought:
+        is_free = True  # its session only limited the thought, which has ended
+        session.close()
+        request.session = session = None
+    may_stop = is_free and request.num_output_tokens >= request.params.min_tokens
     text, stop = request.output_text.push(token_id, may_stop=may_stop)
     if stop is not None:
         request.output_stop = stop.match

@@ -164,6 +164,11 @@ class Request:
         return self.token_ids[self.num_prompt_tokens :]
 
     @property
+    def has_limited_thought(self) -> bool:
+        """Whether its text is free but for its thought, so that it has a session only until that ends."""
+        return self.constraint is None and self.params.max_thought_tokens is not None
+
+    @property
     def num_target_tokens(self) -> int:
         """Number of tokens that need K and V before the next token (or the last score) is available."""
         return len(self.token_ids) - 1 if self.score_only else len(self.token_ids) + self.num_pending_tokens

@@ -186,8 +186,9 @@ class StepPipeline:
             if row.input_is_pending and request.needs_history:
                 rows[index] = row = row._replace(output_token_ids=request.output_token_ids)
             if row.mask_row is not None and index not in launched.walks:
-                rows[index] = row._replace(mask_row=num_masks if is_live else None)
-                if is_live:
+                is_masked = is_live and request.session is not None  # a limited thought may have ended: see `advance`
+                rows[index] = row._replace(mask_row=num_masks if is_masked else None)
+                if is_masked:
                     requests.append(request)
                     drafts.append(row.draft_token_ids)
                     num_masks += row.num_sampled

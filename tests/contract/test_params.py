@@ -59,6 +59,12 @@ REFUSED: list[tuple[str, Any]] = [
     ("distortion", 1),
     ("max_retries", -1),
     ("x_fault", "crash"),
+    ("thought_marks", ("<a>",)),
+    ("thought_marks", ("<a>", "")),
+    ("thought_marks", ("<a>", 3)),
+    ("max_thought_tokens", 3),  # without marks
+    ("max_thought_tokens", -1),
+    ("shows_special", 1),
 ]
 
 
@@ -96,6 +102,9 @@ def params() -> st.SearchStrategy[SamplingParams]:
         logprobs=st.none() | st.integers(0, 100),
         prompt_logprobs=st.none() | st.integers(0, 100),
         ignore_eos=st.booleans(),
+        thought_marks=st.just(("<a>", "</a>")),
+        max_thought_tokens=st.none() | st.integers(0, 100),
+        shows_special=st.booleans(),
     )
 
 

@@ -38,6 +38,10 @@ class TokenBudget:
         """The next token of the current path; None if the text is complete."""
         return None if self._offset == len(self._path.data) else self._path.token_ids(self._offset)[0]
 
+    def shown(self, token_id: int) -> bytes:
+        """The text of a token; for a special token that of its name."""
+        return self._search.vocabulary.shown((token_id,))
+
     def after(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> TokenBudget | None:
         """The budget after a token, to choose among several; changes neither this budget nor the matcher.
 

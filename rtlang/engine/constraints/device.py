@@ -47,9 +47,9 @@ class DeviceConstraints:
         return found
 
     def follow(self, request: Request, num_tokens: int = 1) -> None:
-        """Advance the host's copy after tokens were appended, or drop it if the request has ended."""
+        """Advance the host's copy after tokens were appended, or drop it if the request or its constraint has ended."""
         walk = self._walks.get(request)
-        if request.status is RequestStatus.FINISHED:
+        if request.status is RequestStatus.FINISHED or request.session is None:
             self._walks.pop(request, None)
         elif walk is not None:
             for token_id in request.token_ids[len(request.token_ids) - num_tokens :]:

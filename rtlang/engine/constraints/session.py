@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.contract.errors import ConstraintError
+from rtlang.engine.constraints.thought_limit import ThoughtLimit
 from rtlang_grammars import GrammarError, GrammarMatcher, Report, TokenBudget, ValueCheck
 from rtlang_grammars.machine.batch import find_mask
 from rtlang_grammars.machine.token_index.mask import Mask
@@ -68,6 +69,7 @@ class ConstraintSession:
         end_token_ids: tokens that end the text. Masks allow them exactly where the text is complete, or where the constraint names them.
         value_check: check for the finished text; None if the masks enforce the whole constraint.
         report: how each keyword of a schema is handled; None for other constraints.
+        thought: the limit of the thought with which the text may begin; None for none. Set before the first token.
     """
 
     __slots__ = (
@@ -81,6 +83,7 @@ class ConstraintSession:
         "_prepared",
         "end_token_ids",
         "report",
+        "thought",
         "value_check",
     )
 
@@ -101,6 +104,7 @@ class ConstraintSession:
         self.value_check, self.report = value_check, report
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
         self._error: ConstraintError | None = None
+        self.thought: ThoughtLimit | None = None
 
     @property
     def matcher(self) -> GrammarMatcher:
@@ -111,6 +115,11 @@ class ConstraintSession:
     def is_accepting(self) -> bool:
         """Whether the text so far is complete."""
         return self._matcher.is_accepting
+
+    @property
+    def is_in_thought(self) -> bool:
+        """Whether the text so far is within its thought, or may still begin one."""
+        return self.thought is not None and self.thought.is_open
 
     @property
     def is_complete(self) -> bool:
@@ -336,9 +345,15 @@ class ConstraintSession:
 
     def _accept(self, token_id: int, remaining: int, work: WorkLimit | None) -> int | None:
         try:
+            thought = self.thought
+            if thought is not None and (thought.is_spent or not thought.allows(self._keeper.shown(token_id))):
+                forced = self._keeper.next_token()  # leads to the mark that ends the thought
+                token_id = token_id if forced is None else forced
             if token_id not in self.end_token_ids or self.takes(token_id):
                 token = self._keeper.advance(self._matcher, token_id, remaining, work)
                 if token is not None:
+                    if thought is not None:
+                        thought.note(self._keeper.shown(token))
                     return token
             if not self._matcher.is_accepting:
                 raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")
