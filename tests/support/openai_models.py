@@ -9,7 +9,7 @@ from typing import Any
 from openai.types import Completion, Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-_EXTRA = {"reasoning_content"}  # of other servers for models that reason; clients look for it
+_EXTRA = {"reasoning_content", "reasoning"}  # of other servers for models that reason; clients look for them
 
 
 def read_chat(response: object) -> ChatCompletion:
@@ -51,6 +51,7 @@ def joined_chunks(chunks: Iterable[object]) -> dict[int, dict[str, Any]]:
                     "reasoning": "",
                     "calls": [],
                     "tokens": [],
+                    "thought": [],
                     "finish": None,
                 }
             assert found["finish"] is None, "a chunk behind the finish reason"
@@ -58,6 +59,7 @@ def joined_chunks(chunks: Iterable[object]) -> dict[int, dict[str, Any]]:
             found["content"] += choice.delta.content or ""
             found["reasoning"] += getattr(choice.delta, "reasoning_content", None) or ""
             found["tokens"] += (choice.logprobs.content or []) if choice.logprobs else []
+            found["thought"] += getattr(choice.logprobs, "reasoning", None) or []
             for call in choice.delta.tool_calls or ():
                 assert call.function is not None
                 if call.index == len(found["calls"]):

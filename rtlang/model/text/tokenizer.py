@@ -25,7 +25,7 @@ from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.constant_texts import ConstantTexts
 from rtlang.model.text.conversation import framing
 from rtlang_grammars import Vocabulary
-from rtlang_grammars.formats.catalogue import detect_format
+from rtlang_grammars.formats.reasoning import detect_reply_format
 from rtlang_grammars.spec.errors import UnsupportedTokenizerError
 from rtlang_grammars.spec.token_bytes import token_bytes_of, without_dummy_space
 
@@ -188,9 +188,9 @@ class Tokenizer:
 
     @functools.cached_property
     def tool_format(self) -> str | None:
-        """The name of the format in which the model writes tool calls, as its chat template or its special tokens show it."""
+        """The name of the format in which the model writes reasoning and tool calls, as its chat template or its special tokens show."""
         names = [entry["content"] for entry in self._description.content.get("added_tokens") or ()]
-        found = detect_format(self._description.chat_template, names)
+        found = detect_reply_format(self._description.chat_template, names)
         return None if found is None else found.name
 
     @property

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.principal import Principal
+from rtlang.contract.text_service import text_service_of
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
@@ -32,7 +33,7 @@ from rtlang.serve.http.text_models import (
     served_model,
 )
 from rtlang.serve.json_parts import json_bytes
-from rtlang.serve.openai.chat import ChatWriter
+from rtlang.serve.openai.chat import ChatRequest, ChatWriter
 from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Asked, Heading
 from rtlang.serve.service import StreamService
@@ -101,7 +102,7 @@ class _OpenAiRoutes:
         service = self._service
         body = await read_map(request, service)
         read = await asyncio.to_thread(read_served_chat, service, body, principal_of(request))
-        tokens = TokenTexts(needed_text_service(service, "logprobs") if read.num_top is not None else None)
+        tokens = texts_of_reply(service, read, "logprobs")
         heading = self._heading("chatcmpl", read.asked)
         writer = ChatWriter(read, heading, tokens.bytes_of, lambda: f"call_{secrets.token_hex(12)}")
         return await respond(request, service, read.asked, writer, tokens)
@@ -124,6 +125,19 @@ class _OpenAiRoutes:
             "parent": None,
             "max_model_len": model.get("max_model_len"),
         }
+
+
+def texts_of_reply(service: StreamService, read: ChatRequest, field: str) -> TokenTexts:
+    """The texts of the tokens that the response needs.
+
+    Raises:
+        ParameterError: `field` asks for log-probabilities, but the target has no text service.
+    """
+    if read.num_top is not None:
+        needed_text_service(service, field)
+    thinks = read.plan.tool_format is not None and read.plan.tool_format.reasoning is not None
+    is_needed = read.num_top is not None or thinks
+    return TokenTexts(text_service_of(service.target) if is_needed else None, reads_replies=thinks)
 
 
 async def respond(

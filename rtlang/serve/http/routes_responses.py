@@ -22,9 +22,9 @@ from rtlang.contract.principal import Principal
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError, described_error
-from rtlang.serve.http.routes_openai import respond
+from rtlang.serve.http.routes_openai import respond, texts_of_reply
 from rtlang.serve.http.sse import sse_event
-from rtlang.serve.http.text_models import TokenTexts, needed_text_service, read_served_chat, served_model
+from rtlang.serve.http.text_models import read_served_chat, served_model
 from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.fields import read_bool
@@ -56,7 +56,7 @@ class _ResponseRoutes:
         previous = body.get("previous_response_id")
         earlier = () if previous is None else _stored(self._store, principal.name, previous).messages
         read, messages, size = await asyncio.to_thread(_read, service, body, earlier, principal, is_stored)
-        tokens = TokenTexts(needed_text_service(service, "top_logprobs") if read.num_top is not None else None)
+        tokens = texts_of_reply(service, read, "top_logprobs")
 
         def keep(response: dict[str, Any], message: dict[str, Any]) -> None:
             if is_stored:
@@ -115,7 +115,16 @@ def _new_id(prefix: str) -> str:
 
 def _as_history(message: Mapping[str, Any]) -> Message:
     """The assistant's message as a later request sends it."""
-    return {name: message[name] for name in ("role", "content", "tool_calls") if message.get(name) is not None}
+    return {
+        name: message[name]
+        for name in ("role", "content", "reasoning_content", "tool_calls")
+        if message.get(name) is not None
+    }
+
+
+def _reasoning(given: Mapping[str, Any]) -> dict[str, Any]:
+    found = given.get("reasoning") or {}
+    return {"effort": found.get("effort", given.get("reasoning_effort")), "summary": found.get("summary")}
 
 
 _CHAT_NAMES = {
@@ -154,7 +163,7 @@ def _heading(body: Mapping[str, Any], model: str, is_stored: bool) -> dict[str, 
         "parallel_tool_calls": given.get("parallel_tool_calls", True),
         "previous_response_id": given.get("previous_response_id"),
         "prompt_cache_key": given.get("prompt_cache_key"),
-        "reasoning": {"effort": None, "summary": None},
+        "reasoning": _reasoning(given),
         "safety_identifier": given.get("safety_identifier"),
         "service_tier": "default",
         "store": is_stored,

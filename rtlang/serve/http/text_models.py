@@ -8,17 +8,21 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
-from rtlang.contract.nodes import RoleEnd, RoleStart
+from rtlang.contract.nodes import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.params import MAX_MAX_TOKENS
 from rtlang.contract.principal import Principal
 from rtlang.contract.text_service import TextService, text_service_of
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.openai.chat import ChatFormat, ChatRequest, read_chat
 from rtlang.serve.service import StreamService
-from rtlang_grammars.formats.catalogue import FORMATS
+from rtlang_grammars.formats.catalogue import format_named
+from rtlang_grammars.formats.description import ToolFormat
+from rtlang_grammars.formats.reasoning import PromptEnd, prompt_end, shows_reasoning
 
 ANY_MODEL = "default"
 """A name that clients may send for any served model."""
+_MAX_PROMPT_END = 64
+"""Tokens at the end of a prompt that say whether it has begun the reasoning: a generation prompt has fewer."""
 
 
 def model_names(service: StreamService) -> list[str]:
@@ -62,21 +66,61 @@ def read_served_chat(
     """
     text_service = text_service_of(service.target)
     if service.chat_format is None:
-        name = service.target.tool_format
-        service.chat_format = ChatFormat(name, _begins_reasoning(text_service, name))
+        service.chat_format = _format_of(text_service, service.target.tool_format)
     limit = None if principal is None else principal.limits.max_output_tokens
-    name, is_reasoning = service.chat_format
-    return read_chat(body, name, longest_output(service), text_service, is_reasoning=is_reasoning, all_tokens=limit)
+    found = service.chat_format
+    return read_chat(
+        body,
+        found.name,
+        longest_output(service),
+        text_service,
+        thinks=found.thinks,
+        hides_marks=found.hides_marks,
+        start_of=lambda parts: _start_of(parts, text_service, found),
+        all_tokens=limit,
+    )
 
 
-def _begins_reasoning(text_service: TextService | None, name: str | None) -> bool:
-    """Whether the generation prompt of the model's chat template ends with the mark that begins its reasoning."""
-    span = FORMATS[name].reasoning if name in FORMATS else None
-    if text_service is None or span is None:
-        return False
+def _format_of(text_service: TextService | None, name: str | None) -> ChatFormat:
+    """The format of a model. Without its tokenizer it is taken to know the marks of the format."""
+    if text_service is None or name is None:
+        return ChatFormat(name)
+    found = format_named(name)
     parts = (RoleStart("user"), "Hello", RoleEnd(), RoleStart("assistant"))
     prompt = text_service.decode(text_service.encode_parts(parts), shows_special=True)
-    return prompt.rstrip().endswith(span.begin.strip())
+    return ChatFormat(
+        name, _knows_marks(text_service, found), _hides_marks(text_service, found), prompt_end(found, prompt)
+    )
+
+
+def _knows_marks(text_service: TextService, found: ToolFormat) -> bool:
+    """Whether the chat template shows the marks of the reasoning, or the vocabulary has a token for one."""
+    if found.reasoning is None:
+        return False
+    if shows_reasoning(found, text_service.info.chat_template or ""):
+        return True
+    return len(text_service.encode(found.reasoning.end, adds_start=False, allow_special=True)) == 1
+
+
+def _hides_marks(text_service: TextService, found: ToolFormat) -> bool:
+    """Whether a mark of the format has a special token, whose name free text lacks."""
+    spans = [span for span in (found.reasoning, found.content) if span is not None]
+    for mark in (text.strip() for span in spans for text in (span.begin, span.end) if text):
+        ids = text_service.encode(mark, adds_start=False, allow_special=True)
+        if text_service.decode(ids).strip() != mark:
+            return True
+    return False
+
+
+def _start_of(parts: Sequence[Part], text_service: TextService | None, model: ChatFormat) -> PromptEnd:
+    """What the end of a prompt says about the reasoning of the reply."""
+    last = parts[-1] if parts else ""
+    if isinstance(last, str) and model.name is not None:
+        return prompt_end(format_named(model.name), last)
+    if isinstance(last, TokenIds) and model.name is not None and text_service is not None:
+        text = text_service.decode(last.ids[-_MAX_PROMPT_END:], shows_special=True)
+        return prompt_end(format_named(model.name), text)
+    return model.start
 
 
 def needed_text_service(service: StreamService, field: str) -> TextService:
@@ -94,15 +138,20 @@ def needed_text_service(service: StreamService, field: str) -> TextService:
 class TokenTexts:
     """The bytes of tokens, fetched on a thread as they are needed and kept. One object serves a request."""
 
-    def __init__(self, text_service: TextService | None) -> None:
-        self._text_service = text_service
+    def __init__(self, text_service: TextService | None, *, reads_replies: bool = False) -> None:
+        """`reads_replies`: the tokens of whole replies are needed, too."""
+        self._text_service, self._reads_replies = text_service, reads_replies
         self._known: dict[int, bytes] = {}
 
     async def load(self, events: Iterable[Event]) -> None:
         """Fetch the tokens of the log-probabilities of some events."""
         if self._text_service is None:
             return
-        missing = {token_id for token in _tokens_of(events) for token_id in _ids_of(token)} - self._known.keys()
+        missing = {token_id for token in _tokens_of(events) for token_id in _ids_of(token)}
+        if self._reads_replies:
+            ended = [each for event in events if isinstance(event, NodeFinished) for each in event.completions]
+            missing |= {token_id for completion in ended for token_id in completion.token_ids}
+        missing -= self._known.keys()
         if missing:
             ids = sorted(missing)
             found = await asyncio.to_thread(self._text_service.token_bytes, ids)

@@ -5,27 +5,32 @@ Node 0 is the prompt, node 1 the generation; choices of the response are its cho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
-from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, TokenLogprob
+from rtlang.contract.graph import Generate, Part, RequestGraph, Text
 from rtlang.contract.params import MAX_LOGPROBS, MAX_N
 from rtlang.contract.text_service import TextService
-from rtlang.serve.openai import sampling, structured, template_options, tools
+from rtlang.serve.openai import reasoning, sampling, structured, template_options, tools
 from rtlang.serve.openai.completions import read_model, read_stream
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
 from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
-from rtlang.serve.openai.messages import read_prompt
+from rtlang.serve.openai.messages import content_text, read_prompt
+from rtlang.serve.openai.reasoning import ThoughtPlace
+from rtlang.serve.openai.sections import SectionedTokens, num_thought_tokens
 from rtlang.serve.openai.shapes import Asked, Heading, UsageCount, finish_reason
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader
+from rtlang_grammars.formats.catalogue import format_named
+from rtlang_grammars.formats.reasoning import PromptEnd, continued_end
 
 _FIELDS = FieldTable(
     accepted=sampling.FIELDS
     | structured.FIELDS
     | tools.FIELDS
+    | reasoning.FIELDS
     | {
         "model",
         "messages",
@@ -36,7 +41,6 @@ _FIELDS = FieldTable(
         "max_completion_tokens",
         "add_generation_prompt",
         "continue_final_message",
-        "reasoning_effort",
     }
     | template_options.FIELDS,
     fixed=sampling.FIXED
@@ -44,8 +48,6 @@ _FIELDS = FieldTable(
         "modalities": (["text"],),
         "verbosity": ("medium",),
         "echo": (False,),
-        "include_reasoning": (True,),
-        "separate_reasoning": (True,),
         "best_of": (1,),
     },
     refused=structured.REFUSED
@@ -57,10 +59,19 @@ _FIELDS = FieldTable(
 
 
 class ChatFormat(NamedTuple):
-    """The format of the served model's replies: its name, or None, and whether the generation prompt begins the reasoning."""
+    """The format of the served model's replies.
+
+    Attributes:
+        name: its name; None if the chat template shows none.
+        thinks: whether the model knows the marks of its reasoning.
+        hides_marks: whether marks of the format are special tokens, which free text does not show by itself.
+        start: what the generation prompt of the chat template says about the reasoning of a reply.
+    """
 
     name: str | None
-    is_reasoning: bool = False
+    thinks: bool = True
+    hides_marks: bool = True
+    start: PromptEnd = PromptEnd.UNDECIDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,9 @@ def read_chat(
     longest_output: int,
     texts: TextService | None = None,
     *,
-    is_reasoning: bool = False,
+    thinks: bool = True,
+    hides_marks: bool = True,
+    start_of: Callable[[Sequence[Part]], PromptEnd] = lambda parts: PromptEnd.UNDECIDED,
     all_tokens: int | None = None,
 ) -> ChatRequest:
     """Read a request.
@@ -92,7 +105,8 @@ def read_chat(
     Args:
         model_format: the name of the format of the model's tool calls; None if its chat template shows none.
         longest_output: the maximum number of tokens if the request says none.
-        is_reasoning: the generation prompt of the model begins its reasoning.
+        thinks, hides_marks: see `ChatFormat`.
+        start_of: what the end of a prompt, given by its parts, says about the reasoning of the reply.
         texts: the tokenizer and chat template of the model, for a history of calls; None if they are not known here.
         all_tokens: as `longest_output` for all choices together; None for no limit.
     Raises:
@@ -101,34 +115,51 @@ def read_chat(
     given = _FIELDS.given(body)
     asked = tools.read_tool_request(given)
     continues = read_bool(given, "continue_final_message")
-    is_reasoning = is_reasoning and not continues
-    plan = tools.plan_reply(asked, structured.read_structured(given), model_format, is_reasoning=is_reasoning)
+    form, thought = structured.read_structured(given), reasoning.read_reasoning(given)
     if read_bool(given, "add_generation_prompt", not continues) is continues:
         raise ParameterError("add_generation_prompt", continues, "expected the opposite of continue_final_message")
-    effort = {"reasoning_effort": given["reasoning_effort"]} if "reasoning_effort" in given else {}
     prompt = read_prompt(
         given,
         asked.text,
         model_format,
         texts,
         end="open" if continues else "prompt",
-        template_options=template_options.read_template_options(given, effort),
+        template_options=template_options.read_template_options(given, thought.template_kwargs),
+    )
+    plan = tools.plan_reply(
+        asked,
+        form,
+        model_format,
+        start=_start(given, prompt.parts, model_format, start_of, continues),
+        thinks=thinks,
+        hides_marks=hides_marks,
+        reasoning=thought,
     )
     num_top = _read_top(given)
     default_tokens = longest_output
     if all_tokens is not None:
         default_tokens = max(1, min(longest_output, all_tokens // (read_int(given, "n", 1, MAX_N, 1) or 1)))
-    params = sampling.read_sampling(
-        given,
-        sampling.read_max_tokens(given, "max_completion_tokens", "max_tokens", default=default_tokens),
-        logprobs=num_top,
-    )
+    max_tokens = sampling.read_max_tokens(given, "max_completion_tokens", "max_tokens", default=default_tokens)
+    params = sampling.read_sampling(given, max_tokens, logprobs=num_top, **plan.sampling(max_tokens))
     is_stream, includes_usage = read_stream(given)
     graph = RequestGraph((Text(0, None, prompt.parts), Generate(1, 0, None, params, plan.constraint)), outputs=(1,))
     model, priority = read_model(given), sampling.read_priority(given)
     return ChatRequest(
         Asked(graph, model, priority, is_stream, "messages", plan.field), plan, params.n, includes_usage, num_top
     )
+
+
+def _start(
+    given: Mapping[str, Any],
+    parts: Sequence[Part],
+    model_format: str | None,
+    start_of: Callable[[Sequence[Part]], PromptEnd],
+    continues: bool,
+) -> PromptEnd:
+    if model_format is None or not continues:
+        return PromptEnd.UNDECIDED if model_format is None else start_of(parts)
+    content = content_text(given["messages"][-1].get("content") or "", "content")
+    return continued_end(format_named(model_format), content)
 
 
 def _read_top(given: Mapping[str, Any]) -> int | None:
@@ -153,6 +184,7 @@ class ChatWriter:
     ) -> None:
         self._request, self._heading, self._token_bytes = request, heading, token_bytes
         self._readers = [ReplyReader(request.plan, new_id) for _ in range(request.n)]
+        self._tokens = [SectionedTokens(token_bytes) for _ in range(request.n)]
         self._num_chars = [0] * request.n
         self._num_logprobs = [0] * request.n
         self._has_begun = [False] * request.n
@@ -169,11 +201,12 @@ class ChatWriter:
                 reader = self._readers[index]
                 reader.push(completion.text)
                 reader.finish()
+                self._count_thought(reader, completion, event)
                 choices.append(
                     {
                         "index": index,
                         "message": reader.message(),
-                        "logprobs": self._logprobs(completion.logprobs),
+                        "logprobs": self._logprobs(index, completion.logprobs, is_last=True),
                         "finish_reason": finish_reason(completion.finish_reason, has_calls=bool(reader.calls)),
                     }
                 )
@@ -192,8 +225,9 @@ class ChatWriter:
             for index, completion in enumerate(event.completions):
                 reader = self._readers[index]
                 deltas = reader.push(completion.text[self._num_chars[index] :]) + reader.finish()
+                self._count_thought(reader, completion, event)
                 tokens = (completion.logprobs or ())[self._num_logprobs[index] :]
-                yield from self._deltas(index, deltas, tokens)
+                yield from self._deltas(index, deltas, tokens, is_last=True)
                 reason = finish_reason(completion.finish_reason, has_calls=bool(reader.calls))
                 yield self._chunk(index, {}, None, reason)
 
@@ -202,13 +236,26 @@ class ChatWriter:
         if self._request.includes_usage:
             yield self._heading.map("chat.completion.chunk", [], usage=self._usage.map)
 
+    def _count_thought(self, reader: ReplyReader, completion: Completion, event: NodeFinished) -> None:
+        num_tokens = len(completion.token_ids) or event.usage.completion_tokens // self._request.n
+        self._usage.num_reasoning += num_thought_tokens(
+            completion.token_ids, num_tokens, reader.sections, self._token_bytes
+        )
+
     def _deltas(
-        self, index: int, deltas: list[dict[str, Any]], tokens: Iterable[TokenLogprob] | None
+        self,
+        index: int,
+        deltas: list[dict[str, Any]],
+        tokens: Iterable[TokenLogprob] | None,
+        *,
+        is_last: bool = False,
     ) -> Iterator[dict[str, Any]]:
         if not self._has_begun[index]:
             self._has_begun[index] = True
             yield self._chunk(index, {"role": "assistant", "content": ""}, None, None)
-        logprobs = self._logprobs(tokens) if tokens else None
+        logprobs = self._logprobs(index, tokens or (), is_last=is_last)
+        if logprobs is not None and not (logprobs["content"] or logprobs.get("reasoning")):
+            logprobs = None
         if logprobs is not None and not deltas:
             deltas = [{}]
         for delta in deltas:
@@ -221,7 +268,13 @@ class ChatWriter:
         choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
         return self._heading.map("chat.completion.chunk", [choice])
 
-    def _logprobs(self, tokens: Iterable[TokenLogprob] | None) -> dict[str, Any] | None:
+    def _logprobs(self, index: int, tokens: Iterable[TokenLogprob] | None, *, is_last: bool) -> dict[str, Any] | None:
         if tokens is None or self._request.num_top is None:
             return None
-        return chat_logprobs(tokens, self._request.num_top, self._token_bytes)
+        thought, content = self._tokens[index].push(tokens, self._readers[index].sections, is_last=is_last)
+        match self._request.plan.place:
+            case ThoughtPlace.IN_CONTENT:
+                thought, content = [], thought + content
+            case ThoughtPlace.NOWHERE:
+                thought = []
+        return chat_logprobs(content, self._request.num_top, self._token_bytes, thought)

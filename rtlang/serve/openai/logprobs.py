@@ -13,9 +13,18 @@ LOWEST = -9999.0
 """Stands for an infinitely small log-probability, which JSON cannot write."""
 
 
-def chat_logprobs(tokens: Iterable[TokenLogprob], num_top: int, token_bytes: TokenBytes) -> dict[str, Any]:
-    """The `logprobs` of a choice of a chat completion: tokens, their bytes and the most likely ones."""
-    return {"content": [_entry(token, num_top, token_bytes) for token in tokens], "refusal": None}
+def chat_logprobs(
+    tokens: Iterable[TokenLogprob], num_top: int, token_bytes: TokenBytes, thought: Sequence[TokenLogprob] = ()
+) -> dict[str, Any]:
+    """The `logprobs` of a choice of a chat completion: tokens, their bytes and the most likely ones.
+
+    Args:
+        thought: the tokens before content and calls: of the thought, its marks, and the header of the content.
+    """
+    found: dict[str, Any] = {"content": [_entry(token, num_top, token_bytes) for token in tokens], "refusal": None}
+    if thought:
+        found["reasoning"] = [_entry(token, num_top, token_bytes) for token in thought]
+    return found
 
 
 def _entry(token: TokenLogprob, num_top: int, token_bytes: TokenBytes) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
+from rtlang.serve.openai import reasoning
 from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool, read_list, read_text
 from rtlang.serve.openai.messages import content_text
 
@@ -48,12 +49,12 @@ _FIELDS = FieldTable(
             "max_output_tokens",
             "previous_response_id",
             "stream_options",
+            *reasoning.FIELDS,
         )
     ),
     fixed={
         "background": (False,),
         "truncation": ("disabled",),
-        "reasoning": ({}, {"effort": None}, {"effort": None, "summary": None}, {"summary": "auto"}, {"summary": None}),
     },
     refused={
         "conversation": "not supported; use previous_response_id",
@@ -72,7 +73,7 @@ def chat_body(body: Mapping[str, Any], earlier: Sequence[Message]) -> tuple[dict
         ParameterError: a field is not supported, missing or invalid; names it.
     """
     given = _FIELDS.given(body)
-    chat: dict[str, Any] = {name: given[name] for name in SAME_NAME if name in given}
+    chat: dict[str, Any] = {name: given[name] for name in (*SAME_NAME, *sorted(reasoning.FIELDS)) if name in given}
     new = input_messages(given.get("input", []))
     before: list[Message] = []
     if "instructions" in given:
@@ -109,6 +110,7 @@ def input_messages(value: Any) -> list[Message]:
     if not isinstance(value, list):
         raise ParameterError("input", value, "expected text or a list of items")
     messages: list[Message] = []
+    thought = ""  # of the assistant's message that follows
     for i, item in enumerate(value):
         where = f"input[{i}]"
         kind = item.get("type", "message") if isinstance(item, Mapping) else None
@@ -117,6 +119,9 @@ def input_messages(value: Any) -> list[Message]:
                 given = check_inner(where, item, ("type", "role", "content"), ("id", "status", "phase"))
                 content = _content(given.get("content", ""), f"{where}.content")
                 messages.append({"role": given.get("role"), "content": content})
+                if thought and given.get("role") == "assistant":
+                    messages[-1]["reasoning_content"] = thought
+                thought = ""
             case "function_call":
                 given = check_inner(where, item, ("type", "call_id", "name", "arguments"), ("id", "status"))
                 function = {
@@ -126,6 +131,9 @@ def input_messages(value: Any) -> list[Message]:
                 call = {"id": read_text(given, "call_id", f"{where}."), "type": "function", "function": function}
                 if not messages or messages[-1]["role"] != "assistant":
                     messages.append({"role": "assistant", "content": None})
+                    if thought:
+                        messages[-1]["reasoning_content"] = thought
+                thought = ""
                 messages[-1].setdefault("tool_calls", []).append(call)
             case "function_call_output":
                 given = check_inner(where, item, ("type", "call_id", "output"), ("id", "status"))
@@ -134,12 +142,24 @@ def input_messages(value: Any) -> list[Message]:
                     {"role": "tool", "tool_call_id": read_text(given, "call_id", f"{where}."), "content": output}
                 )
             case "reasoning":
-                continue  # models are not shown their earlier reasoning
+                names = ("type", "summary", "content", "encrypted_content")
+                given = check_inner(where, item, names, ("id", "status"))
+                parts = given.get("content") or given.get("summary") or []
+                thought = _thought_text(parts, f"{where}.content")
             case _:
                 raise ParameterError(
                     f"{where}.type", kind, "expected message, function_call, function_call_output or reasoning"
                 )
     return messages
+
+
+def _thought_text(parts: Any, where: str) -> str:
+    if not isinstance(parts, list):
+        raise ParameterError(where, parts, "expected a list")
+    return "\n".join(
+        read_text(check_inner(f"{where}[{i}]", part, ("type", "text")), "text", f"{where}[{i}].")
+        for i, part in enumerate(parts)
+    )
 
 
 def _content(content: Any, where: str) -> str:

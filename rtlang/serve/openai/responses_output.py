@@ -6,7 +6,7 @@ opened, grows, and is closed before the next one; events are numbered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, T
 from rtlang.contract.params import FinishReason
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
+from rtlang.serve.openai.sections import SectionedTokens, num_thought_tokens
 from rtlang.serve.openai.shapes import UsageCount
 from rtlang.serve.openai.tools import ReplyReader
 
@@ -71,6 +72,7 @@ class ResponsesWriter:
         self._items: list[_Item] = []
         self._output: list[dict[str, Any]] = []  # closed items
         self._num_chars = self._num_chunks = self._num_logprobs = 0
+        self._tokens = SectionedTokens(token_bytes)
         self._usage = UsageCount()
 
     def response(self, events: Iterable[Event]) -> dict[str, Any]:
@@ -109,7 +111,11 @@ class ResponsesWriter:
         (completion,) = event.completions
         self._usage.add(event.usage, 1)
         deltas = self._reader.push(completion.text[self._num_chars :]) + self._reader.finish()
-        yield from self._add(deltas, (completion.logprobs or ())[self._num_logprobs :])
+        num_tokens = len(completion.token_ids) or event.usage.completion_tokens
+        self._usage.num_reasoning = num_thought_tokens(
+            completion.token_ids, num_tokens, self._reader.sections, self._token_bytes
+        )
+        yield from self._add(deltas, (completion.logprobs or ())[self._num_logprobs :], is_last=True)
         if not self._items:
             yield from self._open("message")
         is_cut = completion.finish_reason is FinishReason.LENGTH
@@ -119,10 +125,17 @@ class ResponsesWriter:
         self._on_done(whole, self._reader.message())
         yield self._chunk(f"response.{status}", response=whole)
 
-    def _add(self, deltas: Iterable[Mapping[str, Any]], tokens: Iterable[TokenLogprob] | None) -> Iterator[Chunk]:
-        """The events for deltas of a chat message."""
-        entries = self._entries(tokens)
-        self._num_logprobs += len(entries)
+    def _add(
+        self,
+        deltas: Iterable[Mapping[str, Any]],
+        tokens: Sequence[TokenLogprob] | None,
+        *,
+        is_last: bool = False,
+    ) -> Iterator[Chunk]:
+        """The events for deltas of a chat message. The tokens of the thought are not part of the response."""
+        self._num_logprobs += len(tokens or ())
+        _, content = self._tokens.push(tokens or (), self._reader.sections, is_last=is_last)
+        entries = self._entries(content)
         for delta in deltas:
             if "content" in delta:
                 yield from self._open("message")
@@ -138,7 +151,7 @@ class ResponsesWriter:
                     yield from self._open("function_call", {"id": call["id"], "name": function["name"]})
                 if function.get("arguments"):
                     yield self._grow("response.function_call_arguments.delta", function["arguments"])
-        if self._is_open:
+        if self._is_open and self._items[-1].kind == "message":
             self._items[-1].logprobs += entries
 
     def _open(self, kind: str, call: Mapping[str, Any] | None = None) -> Iterator[Chunk]:
@@ -208,7 +221,7 @@ class ResponsesWriter:
                 "input_tokens": chat["prompt_tokens"],
                 "input_tokens_details": {"cache_write_tokens": 0} | chat["prompt_tokens_details"],
                 "output_tokens": chat["completion_tokens"],
-                "output_tokens_details": {"reasoning_tokens": 0},
+                "output_tokens_details": chat["completion_tokens_details"],
                 "total_tokens": chat["total_tokens"],
             }
         reason = {"reason": "max_output_tokens"} if status == "incomplete" else None

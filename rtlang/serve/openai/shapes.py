@@ -56,6 +56,8 @@ class UsageCount:
 
     def __init__(self) -> None:
         self._total = Usage()
+        self.num_reasoning = 0
+        """Tokens of thoughts, which are among the completion tokens."""
 
     def add(self, usage: Usage, num_texts: int) -> None:
         """Add the usage of a node whose `num_texts` requests have the same prompt."""
@@ -72,6 +74,7 @@ class UsageCount:
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
             "prompt_tokens_details": {"cached_tokens": self._total.cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": self.num_reasoning},
         }
 
 

@@ -17,11 +17,14 @@ from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.contract.tool_list import tools_to_text
 from rtlang.serve.openai.fields import check_inner, read_bool, read_list, read_text
 from rtlang.serve.openai.messages import PLAIN_FORMAT
+from rtlang.serve.openai.reasoning import ReasoningRequest, ThoughtPlace
+from rtlang.serve.openai.sections import Sections
 from rtlang.serve.openai.structured import Structured, read_style
 from rtlang_grammars import GrammarError, JsonStyle
-from rtlang_grammars.formats.catalogue import FORMATS
+from rtlang_grammars.formats.catalogue import FORMATS, format_named
 from rtlang_grammars.formats.description import Json, Slot, ToolFormat
 from rtlang_grammars.formats.parsing import ToolParseError, ToolStream
+from rtlang_grammars.formats.reasoning import PromptEnd
 from rtlang_grammars.formats.tool_grammar import Reasoning, reasoning_part, tool_grammar
 from rtlang_grammars.formats.tools import Tool, read_tools
 from rtlang_grammars.spec.structures import any_of, sequence
@@ -29,7 +32,10 @@ from rtlang_grammars.spec.structures import any_of, sequence
 FIELDS = frozenset(("tools", "tool_choice", "parallel_tool_calls"))
 """The fields that `read_tool_request` reads."""
 MAX_TOOLS = 128
+NO_REASONING = ReasoningRequest()
+"""What a request says about the thought that says nothing."""
 _LINES = Constraint(ConstraintKind.REGEX, "\n{0,4}")
+_BLANKS = Constraint(ConstraintKind.REGEX, "[ \n]{0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,21 @@ class ToolRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Thought:
+    """The thought of a reply.
+
+    Attributes:
+        kind: whether the constraint of the reply has a thought.
+        marks: what begins and ends it; the first is empty if the prompt has begun it. Empty if nothing limits it.
+        request: what the request says about it.
+    """
+
+    kind: Reasoning = Reasoning.FORBIDDEN
+    marks: tuple[str, ...] = ()
+    request: ReasoningRequest = NO_REASONING
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyPlan:
     """The constraint of a reply and the way to read it.
 
@@ -61,7 +82,11 @@ class ReplyPlan:
         field: the field that an error of the constraint is about.
         tool_format: the format of reasoning and calls; None if the text is content as it is.
         is_either: calls follow no content: content has a form of its own, in which texts that look like calls are content.
-        is_reasoning: the prompt has begun the reasoning.
+        start: what the prompt says about the thought.
+        is_exact: content is what the constraint of the request binds, so it is passed on as it is.
+        thought: the thought before content and calls.
+        place: where the thought stands in the response.
+        shows_special: the text needs the names of special tokens although no constraint asks for them.
     """
 
     constraint: Constraint | None
@@ -70,7 +95,19 @@ class ReplyPlan:
     tools: tuple[Tool, ...] = ()
     reads_calls: bool = False
     is_either: bool = False
-    is_reasoning: bool = False
+    start: PromptEnd = PromptEnd.UNDECIDED
+    is_exact: bool = False
+    thought: Thought = Thought()
+    place: ThoughtPlace = ThoughtPlace.APART
+    shows_special: bool = False
+
+    def sampling(self, max_tokens: int) -> dict[str, Any]:
+        """The parameters of `SamplingParams` that the thought of a reply of at most `max_tokens` tokens needs."""
+        found: dict[str, Any] = {"shows_special": True} if self.shows_special else {}
+        limit = self.thought.request.max_tokens(max_tokens)
+        if self.thought.marks and (self.constraint is not None or limit is not None):
+            found |= {"thought_marks": self.thought.marks, "max_thought_tokens": limit}
+        return found
 
 
 def read_tool_request(given: Mapping[str, Any]) -> ToolRequest:
@@ -133,56 +170,122 @@ def _read_choice(choice: Any, names: list[str]) -> tuple[str, list[str]]:
 
 
 def plan_reply(
-    asked: ToolRequest, structured: Structured | None, model_format: str | None, *, is_reasoning: bool = False
+    asked: ToolRequest,
+    structured: Structured | None,
+    model_format: str | None,
+    *,
+    start: PromptEnd = PromptEnd.UNDECIDED,
+    thinks: bool = True,
+    hides_marks: bool = True,
+    reasoning: ReasoningRequest = NO_REASONING,
 ) -> ReplyPlan:
     """The constraint of a reply, and the format in which it is read.
 
     Args:
         model_format: the name of the format of the model; None if its chat template shows none.
-        is_reasoning: the prompt ends with the mark that begins the reasoning.
+        start: what the end of the prompt says about the thought.
+        thinks: whether the model knows the marks of a thought; if not, a reply without tools has none, unless the prompt has begun it.
+        hides_marks: marks of the format are special tokens, which free text does not show by itself.
+        reasoning: what the request says about the thought.
     Raises:
         ParameterError: the tools do not fit the format.
     """
-    if not asked.listed or asked.choice == "none":
-        model = FORMATS.get(model_format or "")
-        if structured is not None and (model is None or not is_reasoning):
+    found = None if model_format is None else format_named(model_format)
+    has_tools = bool(asked.listed) and asked.choice != "none"
+    if has_tools and found is None:
+        found = FORMATS[PLAIN_FORMAT]
+    if found is None:
+        return ReplyPlan(None) if structured is None else ReplyPlan(structured.constraint, structured.field)
+    thought = _thought(found, start, reasoning, may_begin=thinks or has_tools)
+    plan = ReplyPlan(None, tool_format=found, start=start, thought=thought, place=reasoning.place)
+    if has_tools:
+        return _plan_tools(plan, found, asked, structured)
+    if structured is None:
+        if found.reasoning is None and found.content is None:
+            return ReplyPlan(None)
+        # Without a constraint the model may think although it shall not; such a thought is ended at once.
+        limited = replace(thought, marks=_marks(found, start) if thinks or start is PromptEnd.OPEN else ())
+        return replace(plan, thought=limited, shows_special=hides_marks and bool(thinks or found.content))
+    body = _as_content(found, structured, start)
+    if thought.kind is Reasoning.FORBIDDEN:
+        if found.content is None:
             return ReplyPlan(structured.constraint, structured.field)
-        if structured is not None and model is not None:
-            content = _as_content(model, structured.constraint)
-            constraint = _behind_reasoning(model, Reasoning.OPENED, content)
-            return ReplyPlan(constraint, structured.field, model, is_reasoning=True)
-        has_sections = model is not None and (model.reasoning is not None or model.content is not None)
-        return ReplyPlan(None, tool_format=model if has_sections else None, is_reasoning=is_reasoning)
-    found = FORMATS[model_format or PLAIN_FORMAT]
+        plan = replace(plan, start=start if start is PromptEnd.CONTENT else PromptEnd.CLOSED)
+    constraint = _behind_thought(found, thought.kind, body)
+    return replace(plan, constraint=constraint, field=structured.field, is_exact=True)
+
+
+def _thought(found: ToolFormat, start: PromptEnd, reasoning: ReasoningRequest, *, may_begin: bool) -> Thought:
+    """The thought of a reply under a constraint."""
+    if found.reasoning is not None and start is PromptEnd.OPEN:
+        return Thought(Reasoning.OPENED, _marks(found, start), reasoning)
+    if found.reasoning is not None and start is PromptEnd.UNDECIDED and may_begin and not reasoning.is_off:
+        return Thought(Reasoning.OPTIONAL, _marks(found, start), reasoning)
+    return Thought(Reasoning.FORBIDDEN, (), reasoning)
+
+
+def _marks(found: ToolFormat, start: PromptEnd) -> tuple[str, ...]:
+    if found.reasoning is None or start not in (PromptEnd.OPEN, PromptEnd.UNDECIDED):
+        return ()
+    return ("" if start is PromptEnd.OPEN else found.reasoning.begin, found.reasoning.end)
+
+
+def _plan_tools(plan: ReplyPlan, found: ToolFormat, asked: ToolRequest, structured: Structured | None) -> ReplyPlan:
+    if plan.start is PromptEnd.CONTENT and found.content is not None and asked.choice == "auto":
+        # The reply goes on inside the content, behind which this format has no calls.
+        body = None if structured is None else sequence(structured.constraint, found.content.end)
+        field = None if structured is None else structured.field
+        return replace(plan, constraint=body, field=field, is_exact=structured is not None)
     try:
-        reasoning = Reasoning.OPENED if is_reasoning else Reasoning.OPTIONAL
-        constraint = _constraint(found, asked, structured, reasoning)
+        constraint = _with_calls(found, asked, structured, plan.thought.kind)
     except GrammarError as error:
         names = [tool.name for tool in asked.allowed]
         raise ParameterError(error.location or "tools", names, error.reason) from None
-    field = "tools" if structured is None else structured.field
-    return ReplyPlan(constraint, field, found, asked.listed, True, structured is not None, is_reasoning)
+    is_content = plan.start is PromptEnd.CONTENT and found.content is not None
+    return replace(
+        plan,
+        start=PromptEnd.CLOSED if is_content else plan.start,
+        constraint=constraint,
+        field="tools" if structured is None else structured.field,
+        tools=asked.listed,
+        reads_calls=True,
+        is_either=structured is not None,
+        is_exact=structured is not None,
+    )
 
 
-def _as_content(found: ToolFormat, constraint: Constraint) -> Constraint:
-    return constraint if found.content is None else sequence(found.content.begin, constraint, found.content.end)
+def _as_content(found: ToolFormat, structured: Structured, start: PromptEnd) -> Constraint:
+    """The constraint on content, between the marks of content if the format has any."""
+    if found.content is None:
+        return structured.constraint
+    if start is PromptEnd.CONTENT:
+        return sequence(structured.constraint, found.content.end)
+    begins = (found.content.begin, *(found.content_begins if structured.is_json else ()))
+    return sequence(any_of(*begins), structured.constraint, found.content.end)
 
 
-def _behind_reasoning(found: ToolFormat, reasoning: Reasoning, body: Constraint) -> Constraint:
+def _behind_thought(found: ToolFormat, kind: Reasoning, body: Constraint) -> Constraint:
+    """A text that may or must begin with a thought, and goes on with `body`."""
+    if kind is Reasoning.FORBIDDEN:
+        return body
     lines = _LINES if found.content is None else ""
-    return sequence(reasoning_part(found, reasoning, None), lines, body)
+    before = sequence(reasoning_part(found, Reasoning.REQUIRED if kind is Reasoning.OPTIONAL else kind, None), lines)
+    if found.answer is not None:  # its marks stand only behind a thought
+        answer = sequence(_BLANKS, found.answer.begin, _LINES, body, _LINES, found.answer.end)
+        whole = sequence(before, any_of(body, answer))
+        return whole if kind is Reasoning.OPENED else any_of(body, whole)
+    return sequence(before if kind is Reasoning.OPENED else any_of("", before), body)
 
 
-def _constraint(
+def _with_calls(
     found: ToolFormat, asked: ToolRequest, structured: Structured | None, reasoning: Reasoning
 ) -> Constraint:
     options: dict[str, Any] = {"parallel": not asked.max_is_one, "style": asked.style}
     if structured is None or asked.choice == "required":
         return tool_grammar(found, asked.allowed, tool_choice=asked.choice, reasoning=reasoning, **options)
     calls = tool_grammar(found, asked.allowed, tool_choice="required", reasoning=Reasoning.FORBIDDEN, **options)
-    content = _unlike_calls(found, structured) if structured.is_json else structured.constraint
-    body = any_of(_as_content(found, content), calls)
-    return body if found.reasoning is None else _behind_reasoning(found, reasoning, body)
+    content = replace(structured, constraint=_unlike_calls(found, structured)) if structured.is_json else structured
+    return _behind_thought(found, reasoning, any_of(_as_content(found, content, PromptEnd.CLOSED), calls))
 
 
 def _unlike_calls(found: ToolFormat, structured: Structured) -> Constraint:
@@ -202,6 +305,10 @@ def _unlike_calls(found: ToolFormat, structured: Structured) -> Constraint:
     return replace(structured.constraint, source=json.dumps(schema, ensure_ascii=False))
 
 
+_REASONING_NAMES = ("reasoning_content", "reasoning")
+"""The names of the thought in messages: clients read one or the other."""
+
+
 class ReplyReader:
     """Reads one reply as it arrives; each piece gives deltas of the message.
 
@@ -210,30 +317,36 @@ class ReplyReader:
     """
 
     def __init__(self, plan: ReplyPlan, new_id: Callable[[], str]) -> None:
+        self._place = plan.place
         self._stream: ToolStream | None = None
         if plan.tool_format is not None:
             self._stream = ToolStream(
                 plan.tool_format,
                 plan.tools,
-                is_reasoning=plan.is_reasoning,
                 reads_calls=plan.reads_calls,
                 reads_calls_in_content=not plan.is_either,
+                # Free text may have a thought although the prompt has closed one.
+                start=PromptEnd.UNDECIDED if plan.start is PromptEnd.CLOSED and not plan.is_exact else plan.start,
+                is_exact=plan.is_exact,
             )
         self._new_id = new_id
+        self.sections = Sections(start=None if plan.tool_format is not None else 0)
         self.content = self.reasoning = ""
         self.calls: list[dict[str, Any]] = []
         """The calls so far, as in a message."""
         self._num_done = 0
+        self._num_shown = 0  # of the characters before the content, where they stand in it
 
     def push(self, text: str) -> list[dict[str, Any]]:
         """Add text; returns deltas of the message."""
+        self.sections.text += text
         if self._stream is None:
             return self._add_content(text)
         try:
             delta = self._stream.push(text)
         except ToolParseError:
             return self._give_up()
-        return self._read(delta.reasoning, delta.content, delta.calls)
+        return self._shown(self._read(delta.reasoning, delta.content, delta.calls))
 
     def finish(self) -> list[dict[str, Any]]:
         """End the text; returns the last deltas."""
@@ -243,17 +356,36 @@ class ReplyReader:
             delta = self._stream.finish()
         except ToolParseError:  # the text was cut, or is not held to the format
             return self._give_up()
-        return self._read(delta.reasoning, delta.content, delta.calls)
+        return self._shown(self._read(delta.reasoning, delta.content, delta.calls))
 
     def message(self) -> dict[str, Any]:
         """The whole message."""
-        found: dict[str, Any] = {"role": "assistant", "content": self.content, "refusal": None}
-        if self.reasoning:
-            found["reasoning_content"] = self.reasoning
+        content = self.content
+        if self._place is ThoughtPlace.IN_CONTENT and self.sections.thought is not None:
+            content = self.sections.text[: self.sections.start] + self.content
+        found: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        if self.reasoning and self._place is ThoughtPlace.APART:
+            found |= dict.fromkeys(_REASONING_NAMES, self.reasoning)
         if self.calls:
-            found["content"] = self.content or None
+            found["content"] = content or None
             found["tool_calls"] = self.calls
         return found
+
+    def _shown(self, deltas: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The deltas of the message, with the thought in its place; to be called after each piece."""
+        stream, sections = self._stream, self.sections
+        if stream is not None:
+            sections.start, sections.num_read = stream.content_start, stream.num_read
+            sections.thought = stream.reasoning_range
+        if self._place is ThoughtPlace.APART:
+            return deltas
+        rest = [delta for delta in deltas if "reasoning_content" not in delta]
+        if self._place is ThoughtPlace.IN_CONTENT and sections.thought is not None:
+            end = len(sections.text) if sections.num_read is None else sections.num_read
+            end = end if sections.start is None else sections.start
+            before, self._num_shown = sections.text[self._num_shown : end], max(end, self._num_shown)
+            return [{"content": before}, *rest] if before else rest
+        return rest
 
     def _give_up(self) -> list[dict[str, Any]]:
         """Read the rest as content, unless it is within a call."""
@@ -265,7 +397,10 @@ class ReplyReader:
             output.calls[self._num_done :],
         )
         rest = "" if len(self.calls) > self._num_done else self._stream.rest
-        self._stream = None
+        deltas = self._shown(deltas)
+        self._stream, self.sections.num_read = None, None
+        if self.sections.start is None and rest:
+            self.sections.start = len(self.sections.text) - len(rest)
         return deltas + self._add_content(rest)
 
     def _add_content(self, text: str) -> list[dict[str, Any]]:
@@ -276,7 +411,7 @@ class ReplyReader:
         deltas: list[dict[str, Any]] = []
         if reasoning:
             self.reasoning += reasoning
-            deltas.append({"reasoning_content": reasoning})
+            deltas.append(dict.fromkeys(_REASONING_NAMES, reasoning))
         deltas += self._add_content(content)
         for call in calls:
             text = call.text or json.dumps(call.arguments, ensure_ascii=False)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rtlang.contract.nodes import RoleStart, TokenIds
+from rtlang.contract.nodes import RoleStart
 from rtlang.contract.principal import Principal, PrincipalLimits
+from rtlang.contract.text_service import ChatPrompt, TextServiceInfo
 from rtlang.serve.http.text_models import read_served_chat
+from rtlang_grammars.formats.reasoning import PromptEnd
 from tests.support.scripted_target import ScriptedTarget
 
 BODY = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -18,6 +21,8 @@ CALLS = [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]
 
 class Texts:
     """A tokenizer of characters, whose only other token is <tool_call>."""
+
+    info = TextServiceInfo(0x110000, chat_template="<think>{{ messages }}</think>")
 
     def __init__(self, prompt: str) -> None:
         self.prompt, self.num_asked = prompt, 0
@@ -32,11 +37,11 @@ class Texts:
         assert isinstance(parts[-1], RoleStart)
         return list(map(ord, self.prompt))
 
-    def history_parts(self, messages: Any, tools: str | None, end: str) -> None:
-        return None  # the calls are written in the format of the catalogue
+    def chat_prompt(self, messages: Any, tools: Any, end: Any, template_options: Any = None) -> ChatPrompt:
+        self.options = template_options
+        return ChatPrompt(tuple(map(ord, self.prompt)), self.prompt)
 
-    def decode(self, token_ids: list[int], *, shows_special: bool) -> str:
-        assert shows_special
+    def decode(self, token_ids: list[int], *, shows_special: bool = False) -> str:
         return "".join(map(chr, token_ids))
 
 
@@ -49,31 +54,72 @@ def service_of(prompt: str, tool_format: str | None) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "tool_format", "is_reasoning"),
+    ("prompt", "tool_format", "start"),
     [
-        ("<|im_start|>assistant\n<think>\n", "hermes", True),
-        ("<|im_start|>assistant\n<think>\n\n</think>\n\n", "hermes", False),
-        ("<|im_start|>assistant\n", "hermes", False),
-        ("Assistant: <think>", None, False),
+        ("<|im_start|>assistant\n<think>\n", "hermes", PromptEnd.OPEN),
+        ("<|im_start|>assistant\n<think>\n\n</think>\n\n", "hermes", PromptEnd.CLOSED),
+        ("<|im_start|>assistant\n", "hermes", PromptEnd.UNDECIDED),
+        ("<｜Assistant｜></think>", "deepseek-v3.1", PromptEnd.CLOSED),
+        ("<|turn>model\n<|channel>thought\n", "json+channel", PromptEnd.OPEN),
+        ("<|start|>assistant<|channel|>final<|message|>", "harmony", PromptEnd.CONTENT),
+        ("Assistant: <think>", None, PromptEnd.UNDECIDED),
     ],
 )
 def test_reasoning_that_the_prompt_begins_is_seen_in_the_prompt(
-    prompt: str, tool_format: str | None, is_reasoning: bool
+    prompt: str, tool_format: str | None, start: PromptEnd
 ) -> None:
     service = service_of(prompt, tool_format)
     for _ in range(2):
-        assert read_served_chat(service, BODY).plan.is_reasoning is is_reasoning
+        assert read_served_chat(service, BODY).plan.start is start
     assert service.target.text_service.num_asked == (tool_format is not None)
 
 
-def test_marks_of_calls_become_single_tokens_only() -> None:
-    history = [*BODY["messages"], {"role": "assistant", "tool_calls": CALLS}]
-    graph = read_served_chat(service_of("", "hermes"), {"messages": history}).asked.graph
-    assert graph.nodes[0].parts[4:7] == (  # type: ignore[union-attr]
-        TokenIds((7,)),
-        '\n{"name": "f", "arguments": {}}\n',
-        "</tool_call>",
-    )
+def test_the_end_of_a_prompt_counts_for_its_own_request() -> None:
+    service = service_of("<|im_start|>assistant\n", "hermes")
+    seen = []
+    for end in ("<think>\n", "</think>\n\n", "\n"):
+        service.target.text_service.prompt = "<|im_start|>assistant\n" + end
+        seen.append(read_served_chat(service, BODY).plan.start)
+    assert seen == [PromptEnd.OPEN, PromptEnd.CLOSED, PromptEnd.UNDECIDED]
+
+
+def test_what_a_request_says_about_the_thought_reaches_the_template() -> None:
+    for body, variables in (
+        ({"reasoning_effort": "high"}, {"reasoning_effort": "high"}),
+        ({"enable_thinking": True}, {"enable_thinking": True, "thinking": True, "reasoning": True}),
+        ({"chat_template_kwargs": {"x": 1}}, {"x": 1}),
+    ):
+        service = service_of("<|im_start|>assistant\n", "hermes")
+        read_served_chat(service, BODY | body)
+        assert json.loads(service.target.text_service.options) == {"chat_template_kwargs": variables}
+    read_served_chat(service, BODY | {"reasoning_effort": "none"})
+    assert json.loads(service.target.text_service.options)["chat_template_kwargs"]["enable_thinking"] is False
+
+
+def test_a_reply_that_the_client_has_begun_goes_on_where_it_ends() -> None:
+    for content, start in (("So: <think>why", PromptEnd.OPEN), ("<think>why</think>So", PromptEnd.CONTENT)):
+        body = {"messages": [*BODY["messages"], {"role": "assistant", "content": content}]}
+        read = read_served_chat(service_of("", "hermes"), body | {"continue_final_message": True})
+        assert read.plan.start is start
+
+
+def test_free_text_shows_special_tokens_only_where_marks_are_among_them() -> None:
+    service = service_of("<|im_start|>assistant\n", "hermes")
+    assert not read_served_chat(service, BODY).asked.graph.nodes[1].params.shows_special  # type: ignore[union-attr]
+    service = service_of("<|im_start|>assistant\n", "hermes")
+    service.target.text_service.decode = lambda ids, *, shows_special=False: "prompt" * shows_special
+    assert read_served_chat(service, BODY).asked.graph.nodes[1].params.shows_special  # type: ignore[union-attr]
+
+
+def test_a_model_that_knows_no_marks_does_not_think() -> None:
+    service = service_of("<|im_start|>assistant\n", "hermes")
+    form = {"response_format": {"type": "json_object"}}
+    assert read_served_chat(service, BODY | form).plan.thought.marks == ("<think>", "</think>")
+    service = service_of("<|im_start|>assistant\n", "hermes")
+    service.target.text_service.info = TextServiceInfo(
+        0x110000, chat_template="{{ messages }}"
+    )  # and no tokens of them
+    assert read_served_chat(service, BODY | form).plan.thought.marks == ()
 
 
 def test_max_tokens_is_what_model_and_principal_allow() -> None:

@@ -115,7 +115,12 @@ def test_a_stream_adds_up_to_the_response(seed: int) -> None:
         assert joined["reasoning"] == getattr(choice.message, "reasoning_content", "")
         assert [(name, arguments) for name, arguments, _ in joined["calls"]] == calls_of(whole, choice.index)
         assert joined["finish"] == choice.finish_reason
-        assert len(joined["tokens"]) == len(tokens)
+        assert whole.choices[choice.index].logprobs is not None
+        assert len(joined["tokens"]) + len(joined["thought"]) == len(tokens)
+        assert [each.token for each in joined["tokens"]] == [
+            each.token
+            for each in choice.logprobs.content or ()  # type: ignore[union-attr]
+        ]
 
 
 def test_arguments_are_streamed_before_the_call_is_complete() -> None:
@@ -139,6 +144,7 @@ def test_arguments_are_streamed_before_the_call_is_complete() -> None:
         ({"logprobs": True, "top_logprobs": 101}, "top_logprobs"),
         ({"functions": []}, "functions"),
         ({"function_call": "auto"}, "function_call"),
+        ({"reasoning_effort": "huge"}, "reasoning_effort"),
         ({"modalities": ["audio"]}, "modalities"),
         ({"audio": {}}, "audio"),
         ({"web_search_options": {}}, "web_search_options"),

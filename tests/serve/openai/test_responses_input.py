@@ -105,7 +105,6 @@ def test_tools_and_formats_are_what_the_chat_route_reads() -> None:
         ({"input": "a", "conversation": "c"}, "conversation"),
         ({"input": "a", "background": True}, "background"),
         ({"input": "a", "truncation": "auto"}, "truncation"),
-        ({"input": "a", "reasoning": {"effort": "high"}}, "reasoning"),
         ({"input": "a", "text": {"format": {"type": "json_schema", "name": "p"}}}, "text.format.schema"),
         ({"input": "a", "text": {"style": 1}}, "text.style"),
         ({"input": "a", "speed": 1}, "speed"),

@@ -15,6 +15,7 @@ from rtlang.serve.openai.structured import read_structured
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader, plan_reply, read_tool_request
 from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import ToolCall
+from rtlang_grammars.formats.reasoning import PromptEnd
 from rtlang_grammars.formats.rendering import rendered_calls
 from tests.support.tool_calls import random_call, random_tools
 from tests.support.tool_templates import HAS_ONE_CALL, TEMPLATES, render
@@ -202,6 +203,7 @@ def test_reasoning_is_told_apart_without_tools() -> None:
         "content": "<tool_call> is a tag",
         "refusal": None,
         "reasoning_content": "hm",
+        "reasoning": "hm",
     }
 
 
@@ -246,11 +248,11 @@ def test_a_reply_whose_reasoning_the_prompt_has_begun_goes_on_inside() -> None:
         ({}, f"So:{call}", "So:"),
     ):
         body = {"tools": TOOLS} | more
-        plan = plan_reply(read_tool_request(body), read_structured(body), "hermes", is_reasoning=True)
+        plan = plan_reply(read_tool_request(body), read_structured(body), "hermes", start=PromptEnd.OPEN)
         text = f"hm\n</think>\n\n{end}"
         assert is_allowed(plan, text)
         reader = read_whole(plan, text)
         assert (reader.reasoning, reader.content, len(reader.calls)) == ("hm", content, end.count("now"))
-    plan = plan_reply(read_tool_request({}), None, "hermes", is_reasoning=True)
+    plan = plan_reply(read_tool_request({}), None, "hermes", start=PromptEnd.OPEN)
     assert plan.constraint is None
     assert read_whole(plan, "hm</think>Hi").message()["reasoning_content"] == "hm"
