@@ -32,6 +32,7 @@ from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.places import line_and_column
 from rtlang_grammars.spec.tokens import AnyTokens, SpecialTokens, read_token
 
 
@@ -133,7 +134,7 @@ class _Reader:
         return GrammarError(f"{self.title}: {reason}", self.location(self.at if position is None else position))
 
     def location(self, position: int) -> str:
-        return f"{self.source.count(chr(10), 0, position) + 1}:{position - self.source.rfind(chr(10), 0, position)}"
+        return line_and_column(self.source, position)
 
     def skip(self) -> None:
         match = self.space.match(self.source, self.at)

@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from lark.exceptions import LarkError, VisitError
 
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.places import deepest_bracket, line_and_column
 
 _POSITION = re.compile(r",? at line (\d+),? col(?:umn)? (\d+)(?: in <grammar>)?:?")
 _NAME = re.compile(
     r"(?:'|defined: |parameters: |Cannot override a nonexisting \w+ |Can't extend \w+ |conflicts with rule |used for "
     r"|unknown grammar |inside terminals \()([\w$.]*[\w$])"
 )
+_NO_BRACKETS = r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/(?:[^/\\\n]|\\.)+/'
+"""Strings, comments and patterns."""
 _OF_DEFINITION = re.compile(r"more than once|Cannot override|Can't extend|Cannot extend|conflicts with rule")
 
 
@@ -34,13 +37,29 @@ def lark_errors(text: str) -> Iterator[None]:
     except GrammarError:
         raise
     except RecursionError:
-        raise GrammarError("Lark grammar: nested too deeply") from None
+        raise GrammarError("Lark grammar: nested too deeply", deepest_bracket(text, _NO_BRACKETS)) from None
     except VisitError as error:
         if error.rule == "template_usage" and not isinstance(error.orig_exc, LarkError):
             raise GrammarError("Lark grammar: a part that is not a template is given arguments") from None
         raise _located(error.orig_exc, text) from None
     except (LarkError, OSError, AssertionError, ValueError, OverflowError) as error:
         raise _located(error, text) from None
+
+
+@contextmanager
+def errors_of(name: str, text: str) -> Iterator[None]:
+    """Raise a GrammarError without a location again, with that of a terminal or rule.
+
+    Args:
+        name: the terminal or rule.
+        text: the source of the grammar.
+    """
+    try:
+        yield
+    except GrammarError as error:
+        if error.location is not None:
+            raise
+        raise GrammarError(error.reason, location_of(name, text)) from None
 
 
 def first_line(error: BaseException) -> str:
@@ -63,7 +82,7 @@ def location_of(name: str, text: str, pattern: str | None = None) -> str | None:
         found = re.search(rf"^[?!]*{re.escape(name)}\b", text, re.MULTILINE) or re.search(
             rf"(?<![\w$]){re.escape(name)}(?![\w$])", text
         )
-    return None if found is None else _line_and_column(text, found.start())
+    return None if found is None else line_and_column(text, found.start())
 
 
 def _located(error: BaseException, text: str) -> GrammarError:
@@ -78,8 +97,4 @@ def _located(error: BaseException, text: str) -> GrammarError:
         uses = re.finditer(rf"^(?:%override |%extend )?[?!]*{re.escape(name.group(1))}\b", text, re.MULTILINE)
     starts = [use.start() for use in uses] or [0]
     at = starts[-1] if _OF_DEFINITION.search(reason) else starts[0]
-    return GrammarError(f"Lark grammar: {reason}", _line_and_column(text, at))
-
-
-def _line_and_column(text: str, at: int) -> str:
-    return f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}"
+    return GrammarError(f"Lark grammar: {reason}", line_and_column(text, at))

@@ -18,7 +18,7 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarBuilder
 
-from rtlang_grammars.context_free.lark_errors import first_line, lark_errors, location_of
+from rtlang_grammars.context_free.lark_errors import errors_of, first_line, lark_errors, location_of
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
 from rtlang_grammars.context_free.lark_tokens import TokenSource, check_literal, take_out_tokens
 from rtlang_grammars.spec.constraint import Indentation
@@ -186,7 +186,7 @@ def _load(source: TokenSource, budget: Budget) -> Grammar:
         builder.load_grammar(source.text, "<grammar>")
         budget.check()
         grammar: Grammar = builder.build()
-        _Products(grammar.rule_defs, budget).extract()
+        _Products(grammar.rule_defs, source.text, budget).extract()
     return grammar
 
 
@@ -220,7 +220,7 @@ class _Definitions(dict[str, Any]):
         if self._budget is not None:
             budget, self._budget = self._budget, None
             trees = {name: each.tree for name, each in super().items() if each.is_term}
-            _bound_terminals(trees, budget)
+            _bound_terminals(trees, self._source.text, budget)
             _check_no_tokens(trees, self._source)
         return super().items()
 
@@ -285,7 +285,7 @@ def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> Terminal:
     )
 
 
-def _bound_terminals(definitions: dict[str, Tree[Any] | None], budget: Budget) -> None:
+def _bound_terminals(definitions: dict[str, Tree[Any] | None], text: str, budget: Budget) -> None:
     """Refuse terminals whose patterns, with the parts they name put in, would become too long."""
     sizes: dict[str, int | None] = {}  # None: being measured
 
@@ -316,7 +316,8 @@ def _bound_terminals(definitions: dict[str, Tree[Any] | None], budget: Budget) -
         return size(node.name, depth) if hasattr(node, "name") and node.name in definitions else len(str(node)) + 2
 
     for name in definitions:
-        size(name, 0)
+        with errors_of(name, text):
+            size(name, 0)
 
 
 def _usages(tree: Any) -> Iterator[Any]:
@@ -344,8 +345,8 @@ def _reach(name: str, templates: dict[str, Any]) -> set[str]:
 class _Products:
     """Bounds the alternatives of rules before lark multiplies them out."""
 
-    def __init__(self, rule_defs: list[Any], budget: Budget) -> None:
-        self.rule_defs, self.budget = rule_defs, budget
+    def __init__(self, rule_defs: list[Any], text: str, budget: Budget) -> None:
+        self.rule_defs, self.budget, self._text = rule_defs, budget, text
         self.names = {name for name, *_ in rule_defs}
         self._may_move = True
 
@@ -359,7 +360,9 @@ class _Products:
                 raise GrammarError(f"Lark grammar: template {name} uses itself with arguments that grow")
         for name, parameters, tree, _ in list(self.rule_defs):
             self._may_move = not parameters  # arguments of templates may be anything: they are not moved
-            if self._count(tree, name, 0) > 16 * _MAX_ALTERNATIVES and parameters:
+            with errors_of(name, self._text):
+                count = self._count(tree, name, 0)
+            if count > 16 * _MAX_ALTERNATIVES and parameters:
                 raise GrammarError(
                     f"Lark grammar: template {name} has too many alternatives; give its parts rules of their own"
                 )

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.places import line_and_column
 from rtlang_grammars.spec.tokens import SpecialTokens, TokenSet, read_token
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -69,7 +70,7 @@ class TokenSource:
             at = self.text.rindex("\n%declare")
             last_line = self.text.count("\n", 0, at) + 1
             is_behind = error.location is not None and int(error.location.partition(":")[0]) > last_line
-            raise GrammarError(reason, location_of(self.text, at) if is_behind else error.location) from None
+            raise GrammarError(reason, line_and_column(self.text, at) if is_behind else error.location) from None
 
 
 def take_out_tokens(text: str, known: SpecialTokens) -> TokenSource:
@@ -95,9 +96,11 @@ def take_out_tokens(text: str, known: SpecialTokens) -> TokenSource:
             try:
                 found = read_token(written)
             except GrammarError as error:
-                raise GrammarError(f"Lark grammar: {error.reason}", location_of(text, match.start())) from None
+                raise GrammarError(f"Lark grammar: {error.reason}", line_and_column(text, match.start())) from None
             if len(written) < 3:
-                raise GrammarError("Lark grammar: <>: expected the name of a token", location_of(text, match.start()))
+                raise GrammarError(
+                    "Lark grammar: <>: expected the name of a token", line_and_column(text, match.start())
+                )
             free = free_names.setdefault(len(written), _free_names(len(written) - 1, used))
             names[written] = next(free, "")
             if not names[written]:
@@ -105,18 +108,15 @@ def take_out_tokens(text: str, known: SpecialTokens) -> TokenSource:
             tokens[names[written]] = found
         name = names[written]
         if _is_word(text[match.start() - 1 : match.start()]):
-            raise GrammarError(f"Lark grammar: a blank is missing before {written}", location_of(text, match.start()))
+            raise GrammarError(
+                f"Lark grammar: a blank is missing before {written}", line_and_column(text, match.start())
+            )
         pieces += [text[at : match.start()], name, " "]
         at = match.end()
     if not tokens:
         return TokenSource(text)
     declared = f"\n%declare {' '.join(tokens)}\n"
     return TokenSource("".join(pieces) + text[at:] + declared, tokens)
-
-
-def location_of(text: str, at: int) -> str:
-    """The `line:column` of an offset."""
-    return f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}"
 
 
 def check_literal(text: str, known: SpecialTokens, location: str | None = None) -> None:
@@ -147,7 +147,7 @@ def _check_string(match: re.Match[str], known: SpecialTokens) -> None:
     except (ValueError, OverflowError):
         return  # lark refuses it
     if known.name_in(inner) is not None:
-        check_literal(inner, known, location_of(match.string, match.start()))
+        check_literal(inner, known, line_and_column(match.string, match.start()))
 
 
 def _free_names(length: int, used: set[str]) -> Iterator[str]:

@@ -71,17 +71,14 @@ def compile_shapes(schema: Any, *, options: SchemaOptions | None = None, budget:
     Source: JSON Schema Core and Validation, drafts 04 to 2020-12.
     """
     budget, options = budget or Budget(), options or SchemaOptions()
-    try:
-        return _compile(schema, options, budget)
-    except RecursionError:  # recursion is bounded here, but the caller may have used most of the stack already
-        raise GrammarError("nested too deeply for the remaining stack", "#") from None
-
-
-def _compile(schema: Json, options: SchemaOptions, budget: Budget) -> ShapeGraph:
     documents = Documents(schema, budget, options.default_dialect, options.lenient)
     report = ReportBuilder()
     algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, _DEFERRED_KEYWORDS, is_empty)
-    shapes = _Worklist(algebra).compile(algebra.demand(documents.root_node()))
+    try:
+        shapes = _Worklist(algebra).compile(algebra.demand(documents.root_node()))
+    except RecursionError:  # recursion is bounded here, but the caller may have used most of the stack already
+        pointer = "#" if algebra.last_read is None else algebra.last_read.location
+        raise GrammarError("nested too deeply for the remaining stack", pointer) from None
     root, shapes = prune(shapes, budget)
     return ShapeGraph(root, tuple(shapes), Report(documents.root.dialect.name, report))
 

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.places import JSON_STRING, deepest_bracket, line_and_column
 
 _LONG_NUMBER = re.compile(r"[0-9]{401}")
 
@@ -23,19 +24,13 @@ def parsed(source: str) -> Any:
     except json.JSONDecodeError as error:
         raise GrammarError(f"not JSON: {error.msg}", f"{error.lineno}:{error.colno}") from error
     except RecursionError as error:
-        raise GrammarError("nested too deeply", "#") from error
+        raise GrammarError("nested too deeply", deepest_bracket(source, JSON_STRING)) from error
     except GrammarError:
         raise
     except ValueError as error:  # raised for an integer with thousands of digits
         found = _LONG_NUMBER.search(source)
-        raise GrammarError("numbers of more than 400 digits are not supported", _place(source, found)) from error
-
-
-def _place(source: str, found: re.Match[str] | None) -> str:
-    if found is None:
-        return "#"
-    begin = found.start()
-    return f"{source.count(chr(10), 0, begin) + 1}:{begin - source.rfind(chr(10), 0, begin)}"
+        place = "#" if found is None else line_and_column(source, found.start())
+        raise GrammarError("numbers of more than 400 digits are not supported", place) from error
 
 
 def _refuse(name: str) -> Any:

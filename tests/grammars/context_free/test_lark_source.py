@@ -77,6 +77,8 @@ def test_repeats_of_alternatives_are_not_multiplied_out() -> None:
         ("start: /a(/", "1:8"),
         ("start: (", "1:9"),
         ('start: A\nA: "a"\n\nB: /[/\n%ignore B', "4:1"),
+        ('start: "(((" /[(]/ // (\n  | ' + "(" * 3000 + '"a"' + ")" * 3000, "2:3004"),
+        ("start: x\nx: A\n" + "".join(f"A{at}: A{at + 1}\n" for at in range(300)) + 'A: A0\nA300: "a"', "3:1"),
     ],
 )
 def test_an_error_says_where(source: str, location: str) -> None:

@@ -3,6 +3,8 @@
 `Algebra.alternatives` reduces one schema, or its negation, for one JSON type; `Algebra.conjunction` reduces several at once. Both are
 memoized, so a subschema that is used in many places is reduced once. Subschemas of properties and items are not reduced here, so
 recursion through them costs nothing; a schema that refers to itself for the same instance location has no meaning and is refused.
+Only the search for contradictions looks into subschemas. If it comes back to a conjunction that is being reduced (a recursive schema
+intersected with its own negation, say), nothing is proven there; `pruning` later finds what no finite value satisfies.
 A list of facets never rejects a valid value. Where it accepts more than the schema, its facets carry marks.
 
 Source: JSON Schema Core 2020-12, sections 7 and 10.
@@ -16,7 +18,17 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from rtlang_grammars.schema.normal_form.demands import CycleError, Demands
-from rtlang_grammars.schema.normal_form.facets import TOPS, TRUE, Conj, Facet, Mark, ObjectBody, PropertyRule, meet
+from rtlang_grammars.schema.normal_form.facets import (
+    TOPS,
+    TRUE,
+    Conj,
+    Facet,
+    Mark,
+    ObjectBody,
+    PropertyRule,
+    is_contradiction,
+    meet,
+)
 from rtlang_grammars.schema.normal_form.inclusion import drop_subsumed, merge_literal_lists
 from rtlang_grammars.schema.reading.documents import Documents, Node
 from rtlang_grammars.schema.reading.report import ReportBuilder
@@ -30,6 +42,9 @@ if TYPE_CHECKING:
 
 MANY_CASES = 12  # with more facets than this, the search for contradictions in subschemas costs less than keeping them
 MAX_IN_PLACE_DEPTH = 60  # nesting of in-place applicators and references ($ref, allOf, anyOf, not ...)
+MAX_NESTED_SEARCHES = (
+    4  # searches for contradictions inside one another; each reduces the subschemas of the one around it
+)
 
 _CONDITIONS = frozenset({"if", "not", "dependentRequired", "dependentSchemas"})
 """Groups of keywords that are read after the others: the names in them come behind those that the schema declares otherwise."""
@@ -83,6 +98,10 @@ class TooManyCasesError(GrammarError):
     """The disjunctive normal form of a conjunction exceeds the limit; callers that can relax a keyword instead catch it."""
 
 
+class InPlaceDepthError(GrammarError):
+    """Too many applicators and references apply to the same instance location."""
+
+
 def too_many_cases(keyword: str, limit: int, pointer: str) -> TooManyCasesError:
     """Return the error for a keyword whose disjunctive normal form has more than `limit` alternatives."""
     return TooManyCasesError(f"{keyword} expands to more than {limit} cases", pointer)
@@ -96,6 +115,7 @@ class Algebra(Demands):
         options, budget: as given.
         excluded_values: arrays, objects and other values that `not` over `enum` or `const` excludes, by `json_key`.
         unsatisfiable: memo of `emptiness.is_unsatisfiable`.
+        last_read: the schema whose reduction began last; None before the first.
     """
 
     def __init__(
@@ -121,12 +141,15 @@ class Algebra(Demands):
         self.texts, self.options, self.budget = texts, options, budget
         self.excluded_values: dict[Hashable, Json] = {}
         self.unsatisfiable: dict[tuple[Conj, int], bool] = {}
+        self.last_read: Node | None = None
         self._keywords, self._deferred, self._is_empty = keywords, deferred, is_empty
         self._alternatives: dict[tuple[int, JsonType, bool], Facets] = {}
         self._conjunctions: dict[tuple[Conj, JsonType], Facets] = {}
         self._rules: dict[tuple[str, Conj], PropertyRule] = {}
         self._orders: dict[Conj, tuple[int, ...]] = {}
         self._open: set[tuple[int, JsonType, bool]] = set()
+        self._open_conjunctions: set[tuple[Conj, JsonType]] = set()
+        self._num_searches = 0  # that are running, each inside the one before
 
     # Facets
 
@@ -142,8 +165,16 @@ class Algebra(Demands):
         key = (conj, kind)
         known = self._conjunctions.get(key)
         if known is None:
-            lists = [self.alternatives(demand, kind) for demand in self._in_order(conj)]
-            known = self.simplify(self.product(lists, kind, "allOf", lambda: self.location(conj)))
+            if is_contradiction(conj):
+                return ()
+            if key in self._open_conjunctions:
+                raise CycleError("the conjunction is being reduced already", self.location(conj))
+            self._open_conjunctions.add(key)
+            try:
+                lists = [self.alternatives(demand, kind) for demand in self._in_order(conj)]
+                known = self.simplify(self.product(lists, kind, "allOf", lambda: self.location(conj)))
+            finally:
+                self._open_conjunctions.discard(key)
             self._conjunctions[key] = known
         return known
 
@@ -196,13 +227,14 @@ class Algebra(Demands):
                 node.location,
             )
         if len(self._open) > MAX_IN_PLACE_DEPTH:
-            raise GrammarError(
+            raise InPlaceDepthError(
                 f"more than {MAX_IN_PLACE_DEPTH} levels of $ref, allOf, anyOf, oneOf, not or if apply to the same instance "
                 "location",
                 node.location,
             )
         self.budget.spend(states=1)
         self._open.add(key)
+        self.last_read = node
         try:
             facets = self._read(node, kind, demand % 2 == 0, track)
         finally:
@@ -323,10 +355,19 @@ class Algebra(Demands):
                         made[both] = None
             result = drop_subsumed(tuple(made))
             if len(result) > MANY_CASES:
-                result = [facet for facet in result if not self._is_empty(self, facet)]
+                result = self._without_contradictions(result)
             if len(result) > limit:
                 raise too_many_cases(keyword, limit, location())
         return result
+
+    def _without_contradictions(self, facets: Facets) -> Facets:
+        if self._num_searches >= MAX_NESTED_SEARCHES:
+            return facets
+        self._num_searches += 1
+        try:
+            return [facet for facet in facets if not self._is_empty(self, facet)]
+        finally:
+            self._num_searches -= 1
 
     def _meet_all(self, facets: Sequence[Facet], kind: JsonType) -> Facets:
         """Return the meet of several facets as a list of at most one facet."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from rtlang_grammars.schema.normal_form.algebra import Algebra
+from rtlang_grammars.schema.normal_form.algebra import Algebra, InPlaceDepthError, TooManyCasesError
 from rtlang_grammars.schema.normal_form.demands import CycleError
 from rtlang_grammars.schema.normal_form.facets import (
     FALSE,
@@ -19,6 +19,7 @@ from rtlang_grammars.schema.normal_form.facets import (
     ObjectBody,
     PropertyRule,
     StringBody,
+    is_contradiction,
     meet,
 )
 from rtlang_grammars.schema.reading.values import JsonType
@@ -109,7 +110,7 @@ def is_unsatisfiable(algebra: Algebra, conj: Conj, depth: int = MAX_DEPTH) -> bo
     Args:
         depth: levels of subschemas to search.
     """
-    if conj >= FALSE:
+    if is_contradiction(conj):
         return True
     if depth < 0 or not conj:
         return False
@@ -123,6 +124,8 @@ def is_unsatisfiable(algebra: Algebra, conj: Conj, depth: int = MAX_DEPTH) -> bo
             )
         except CycleError:
             return False  # it is being reduced: nothing is proven yet
+        except (TooManyCasesError, InPlaceDepthError):
+            known = False  # an error only if its shape is needed
         algebra.unsatisfiable[conj, depth] = known
     return known
 

@@ -26,6 +26,11 @@ FALSE: Conj = frozenset({1})
 NO_MARKS: frozenset[Mark] = frozenset()
 
 
+def is_contradiction(conj: Conj) -> bool:
+    """Whether a conjunction demands `false`, or a schema and its negation."""
+    return 1 in conj or any(demand & 1 and demand ^ 1 in conj for demand in conj)
+
+
 class Mark(NamedTuple):
     """A keyword that a facet does not fully enforce.
 

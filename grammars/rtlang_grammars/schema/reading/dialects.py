@@ -121,6 +121,8 @@ class Survey:
     modern_keywords: bool = False
 
 
+_MAX_POINTER_TOKENS = 12
+"""Of a pointer to a part that is nested too deeply."""
 _IDENTIFIERS = frozenset({"$id", "id", "$anchor"})
 _DYNAMIC = frozenset({"$dynamicAnchor", "$recursiveAnchor"})
 _MODERN = frozenset(
@@ -148,7 +150,8 @@ def survey(document: Json, max_depth: int) -> Survey:
     while level:
         depth += 1
         if depth > max_depth:
-            raise GrammarError(f"nested too deeply: more than {max_depth} levels of arrays and objects", "#")
+            pointer = f"#{_pointer_toward(document, max_depth)}"
+            raise GrammarError(f"nested too deeply: more than {max_depth} levels of arrays and objects", pointer)
         below: list[Json] = []
         for value in level:
             if isinstance(value, dict):
@@ -161,6 +164,18 @@ def survey(document: Json, max_depth: int) -> Survey:
         level = below
     found.has_shared = len(set(objects)) < len(objects)
     return found
+
+
+def _pointer_toward(document: Json, depth: int) -> str:
+    """A pointer to a part that has arrays and objects more than `depth` levels below the document; of its tokens the first ones."""
+    pending: list[tuple[Json, tuple[str | int, ...], int]] = [(document, (), 1)]
+    while True:
+        value, tokens, level = pending.pop()
+        if level > depth:
+            return "".join(f"/{escape(str(token))}" for token in tokens)
+        for token, each in value.items() if isinstance(value, dict) else enumerate(value):  # type: ignore[arg-type]
+            if isinstance(each, dict | list):
+                pending.append((each, (*tokens, token)[:_MAX_POINTER_TOKENS], level + 1))
 
 
 def _survey_keywords(value: dict[str, Json], found: Survey, *, is_root: bool) -> None:

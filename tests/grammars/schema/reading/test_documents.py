@@ -99,5 +99,6 @@ def test_a_document_is_refused_only_if_it_is_nested_more_deeply_than_the_limits_
     for _ in range(30):
         schema = {"properties": {"a": schema}}
     Documents(schema, Budget(Limits(max_depth=20)))
-    with pytest.raises(GrammarError, match="nested too deeply"):
-        Documents(schema, Budget(Limits(max_depth=10)))
+    with pytest.raises(GrammarError, match="nested too deeply") as caught:
+        Documents({"items": {}, "properties": {"x/y": schema}}, Budget(Limits(max_depth=10)))
+    assert caught.value.location == "#/properties/x~1y" + "/properties/a" * 5
