@@ -30,6 +30,7 @@ from rtlang_grammars.schema.reading.report import Report
 from rtlang_grammars.schema.value_checks import ValueCheck
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars.spec.structures import raw_text, sequence
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage.array_file import ArrayFiles
 from rtlang_grammars.storage.grammar_store import GrammarStore
@@ -151,13 +152,15 @@ class RtlangBackend:
         coarse_trie.tokens(no_ids)
         coarse_trie.mask(no_ids)
         clear(no_ids, self._index.no_tokens.copy())
-        matcher = self.compile(Constraint(ConstraintKind.JSON_SCHEMA, _WARM_UP)).matcher()
         row = np.empty(self._index.num_words, dtype=np.int32)
-        for token_id in matcher.shortest_completion(self._index.vocabulary.vocab_size) or ():
-            matcher.fill_bitmask(row)
-            matcher.forced_bytes()
-            matcher.accept_token(token_id)
-            matcher.completes(())
+        raw = sequence("<", raw_text({"minLength": 2, "maxLength": 4, "type": "string"}, excludes=[">"]), ">")
+        for constraint in (Constraint(ConstraintKind.JSON_SCHEMA, _WARM_UP), raw):
+            matcher = self.compile(constraint).matcher()
+            for token_id in matcher.shortest_completion(self._index.vocabulary.vocab_size) or ():
+                matcher.fill_bitmask(row)
+                matcher.forced_bytes()
+                matcher.accept_token(token_id)
+                matcher.completes(())
         fill_batch([matcher], row.reshape(1, -1))
 
     def load_lexer(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
@@ -12,6 +13,7 @@ from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
 from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables, bounded_number_of
 from rtlang_grammars.lowering.languages.free_text import TEXT_FIRST, FreeText
+from rtlang_grammars.lowering.languages.raw_text import RawLanguage
 from rtlang_grammars.machine.automaton.json_base_states import BLANKS, json_base_states
 from rtlang_grammars.machine.automaton.layout import NONE
 from rtlang_grammars.machine.automaton.tables import Tables
@@ -41,6 +43,9 @@ from rtlang_grammars.spec.structures import (
 )
 from rtlang_grammars.spec.tokens import AnyTokens, Ranges, SpecialTokens, segments_of, spelling
 
+_RawKey: TypeAlias = tuple[Language | None, tuple[str, ...], int, int | None]
+"""Language, excluded texts, bounds on the number of code points."""
+
 
 class StructureTables:
     """Builds the tables of a structure. Owned by one compile.
@@ -65,6 +70,7 @@ class StructureTables:
         self._rules = GrammarTables(self._grammar, self.tables, budget)
         self._blanks: int | None = None
         self._terminals: dict[Language, int] = {}  # of languages that occur again
+        self._raw: dict[_RawKey, int | None] = {}  # the terminals of raw texts; None: nothing is left
         self._literals: dict[bytes, Language] = {}
         self._token_terminals: dict[Ranges, int] = {}
         self._starts: dict[Constraint, int] = {}
@@ -210,19 +216,33 @@ class StructureTables:
         )
         graph.report.refuse_checked()
         self._add_entries(graph.report, f"{part.pointer}/text")
-        excluded = [Language.any_text().concat(Language.literal(text), Language.any_text()) for text in part.excludes]
         for alternative in graph.shapes[graph.root].alternatives:
             match alternative:
                 case StringShape():
-                    language = alternative.language or Language.any_text()
-                    bounds = alternative.min_length, alternative.max_length
+                    key = alternative.language, part.excludes, alternative.min_length, alternative.max_length
+                    self._raw_language(key, rule, begin, end)
                 case LiteralShape() if all(isinstance(value, str) for value in alternative.values):
-                    language, bounds = Language.literals(map(str, alternative.values)), (0, None)
+                    allowed = [
+                        str(each) for each in alternative.values if not any(text in str(each) for text in part.excludes)
+                    ]
+                    self._language(Language.literals(allowed), rule, begin, end)
                 case _:
                     raise GrammarError("text: expected a schema that allows only strings")
-            if excluded:
-                language = language.intersect(*[each.complement() for each in excluded])
-            self._language(language if bounds == (0, None) else language.bounded(*bounds), rule, begin, end)
+
+    def _raw_language(self, key: _RawKey, rule: int, begin: int, end: int) -> None:
+        language, excludes, least, most = key
+        if least == 0 and (language is None or language.accepts("", self._budget)):
+            self._grammar.rules[rule].empty[begin].append(end)
+        if most == 0:
+            return
+        if key not in self._raw:
+            raw = RawLanguage.of(language, excludes, least, most, self._budget)
+            terminal = None if raw.language.is_empty(self._budget) else self._grammar.terminal(raw.language)
+            self._raw[key] = terminal
+            if terminal is not None:
+                self._rules.raw[terminal] = raw
+        if (found := self._raw[key]) is not None:
+            self._symbol(found, rule, begin, end)
 
     def _language(self, language: Language, rule: int, begin: int, end: int) -> None:
         if language.accepts("", self._budget):

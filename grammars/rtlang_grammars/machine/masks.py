@@ -9,29 +9,48 @@ decides all tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.automaton.json_base_states import COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE
+from rtlang_grammars.machine.automaton.json_base_states import (
+    BEFORE_TEXT_SLICE,
+    COUNTED_SLICE,
+    EMBEDDED_SLICE,
+    TEXT_SLICE,
+    TWIN_SLICE,
+)
 from rtlang_grammars.machine.automaton.layout import (
+    ACC,
     BOUNDS,
+    BYTE,
+    EDGE_NEXT,
+    EDGE_PARENT,
+    EDGE_REGISTER,
+    EDGE_RETURN,
+    ENDS,
     HEADS,
     LENGTH,
     MAX_LEVELS,
     NEED_FREEDOM,
     NEED_ROW,
     NO_SPACE,
+    NODE_EDGE,
+    NONE,
     NUM_HEADS,
     NUM_LEVELS,
     OK,
     PARAM,
+    ROOT,
+    ROW,
     SLICE,
+    UNKNOWN_ROW,
     WIDTH,
 )
-from rtlang_grammars.machine.automaton.tables import Tables
+from rtlang_grammars.machine.automaton.tables import NO_BYTE, Tables, TextFacts
 from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.raw_masks import Parts, RawMasks
 from rtlang_grammars.machine.string_masks import MAX_FORBIDDEN, clear, walk_forbidden
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie
 from rtlang_grammars.machine.token_index.mask import Mask
@@ -51,6 +70,7 @@ class Masks:
 
     def __init__(self, index: VocabularyIndex, tables: Tables, max_bytes: int) -> None:
         self._index, self._tables, self._max_bytes = index, tables, max_bytes
+        self._raw_masks = RawMasks(index, tables)
         self._cached: dict[tuple[int, bytes], Mask] = {}
         self._older: dict[tuple[int, bytes], Mask] = {}
         self._levels: dict[bytes, tuple[int, ...]] = {}
@@ -110,11 +130,11 @@ class Masks:
     def _make(self, configuration: Configuration) -> Mask:
         index, S, item = self._index, self._tables.published.S, configuration.item
         if item(NUM_HEADS) > 1:
-            return self._walk(configuration, *self._slice(configuration, S))
+            return self._raw(configuration)
         state, count = item(HEADS), item(HEADS + 1)
         slice_id = S.item(state, SLICE)
-        if slice_id == 0:
-            return self._walk(configuration, index.no_tokens, index.trie.nodes)
+        if slice_id in (0, TEXT_SLICE, BEFORE_TEXT_SLICE):
+            return self._raw(configuration)
         if slice_id < COUNTED_SLICE:
             found = index.slices[slice_id]
             return self._walk(configuration, found.mask, found.inside)
@@ -139,6 +159,68 @@ class Masks:
                 if forbidden is not None:
                     return self._walk_all_but(configuration, forbidden, inside=is_quoted)
         return self._walk(configuration, base, nodes)
+
+    def _raw(self, configuration: Configuration) -> Mask:
+        """A mask of heads of which one may be inside raw text or before it: what each of these allows, and what all others do."""
+        num_heads = int(configuration[NUM_HEADS])
+        heads = configuration[HEADS : HEADS + 3 * num_heads].reshape(-1, 3)
+        parts: list[tuple[int, Parts]] = []
+        for i in range(min(num_heads, _MAX_SLICED_HEADS)):
+            place = self._raw_place(configuration, *heads[i].tolist())
+            if place is not None:
+                parts.append((i, self._raw_masks.parts(*place)))
+        if not parts:
+            return self._walk(configuration, *self._slice(configuration, self._tables.published.S))
+        masks = [
+            mask for i, each in parts for mask in self._masks_of(_with_heads(configuration, heads[i : i + 1]), each)
+        ]
+        if len(parts) < num_heads:
+            rest = _with_heads(configuration, np.delete(heads, [i for i, _ in parts], axis=0))
+            masks.append(self._walk(rest, *self._slice(rest, self._tables.published.S)))
+        return self._union(masks)
+
+    def _raw_place(
+        self, configuration: Configuration, state: int, count: int, node: int
+    ) -> tuple[int, TextFacts, int] | None:
+        """The state inside raw text in which a head is or with which it goes on, its facts, and the characters so far; else None."""
+        tables = self._tables
+        while True:
+            S = tables.published.S
+            slice_id = int(S[state, SLICE])
+            if slice_id in (TEXT_SLICE, BEFORE_TEXT_SLICE):
+                facts = tables.texts[S[state, PARAM]]
+                return (state, facts, count) if slice_id == TEXT_SLICE else (facts.start, facts, 0)
+            if S[state, ACC] != ENDS or node == ROOT or S[state, SLICE]:
+                return None
+            edge = node + NODE_EDGE
+            if configuration[edge + EDGE_NEXT] or not self._is_at_end(state):
+                return None
+            state, count, node = (int(configuration[edge + each]) for each in (EDGE_RETURN, EDGE_REGISTER, EDGE_PARENT))
+
+    def _is_at_end(self, state: int) -> bool:
+        """Whether no byte goes on within a frame from a state."""
+        snapshot = self._tables.published
+        if snapshot.S[state, ROW] == UNKNOWN_ROW:
+            snapshot = self._tables.complete(state)
+        row = 256 * int(snapshot.S[state, ROW])
+        return int(snapshot.S[state, BYTE]) == NO_BYTE and bool((snapshot.T[row : row + 256] == NONE).all())
+
+    def _masks_of(self, configuration: Configuration, parts: Parts) -> list[Mask]:
+        masks = [self._walk(configuration, parts.base, parts.tries[0])]
+        masks[0].owns_base |= parts.owns_base
+        return masks + [self._walk(configuration, self._index.no_tokens, trie) for trie in parts.tries[1:]]
+
+    def _union(self, masks: Sequence[Mask]) -> Mask:
+        """A mask of all tokens of some masks."""
+        if len(masks) == 1:
+            return masks[0]
+        bases = [each for each in masks if each.base is not self._index.no_tokens]
+        base = bases[0].base if bases else self._index.no_tokens
+        for each in bases[1:]:
+            base = base | each.base
+        owns_base = len(bases) > 1 or (len(bases) == 1 and bases[0].owns_base)
+        ids = np.concatenate([each.ids for each in masks])
+        return Mask(base, ids, max(each.level for each in masks), owns_base=owns_base)
 
     def _coarse_trie(self, state: int) -> CoarseTokenTrie | None:
         """The coarsest trie that decides all tokens in a state inside a string."""
@@ -180,7 +262,7 @@ class Masks:
         for i in range(min(int(configuration[NUM_HEADS]), _MAX_SLICED_HEADS)):
             state, count, _ = configuration[HEADS + 3 * i : HEADS + 3 * i + 3].tolist()
             slice_id = int(S[state, SLICE])
-            if slice_id in (0, TWIN_SLICE):
+            if slice_id in (0, TWIN_SLICE, TEXT_SLICE, BEFORE_TEXT_SLICE):
                 continue
             if slice_id == COUNTED_SLICE and S[state, WIDTH] - count < index.max_depth:
                 continue
@@ -274,6 +356,16 @@ class Masks:
         _, level, _, _, _, is_complete, looks, count = workspace.out[:8].tolist()
         self.num_looks += looks
         return level, bool(is_complete), workspace.ids[:count]
+
+
+def _with_heads(configuration: Configuration, heads: NDArray[np.int64]) -> Configuration:
+    """A configuration with some of its heads only."""
+    if len(heads) == configuration[NUM_HEADS]:
+        return configuration
+    found = configuration.copy()
+    found[NUM_HEADS] = len(heads)
+    found[HEADS : HEADS + heads.size] = heads.reshape(-1)
+    return found
 
 
 def _frames(configuration: Configuration, level: int) -> bytes:

@@ -26,6 +26,7 @@ from rtlang_grammars.machine.automaton.layout import (
     CLOSE,
     COMMA,
     COUNT,
+    COUNT_UP,
     DEAD_ROW,
     EDGE_NEXT,
     EDGE_PARENT,
@@ -433,8 +434,12 @@ class TableCompletion:
         """`registers.act` on Python registers."""
         X = self._tables.words
         kind = X[a]
-        if kind in (COUNT, AT_LEAST, AT_MOST):
+        if kind in (COUNT, COUNT_UP, AT_LEAST, AT_MOST):
             assert isinstance(register, int)
+            if kind == COUNT_UP:
+                if register >= X[a + 4]:
+                    return None
+                return X[a + 2 if register + 1 >= X[a + 3] else a + 1], min(register + 1, X[a + 5])
             if kind == AT_MOST:
                 return (X[a + 1], register) if register <= X[a + 2] else None
             if kind == COUNT:

@@ -34,13 +34,14 @@ _SAMPLE_LENGTH = 40
 class Language:
     """A set of strings of Unicode scalar values, encoded in UTF-8. Immutable; safe to share between threads."""
 
-    __slots__ = ("_automaton", "_bounded", "_prefix", "_tree")
+    __slots__ = ("_alphabet", "_automaton", "_bounded", "_prefix", "_tree")
 
     def __init__(self, tree: Node) -> None:
         """Wrap a tree without anchors. Callers use `compile_regex` and the class methods."""
         self._tree = tree
         self._automaton: CodePointAutomaton | None = None
         self._prefix: list[CodePoints] | None = None
+        self._alphabet: CodePoints | None = None
         self._bounded: dict[tuple[int, int | None], Language] = {}
 
     # Constructors
@@ -214,6 +215,12 @@ class Language:
         if syntactic_checks.are_disjoint(self._tree, other._tree):
             return True
         return self.intersect(other).is_empty(budget)
+
+    def lacks(self, text: str) -> bool:
+        """Whether it is known without a search that no string contains a text; False means unknown."""
+        if self._alphabet is None:
+            self._alphabet = syntactic_checks.alphabet(self._tree)
+        return not all(code_points.contains(self._alphabet, ord(character)) for character in text)
 
     def includes(self, other: Language, budget: Budget | None = None) -> bool:
         """Whether the other language is a subset of this one."""

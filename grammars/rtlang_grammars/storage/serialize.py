@@ -27,8 +27,9 @@ from rtlang_grammars.lowering.json_shapes.closers import (
 )
 from rtlang_grammars.lowering.json_shapes.joints import Joints
 from rtlang_grammars.lowering.languages.counted_embedding import TextCloser
+from rtlang_grammars.lowering.languages.raw_text import FillCloser
 from rtlang_grammars.machine.automaton.layout import OBJ_MIN, STATE_WORDS
-from rtlang_grammars.machine.automaton.tables import Closer, Tables
+from rtlang_grammars.machine.automaton.tables import Closer, Tables, TextFacts
 
 MAX_ROWS = 2048
 """Maximum rows of complete tables; building one takes about 40 us."""
@@ -80,7 +81,10 @@ def dump(tables: Tables, base: Tables) -> tuple[dict[str, Any], list[Array]] | N
     closers, of_state = _closers(tables)
     counted = np.array([(state, *bounds) for state, bounds in tables.counted.items()], dtype=np.int32)
     ends, embedded = _embedded(tables)
-    plain = {"base": [num_states, num_words, num_rows], "closers": closers, "ends": ends}
+    texts = [
+        [each.start, _latin(each.last), _latin(each.follow), each.most, _latin(each.others)] for each in tables.texts
+    ]
+    plain = {"base": [num_states, num_words, num_rows], "closers": closers, "ends": ends, "texts": texts}
     arrays = [states[num_states:], words[num_words:], cells[begins], lengths, of_state, counted.reshape(-1), embedded]
     return plain, arrays
 
@@ -105,11 +109,18 @@ def load(plain: dict[str, Any], arrays: Sequence[Array], tables: Tables) -> None
     tables.rows[first:] = cells.reshape(-1, 256)
     closers = [_closer(each, tables) for each in plain["closers"]]
     tables.closers.update({state: closers[index] for state, index in of_state.reshape(-1, 2).tolist()})
+    for start, last, follow, most, others in plain["texts"]:
+        last, others = (None if each is None else each.encode("latin-1") for each in (last, others))
+        tables.texts.append(TextFacts(start, last, follow.encode("latin-1"), most, others))
     tables.counted.update({state: (low, high) for state, low, high in counted.reshape(-1, 3).tolist()})
     known = _StoredStrings({}, [[text.encode("latin-1") for text in texts] for texts in plain["ends"]])
     for state, *what in embedded.reshape(-1, 5).tolist():
         known.by_state[state] = tuple(what)
         tables.embedded[state] = known
+
+
+def _latin(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("latin-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +184,8 @@ def _plain(closer: Closer, tables: Tables) -> list[Any]:
     match closer:
         case CountedCloser(least):
             return ["counted", least]
+        case FillCloser(least, filler):
+            return ["fill", least, filler.decode("latin-1")]
         case TextCloser(end):
             return ["text", end.decode("latin-1")]
         case ArrayCloser(done, min_items, prefix, items, joints):
@@ -202,6 +215,8 @@ def _closer(plain: list[Any], tables: Tables) -> Closer:
     match plain:
         case ["counted", int(least)]:
             return CountedCloser(least)
+        case ["fill", int(least), str(filler)]:
+            return FillCloser(least, filler.encode("latin-1"))
         case ["text", str(end)]:
             return TextCloser(end.encode("latin-1"))
         case ["array", int(done), int(min_items), prefix, items, texts]:

@@ -9,11 +9,24 @@ parses, as with Lark's Earley parser and its dynamic lexer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from rtlang_grammars.lowering.grammars.rules import Frame, Grammar, Rule
 from rtlang_grammars.lowering.languages.embedding import Embedding
-from rtlang_grammars.machine.automaton.layout import ALTERNATIVES, CALL_TO, ENDS, ENDS_OR_GOES_ON, NONE, OPEN, ROW
+from rtlang_grammars.lowering.languages.raw_text import RawLanguage, raw_embedding
+from rtlang_grammars.machine.automaton.json_base_states import BEFORE_TEXT_SLICE
+from rtlang_grammars.machine.automaton.layout import (
+    ALTERNATIVES,
+    CALL_TO,
+    ENDS,
+    ENDS_OR_GOES_ON,
+    NONE,
+    OPEN,
+    PARAM,
+    ROW,
+    SLICE,
+)
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
@@ -36,6 +49,7 @@ class _State:
 
 
 _Set = frozenset[int]
+_MAX_LISTED = 64  # symbols that are searched for raw text
 _MAX_LOOKED_AT = 4096  # states of a terminal that are inspected
 
 
@@ -46,6 +60,7 @@ class GrammarTables:
         tables: the tables under construction.
         starts: known start states by symbol; rules whose states are built elsewhere are entered here.
         never_empty: rules that must not derive the empty text.
+        raw: by terminal, raw text (its nonempty texts are the terminal's language, bounds aside).
     """
 
     def __init__(self, grammar: Grammar, tables: Tables, budget: Budget) -> None:
@@ -62,6 +77,7 @@ class GrammarTables:
         self._follow: dict[int, int] = {}
         self.starts: dict[int, int] = {}
         self.never_empty: set[int] = set()
+        self.raw: dict[int, RawLanguage] = {}
         self._call_states: dict[tuple[int, int], int] = {}
 
     def build(self) -> int:
@@ -83,7 +99,9 @@ class GrammarTables:
         self._find_first()
         self._find_follow()
         for i, terminal in enumerate(grammar.terminals):
-            if isinstance(terminal, Language):
+            if i in self.raw:
+                self._embeddings[i] = raw_embedding(tables, self.raw[i], _bytes_in(self._follow[i]), budget)
+            elif isinstance(terminal, Language):
                 is_deterministic = not self._continues(i, terminal)
                 automaton = terminal.automaton(budget)
                 self._embeddings[i] = Embedding(tables, automaton, is_deterministic=is_deterministic)
@@ -100,6 +118,7 @@ class GrammarTables:
         found = self._call_states.get((symbol, to))
         if found is None:
             found = self.tables.leave_open(lambda number: self._make_row(number, {symbol: to}))
+            self._note_text(found, (symbol,), may_end=False)
             self._call_states[symbol, to] = found
         return found
 
@@ -318,7 +337,28 @@ class GrammarTables:
             if state.is_end and at > 0:
                 acc = ENDS_OR_GOES_ON if self._bytes_at(state) & self._follow[-1 - rule] else ENDS
             state.number = self.tables.leave_open(lambda number: self._make_rule_row(number, rule, at), acc=acc)
+            self._note_text(state.number, state.following, may_end=acc != OPEN)
         return state.number
+
+    def _note_text(self, number: int, symbols: Iterable[int], *, may_end: bool) -> None:
+        """Note the facts of the raw text that may come in a state, itself or at the beginning of a rule."""
+        tables, listed, raw = self.tables, list(symbols), None
+        for symbol in listed:  # grows during iteration
+            if symbol in self.raw:
+                raw = symbol if raw is None or self.raw[raw].last is None else raw
+            elif symbol < 0 and len(listed) < _MAX_LISTED and self._states[-1 - symbol]:
+                listed += [each for each in self._states[-1 - symbol][0].following if each not in listed]
+        if raw is None:
+            return
+        start = self._start_of(raw)
+        facts = tables.texts[tables.state(start, PARAM)]
+        others = 0
+        for each in listed:
+            if each != raw and (each >= 0 or not self._states[-1 - each]):
+                others |= self._first[each]
+        tables.set_state(number, SLICE, BEFORE_TEXT_SLICE)
+        tables.set_state(number, PARAM, len(tables.texts))
+        tables.texts.append(replace(facts, start=start, others=None if may_end else _bytes_in(others)))
 
     def _make_rule_row(self, number: int, rule: int, at: int) -> None:
         state = self._states[rule][at]
@@ -327,6 +367,14 @@ class GrammarTables:
     def _make_row(self, number: int, calls: dict[int, int]) -> None:
         """Build the row of a state: the symbols that it calls, each with its return state."""
         tables = self.tables
+        if len(calls) == 1:
+            ((symbol, to),) = calls.items()
+            place = tables.add_row()
+            tables.rows[place, list(_bytes_in(self._first[symbol]))] = tables.action(
+                CALL_TO, self._start_of(symbol), 0, to
+            )
+            tables.set_state(number, ROW, place)
+            return
         values: dict[int, list[int]] = {}
         for symbol, to in calls.items():
             first = self._first[symbol]
@@ -360,6 +408,11 @@ class GrammarTables:
 
 def _bits(first: bytes) -> int:
     return sum(1 << byte for byte in set(first))
+
+
+@lru_cache(maxsize=256)
+def _bytes_in(bits: int) -> bytes:
+    return bytes(byte for byte in range(256) if bits >> byte & 1)
 
 
 def _bytes_of(language: Language, budget: Budget) -> int:

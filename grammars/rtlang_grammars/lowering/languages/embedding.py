@@ -47,6 +47,9 @@ class ByteAutomaton(Protocol):
     def remaining_lengths(self, limit: int) -> dict[int, int] | None:
         """For each state between characters, the minimum number of missing characters; None if there are more than `limit` states."""
 
+    def breaking_bytes(self, limit: int) -> dict[int, bytes] | None:
+        """For each state between characters, bytes of which every text that is forbidden from there on has one; None: too many states."""
+
     def states_after_character(self, state: int) -> list[int]:
         """The states between characters reached by completing the character, from a state within it."""
 

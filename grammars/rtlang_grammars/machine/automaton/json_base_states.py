@@ -38,14 +38,16 @@ MAX_BOUNDED_DIGITS = 20
 MAX_ZEROS = 3
 """Maximum number of zeros as the fraction of an integer."""
 
-STRING_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4
+STRING_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE, TEXT_SLICE, BEFORE_TEXT_SLICE = range(1, 7)
 """SLICE of a state, by the kind of string that it is inside:
 
 - STRING_SLICE: a free JSON string, or a name that may be undeclared;
 - COUNTED_SLICE: a string whose code points are counted; PARAM is the minimum, WIDTH the maximum;
 - EMBEDDED_SLICE: a string with a pattern;
 - TWIN_SLICE: a string with a pattern whose code points are also counted; PARAM is the same state without the count, WIDTH the count up to
-  which every text can still end in time.
+  which every text can still end in time;
+- TEXT_SLICE: raw text, between characters; PARAM is the index of its facts in `Tables.texts`;
+- BEFORE_TEXT_SLICE: not in a string, but raw text may begin here; PARAM as for TEXT_SLICE.
 """
 
 _PLAIN = [b for b in range(0x20, 0x80) if b not in (QUOTE, BACKSLASH)]

@@ -48,6 +48,7 @@ COMMA = 10  # object, target: if one more property is allowed
 AT_MOST = 12  # target, max: allowed if register <= max
 NEW_OBJECT = 11  # object, target: begin with no names seen, in a block of words
 SPELL = 13  # byte: the frame ends, and its return state reads this byte instead of the current one
+COUNT_UP = 15  # target below min, target from min on, min, max, cap: as COUNT; the register decides about the target
 KEY_PHASE = 14  # object, target while a required name is missing, target otherwise
 
 # Words of an object's description in X.

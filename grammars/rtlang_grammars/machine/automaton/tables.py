@@ -74,6 +74,25 @@ class Embedded(Protocol):
         """Levels of `coarse_classes`, as bits, at which the rest of the string treats all characters of a class alike."""
 
 
+@dataclass(frozen=True, slots=True)
+class TextFacts:
+    """What the states of raw text know of what may follow; see `lowering.languages.raw_text`.
+
+    Attributes:
+        start: the state before the text; -1 in the facts of the states within it.
+        last: bytes without which no text leads out of the raw text, if nothing else is forbidden in it; None: they are not known.
+        follow: the bytes that may come right behind the raw text.
+        most: code points that it may have; None: any number.
+        others: first bytes of what else may come in the state before the text; None: not known.
+    """
+
+    start: int
+    last: bytes | None
+    follow: bytes
+    most: int | None
+    others: bytes | None = b""
+
+
 Register = int | tuple[int, ...]
 """A register in Python: a number, or the block of words that it points to."""
 
@@ -104,6 +123,7 @@ class Tables:
         closers: by state, how its frame ends.
         counted: by state that counts code points, the minimum and maximum on which masks depend.
         embedded: by state inside strings with patterns, between characters; query it under the lock.
+        texts: by PARAM of the states of raw text, and of those before it.
         token_sets: the sets of tokens that its states take.
         has_distinct_names: all text is JSON, and a name must not come twice in one object (see `repeated_names`).
     """
@@ -120,6 +140,7 @@ class Tables:
         self.closers: dict[int, Closer] = {}
         self.counted: dict[int, tuple[int, int]] = {}
         self.embedded: dict[int, Embedded] = {}
+        self.texts: list[TextFacts] = []
         self.token_sets: set[Ranges] = set()
         self.has_distinct_names = False
         if base is None:

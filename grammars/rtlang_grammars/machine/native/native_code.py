@@ -31,6 +31,7 @@ _SOURCES = (
     "machine/native/walks.py",
     "machine/native/repeated_names.py",
     "machine/string_masks.py",
+    "machine/raw_masks.py",
     "machine/token_index/mask.py",
     "machine/token_index/token_trie.py",
     "machine/token_index/coarse_token_trie.py",

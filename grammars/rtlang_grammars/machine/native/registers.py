@@ -13,6 +13,7 @@ from rtlang_grammars.machine.automaton.layout import (
     CLOSE,
     COMMA,
     COUNT,
+    COUNT_UP,
     IN_ANY_ORDER,
     KEY_BRANCH,
     KEY_END,
@@ -174,6 +175,11 @@ def act(X, W, a, r, top):  # pragma: no cover
         if r < X[a + 2]:
             target = np.int64(X[a + 1])
             r = min(r + 1, np.int64(X[a + 3]))
+        return target, r, top
+    if kind == COUNT_UP:
+        if r < X[a + 4]:
+            target = np.int64(X[a + 2] if r + 1 >= X[a + 3] else X[a + 1])
+            r = min(r + 1, np.int64(X[a + 5]))
         return target, r, top
     if kind == AT_LEAST:
         if r >= X[a + 2]:

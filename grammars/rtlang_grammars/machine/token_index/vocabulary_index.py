@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +51,10 @@ REACH = 32
 
 SHORT = (16, 10)
 """Maximum code points of the tokens in the slices of short tokens, which hold 99 % and 94 % of the tokens without a quote."""
+
+_MAX_KEPT = 512
+"""Arrays that are kept for raw texts."""
+_Array = TypeVar("_Array", bound="NDArray[Any]")
 
 _MAX_ARENA = 1 << 24
 _MAX_HEADS = 1 << 16
@@ -152,6 +158,22 @@ class VocabularyIndex:
         self.short_tokens: NDArray[np.uint32] = np.packbits(~self.is_long, bitorder="little").view(np.uint32)
         self.long_tokens = self.trie.part(self.trie.order[self.is_long[self.trie.order]])
         self.counted_others = self._split(self._others(self.slices[COUNTED_SLICE].mask, inside=True))
+        self._arrays: dict[tuple[Any, ...], Any] = {}
+        self._at_most: dict[int, NDArray[np.uint32]] = {}
+        self._num_points = self._count_points()
+        self._by_points = self.trie.order[np.argsort(self._num_points[self.trie.order], kind="stable")]
+        """The tokens, those with few code points first."""
+        self._ends_of_points: list[int] = np.cumsum(np.bincount(self._num_points[self.trie.order])).tolist()
+        """For each number of code points, how many tokens have no more."""
+        lengths = np.diff(self.trie.offsets)
+        holders = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        self._holders = holders[np.argsort(self.trie.data, kind="stable")]
+        """The tokens that hold a byte, by byte."""
+        self._ends_of_byte = np.concatenate(([0], np.cumsum(np.bincount(self.trie.data, minlength=256)))).tolist()
+        self._with_text = self.mask_of(self.trie.order)
+        plain = np.unpackbits(self.slices[EMBEDDED_SLICE].mask.view(np.uint8), bitorder="little")[: len(lengths)]
+        self._is_broken = self._has_any(bytes(range(0x80, 0x100))) & (plain == 0)
+        """Whether a token may not begin with whole characters."""
         self._code_points = self._count_code_points()
         self._counted: dict[int, NDArray[np.uint32]] = {}
         self._short = {room: self._short_slice(room) for room in SHORT}
@@ -172,6 +194,86 @@ class VocabularyIndex:
     def byte_kinds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The trie with what bytes stand below each record, see `byte_kinds`."""
         return byte_kinds(self.trie)
+
+    def tokens_breaking(self, last: bytes) -> NDArray[np.int64]:
+        """The trie of the tokens that hold any of some bytes, or do not begin with whole characters; others stay in any text."""
+
+        def make() -> NDArray[np.int64]:
+            order = self.trie.order
+            return self.trie.part(order[(self.has_any(last) | self._is_broken)[order]])
+
+        return self._kept(("breaking", last), make)
+
+    def has_any(self, wanted: bytes) -> NDArray[np.bool_]:
+        """Whether a token holds any of some bytes, bool by token id."""
+        return self._kept(("any", wanted), lambda: self._has_any(wanted))
+
+    def _has_any(self, wanted: bytes) -> NDArray[np.bool_]:
+        found = np.zeros(len(self.trie.offsets) - 1, dtype=np.bool_)
+        for byte in wanted:
+            found[self._holders[self._ends_of_byte[byte] : self._ends_of_byte[byte + 1]]] = True
+        return found
+
+    def tokens_with(self, wanted: bytes | None, first: bytes = b"", *, longer_than: int = 0) -> NDArray[np.int64]:
+        """The trie of the tokens with more code points than that which hold any of some bytes (None: all), or begin with one of others."""
+        if wanted is None and longer_than == 0:
+            return self.trie.nodes
+
+        def make() -> NDArray[np.int64]:
+            found = self._tokens_with(wanted, first)
+            return self.trie.part(found[self._num_points[found] > longer_than] if longer_than else found)
+
+        return self._kept(("trie", wanted, first, longer_than), make)
+
+    def _tokens_with(self, wanted: bytes | None, first: bytes) -> NDArray[np.int32]:
+        """The tokens that hold any of some bytes or begin with one of others, in the order of the trie."""
+        order, trie = self.trie.order, self.trie
+        if wanted is None:
+            return order
+
+        def make() -> NDArray[np.int32]:
+            is_first = np.zeros(256, dtype=np.bool_)
+            is_first[list(first)] = True
+            return order[self.has_any(wanted)[order] | is_first[trie.data[trie.offsets[order]]]]
+
+        return self._kept(("tokens", wanted, first), make)
+
+    def at_most(self, room: int) -> NDArray[np.uint32]:
+        """The tokens of at most `room` code points, uint32 [num_mask_words]."""
+        found = self._at_most.get(room)
+        if found is None:
+            end = self._ends_of_points[max(room, 0)]
+            is_short = 2 * end < len(self._by_points)
+            ids = self._by_points[:end] if is_short else self._by_points[end:]
+            found = self._at_most[room] = self.mask_of(ids, all_but=not is_short)
+        return found
+
+    @property
+    def max_points(self) -> int:
+        """Code points of the token that has most."""
+        return len(self._ends_of_points) - 1
+
+    def mask_of(self, token_ids: NDArray[np.int32], *, all_but: bool = False) -> NDArray[np.uint32]:
+        """A mask of some tokens, or of all that have a text but these, uint32 [num_mask_words]."""
+        found = np.empty(self.num_words, dtype=np.uint32)
+        Mask(self.no_tokens, np.ascontiguousarray(token_ids)).write(found.view(np.int32))
+        return self._with_text & ~found if all_but else found
+
+    def _kept(self, key: tuple[Any, ...], make: Callable[[], _Array]) -> _Array:
+        """An array that depends on the vocabulary only; a bounded number of them is kept."""
+        found = self._arrays.get(key)
+        if found is None:
+            if len(self._arrays) >= _MAX_KEPT:
+                self._arrays.clear()
+            found = self._arrays[key] = make()
+        return found
+
+    def _count_points(self) -> NDArray[np.int32]:
+        """Number of code points that begin in each token."""
+        trie = self.trie
+        counts = np.zeros(len(trie.data) + 1, dtype=np.int64)
+        np.cumsum((trie.data & 0xC0) != 0x80, out=counts[1:])
+        return (counts[trie.offsets[1:]] - counts[trie.offsets[:-1]]).astype(np.int32)
 
     @property
     def max_depth(self) -> int:
@@ -213,10 +315,7 @@ class VocabularyIndex:
 
     def _count_code_points(self) -> NDArray[np.int32]:
         """Number of code points that begin in each token of the counted slice; 0 for other tokens."""
-        trie = self.trie
-        counts = np.zeros(len(trie.data) + 1, dtype=np.int64)
-        np.cumsum((trie.data & 0xC0) != 0x80, out=counts[1:])
-        found: NDArray[np.int32] = (counts[trie.offsets[1:]] - counts[trie.offsets[:-1]]).astype(np.int32)
+        found = self._num_points.copy()
         bits = np.unpackbits(self.slices[COUNTED_SLICE].mask.view(np.uint8), bitorder="little")[: len(found)]
         found[bits == 0] = 0
         return found

@@ -79,6 +79,9 @@ class CodePointMoves(Protocol):
     def remaining_lengths(self, limit: int, budget: Budget) -> dict[int, int] | None:
         """For each state, the least number of characters to acceptance; None if there are more than `limit` states."""
 
+    def forbidden_classes(self, limit: int, budget: Budget) -> dict[int, int] | None:
+        """For each state, the classes (as bits) without which a string never leads to NO_STATE; None if there are too many states."""
+
 
 class ByteAutomaton:
     """A byte view of an automaton over code points. Safe to share between threads; `row` returns a new array per call."""
@@ -146,6 +149,26 @@ class ByteAutomaton:
                 if found is None
                 else {self._boundary_state(character_state): count for character_state, count in found.items()}
             )
+
+    def breaking_bytes(self, limit: int) -> dict[int, bytes] | None:
+        """For each state at a character boundary, bytes of which every string that is forbidden from there on has one.
+
+        Bytes beyond ASCII are taken together. Only for plain UTF-8; None if there are more than `limit` states.
+
+        Raises:
+            GrammarError: as `row`.
+        """
+        with self._lock:
+            found = self._automaton.forbidden_classes(limit, self._budget.renewed())
+            if found is None:
+                return None
+            class_of = self._decoder.partition.class_of
+            beyond = sum(1 << number for number in self._decoder.boundary(False).beyond)
+            made: dict[int, bytes] = {}
+            for classes in set(found.values()):
+                ascii_bytes = bytes(byte for byte in range(0x80) if classes >> class_of(byte) & 1)
+                made[classes] = ascii_bytes + bytes(range(0x80, 0x100)) * bool(classes & beyond)
+            return {self._boundary_state(state): made[classes] for state, classes in found.items()}
 
     def states_after_character(self, state: int) -> list[int]:
         """The states at a character boundary that complete the character which `state` is within.

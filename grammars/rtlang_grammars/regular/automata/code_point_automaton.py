@@ -165,6 +165,31 @@ class CodePointAutomaton:
                     near.append(earlier)
         return found
 
+    def forbidden_classes(self, limit: int, budget: Budget) -> dict[int, int] | None:
+        """For each state, the classes (as bits) without which a string never leads to NO_STATE; None if there are more than `limit` states.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        found: dict[int, int] = {}
+        order = [self.start]
+        for state in order:  # grows during iteration
+            moves = self.moves(state, budget.renewed())
+            found[state] = sum(1 << number for number, target in enumerate(moves) if target == NO_STATE)
+            order += [target for target in dict.fromkeys(moves) if target != NO_STATE and target not in order]
+            if len(order) > limit:
+                return None
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for state in reversed(order):
+                classes = found[state]
+                for target in set(self.moves(state, budget)) - {NO_STATE}:
+                    classes |= found[target]
+                is_changed |= classes != found[state]
+                found[state] = classes
+        return found
+
     def is_endless(self, limit: int, budget: Budget) -> bool:
         """Whether every beginning of a string can be completed in infinitely many ways; False if there are more than `limit` states.
 

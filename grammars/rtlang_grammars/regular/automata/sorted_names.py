@@ -160,6 +160,9 @@ class NameClassifier:
                 levels &= each.coarse_levels(at)
         return levels
 
+    def forbidden_classes(self, limit: int, budget: Budget) -> None:
+        """What each state forbids: not computed, as `remaining_lengths`."""
+
     def remaining_lengths(self, limit: int, budget: Budget) -> None:
         """The least number of characters to acceptance per state: not computed, because there may be very many states."""
 

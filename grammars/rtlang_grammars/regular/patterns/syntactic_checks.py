@@ -47,6 +47,23 @@ def has_more_strings_than(node: Node, limit: int) -> bool:
     return _min_num_strings(node) > limit or _excludes_few_prefixes(node)
 
 
+def alphabet(node: Node) -> CodePoints:
+    """A set that contains all characters of all strings."""
+    if isinstance(node, Characters):
+        return node.points
+    if isinstance(node, Lookaround):  # it only restricts the language
+        return code_points.NONE
+    if isinstance(node, Concatenation | Alternation):
+        return code_points.union(*map(alphabet, node.items))
+    if isinstance(node, Repetition):
+        return alphabet(node.item)
+    found = code_points.ALL
+    if isinstance(node, Intersection):
+        for item in node.items:
+            found = code_points.intersection(found, alphabet(item))
+    return found
+
+
 def _prefix(node: Node, limit: int) -> tuple[list[CodePoints], bool]:
     """The prefix sets, and whether every string ends after them. Lookarounds only restrict the language, so they are skipped."""
     sets: list[CodePoints] = []
