@@ -139,7 +139,7 @@ class RuntimeConfig:
         None, "directory that stores slow-to-compile constraints for later processes; default: no directory"
     )
     grammar_cache_dir_bytes: int = _setting(256 << 20, "maximum size of the files in grammar_cache_dir, in bytes")
-    grammar_timeout_s: float = _setting(7.0, "maximum time to compile one constraint, in seconds, from its beginning")
+    grammar_timeout_s: float = _setting(7.0, "maximum CPU time to compile one constraint, in seconds")
     speculation: str = _setting(
         "auto",
         "draft tokens and verify several in one step: auto (where no bit changes: native decoders on the CPU), on (with other decoders "

@@ -28,8 +28,9 @@ from rtlang_grammars.spec.vocabulary import Vocabulary
 
 try:
     import fcntl
+    import resource
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = resource = None  # type: ignore[assignment]
 
 MAX_INTERPRETED_TOKENS = 8192
 """Largest vocabulary for interpreted code: traversing it takes half a second, and most masks of a schema take milliseconds."""
@@ -38,7 +39,10 @@ MAX_INTERPRETED_CHARS = 4000
 AMBIGUOUS = frozenset((ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF))
 """Kinds that may need hundreds of parallel heads, however short they are."""
 
-_LONGEST_S = 300.0
+_LONGEST_S = 300
+"""CPU time of the compiling process."""
+_LONGEST_WAIT_S = 3600.0
+"""Wall time until the compiling process is given up: it may wait for others."""
 _TURN_INTERVAL_S = 0.1
 _MACHINE = b"machine\n"
 """What the compiling process writes when everything but the code of lexers is on disk."""
@@ -114,6 +118,9 @@ def compile_all(others: Sequence[str]) -> None:
     """
     if not _wait_for_turn(lock := _open_lock()):
         return
+    if resource is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (_LONGEST_S if hard < 0 else min(_LONGEST_S, hard), hard))
     gc.disable()  # saves a sixth of the time: the compiler's objects stay alive until it is done
     for name in others:
         with suppress(Exception):  # the process that needs it will report the error
@@ -178,7 +185,7 @@ def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], No
 
 def _watch(process: subprocess.Popen[bytes]) -> None:
     global _waiting
-    killer = Timer(_LONGEST_S, process.kill)
+    killer = Timer(_LONGEST_WAIT_S, process.kill)
     killer.daemon = True
     killer.start()
     try:

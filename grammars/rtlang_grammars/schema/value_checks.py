@@ -84,7 +84,7 @@ def value_check(schema: Any, options: SchemaOptions | None = None, max_seconds: 
     Args:
         schema: parsed JSON; not copied, so it must not be modified.
         options: those with which the schema was compiled.
-        max_seconds: limit on the wall time for one value.
+        max_seconds: limit on the CPU time for one value.
     """
     return ValueCheck(schema, options or SchemaOptions(), max_seconds)
 

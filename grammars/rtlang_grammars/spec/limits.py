@@ -22,7 +22,7 @@ class Limits:
         max_source_bytes: UTF-8 bytes of the source text.
         max_states: number of states (of automata and grammars) and syntax nodes together.
         max_depth: nesting of groups, brackets, schemas.
-        max_seconds: CPU time of the thread during one compile; the wall time may be up to four times as long, on a busy machine.
+        max_seconds: CPU time of the thread that compiles. Time in which it waits for others does not count.
         max_bytes: estimated memory of the tables of one grammar.
     """
 
@@ -46,6 +46,7 @@ class Budget:
         "_cancelled",
         "_cpu_deadline",
         "_deadline",
+        "_left",
         "_max_seconds",
         "_thread",
         "_until_check",
@@ -69,7 +70,7 @@ class Budget:
             begins: True: time is counted from now; False: from the first check of the clock.
         """
         self.limits = limits or Limits()
-        self._max_seconds = self.limits.max_seconds if max_seconds is None else max_seconds
+        self._max_seconds = self._left = self.limits.max_seconds if max_seconds is None else max_seconds
         self.num_states = self.num_bytes = 0
         self._cancelled = cancelled
         self._until_check = _CHECK_EVERY
@@ -79,8 +80,9 @@ class Budget:
             self._begin()
 
     def _begin(self) -> None:
-        self._deadline = time.monotonic() + self._max_seconds
-        self._cpu_deadline = time.thread_time() + self._max_seconds
+        """Count the time that is left, on the calling thread from now on."""
+        self._deadline = time.monotonic() + self._left  # the CPU time cannot end before
+        self._cpu_deadline = time.thread_time() + self._left
         self._thread = threading.get_ident()
 
     def renewed(self) -> Budget:
@@ -114,7 +116,9 @@ class Budget:
             self.check()
 
     def check(self) -> None:
-        """Check the clock and the cancel flag.
+        """Check the CPU time and the cancel flag.
+
+        Reading a thread's clock takes as long as some work, so it is read only when as much wall time has passed.
 
         Raises:
             GrammarError: the time is up, or the compile was cancelled.
@@ -122,15 +126,14 @@ class Budget:
         self._until_check = _CHECK_EVERY
         if self._cancelled is not None and self._cancelled.is_set():
             raise GrammarError("the compile was cancelled")
-        if not self._thread:
-            self._begin()
-        late = time.monotonic() - self._deadline
-        if late > 0 and (late > 3 * self._max_seconds or self._has_worked_as_long()):
+        is_same = self._thread == threading.get_ident()
+        if is_same and time.monotonic() <= self._deadline:
+            return
+        if is_same:
+            self._left = self._cpu_deadline - time.thread_time()
+        if self._left <= 0:
             raise GrammarError(f"too complex: it takes more than {self._max_seconds:g} s")
-
-    def _has_worked_as_long(self) -> bool:
-        """Whether the thread has used up its CPU time; on any thread but the first, wall time decides."""
-        return threading.get_ident() != self._thread or time.thread_time() > self._cpu_deadline
+        self._begin()
 
     def check_source(self, source: str) -> None:
         """Refuse a source text that is too long.

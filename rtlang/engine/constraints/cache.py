@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from rtlang.contract.errors import ConstraintError
+from rtlang.engine.constraints.compile_time import CompileTime
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes
 from rtlang.engine.daemon_pool import Timer
 from rtlang.engine.fair_queue import Owner
@@ -53,6 +54,7 @@ class PendingCompile:
         is_unwanted: set when no request waits any more, so the compilation may stop.
         owners: the clients that wait, each with a job in the queue of the lane.
         lane: where it is compiled; it has used the slices of the lanes before.
+        time: of the thread that compiles it, since it began in this lane; None: it has not begun.
         grammar: the compiled grammar, while its completion path is searched.
     """
 
@@ -61,4 +63,5 @@ class PendingCompile:
     requests: list[tuple[Future[ConstraintSession], int]] = field(default_factory=list)
     owners: set[Owner] = field(default_factory=set)
     lane: int = 0
+    time: CompileTime | None = None
     grammar: RtlangGrammar | None = None

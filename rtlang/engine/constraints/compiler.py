@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from itertools import accumulate
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from rtlang.contract.metrics import Metrics
 from rtlang.contract.principal import LOCAL
 from rtlang.engine.constraints.cache import CacheEntry, PendingCompile
 from rtlang.engine.constraints.compile_quota import CompileQuota
+from rtlang.engine.constraints.compile_time import CompileTime
 from rtlang.engine.constraints.lanes import CompileLanes
 from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
@@ -78,7 +79,7 @@ class ConstraintCompiler:
         tokenizer: the model's tokenizer; its vocabulary is indexed with the first constraint.
         vocab_size: width of the model's logits.
         metrics: receives the times of compilation and mask filling; optional.
-        executor, timer: replace the threads and timers; for tests.
+        executor, timer, compile_time: replace the threads, timers and clocks; for tests.
     Attributes:
         is_busy: whether the engine has requests, so that long compilations must leave it time; the engine sets it.
     Raises:
@@ -94,6 +95,7 @@ class ConstraintCompiler:
         *,
         executor: Executor | None = None,
         timer: Callable[[float, Callable[[], None]], Timer] = start_timer,
+        compile_time: Callable[[], CompileTime] = CompileTime,
         on_compiled: Callable[[float], None] | None = None,
     ) -> None:
         self._config, self._tokenizer, self._vocab_size = config, tokenizer, vocab_size
@@ -106,7 +108,7 @@ class ConstraintCompiler:
         self._fill_pool = executor or DaemonPool(config.grammar_threads, "constraint-fill")
         # Slow masks have separate threads, because a step waits for all masks in the other pool.
         self._prepare_pool = executor or DaemonPool(NUM_SLOW, "constraint-prepare")
-        self._start_timer = timer
+        self._start_timer, self._compile_time = timer, compile_time
         self._lock, self._backend_lock = threading.Lock(), threading.Lock()
         self._backend: RtlangBackend | None = None
         self._search: CompletionSearch | None = None
@@ -295,11 +297,9 @@ class ConstraintCompiler:
         if refused is not None:
             self._refuse(constraint, refused)
             return
-        if self._backend is not None:  # the time limit starts now, so that no request fails because others were slow
-            self._start_timer_of(constraint)
-        started = perf_counter()
+        started, cpu_started = perf_counter(), thread_time()
         form, compiled, is_new = self._compiled(constraint, pending)
-        self.quota.charge({name for name, _ in pending.owners}, perf_counter() - started)
+        self.quota.charge({name for name, _ in pending.owners}, thread_time() - cpu_started)
         if compiled is None:
             self._move_on(constraint)
             return
@@ -337,7 +337,7 @@ class ConstraintCompiler:
                 self._answer_for(next(iter(pending.owners)), future, compiled, max_tokens)
 
     def _move_on(self, constraint: Constraint) -> None:
-        """A compilation has used its slice of a lane: begin it again in the next one. For clients of a server the time limit goes on."""
+        """A compilation has used its slice of a lane: begin it again in the next one, with all its time."""
         with self._lock:
             self._running.discard(constraint)
             self._late.discard(constraint)
@@ -346,10 +346,7 @@ class ConstraintCompiler:
             if pending is None:
                 return
             pending.lane += 1
-            # In the process of its user it may wait for any number of others, which are the user's own.
-            timer = pending.timer if all(not client for _, client in pending.owners) else None
-            if timer is not None:
-                pending.timer = None
+            timer, pending.timer = pending.timer, None
         if timer is not None:
             timer.cancel()
         self._begin(constraint, pending)
@@ -398,6 +395,8 @@ class ConstraintCompiler:
             if known is not None and not known.is_invalid:
                 return form, known, False
             backend, search = self._make_backend()
+            pending.time = self._compile_time()
+            self._start_timer_of(constraint)
             with self._lanes.working(pending.is_unwanted, pending.lane) as flag:
                 try:
                     if pending.grammar is None:
@@ -507,34 +506,42 @@ class ConstraintCompiler:
                 folder, max_bytes = self._folder, self._config.grammar_cache_dir_bytes
                 store = None if folder is None else GrammarStore(folder, max_bytes)
                 self._backend = RtlangBackend.create(vocabulary, allow_checked=True, store=store)
-                with self._lock:
-                    untimed = [
-                        each for each in self._running if each in self._waiting and self._waiting[each].timer is None
-                    ]
-                for constraint in untimed:
-                    self._start_timer_of(constraint)
             return self._backend, self._search
 
-    def _start_timer_of(self, constraint: Constraint) -> None:
-        timer = self._start_timer(self._config.grammar_timeout_s, lambda: self._on_timeout(constraint))
+    def _start_timer_of(self, constraint: Constraint, replaced: Timer | None = None) -> None:
+        """Look again when the compilation may have used up its time. It counts from its beginning, with a backend."""
         with self._lock:
             waiting = self._waiting.get(constraint)
-            is_needed = waiting is not None and waiting.timer is None
+            left_s = self._config.grammar_timeout_s
+            if waiting is not None and waiting.time is not None:
+                left_s = waiting.time.left_s(left_s)
+        timer = self._start_timer(left_s, lambda: self._on_timer(constraint))
+        with self._lock:
+            waiting = self._waiting.get(constraint)
+            is_needed = waiting is not None and waiting.timer is replaced
             if waiting is not None and is_needed:
                 waiting.timer = timer
         if not is_needed:
             timer.cancel()
 
-    def _on_timeout(self, constraint: Constraint) -> None:
+    def _on_timer(self, constraint: Constraint) -> None:
         with self._lock:
-            waiting = self._waiting.pop(constraint, None)
+            waiting = self._waiting.get(constraint)
             if waiting is None:
                 return
-            waiting.is_unwanted.set()
-            if constraint in self._running:
-                self._late.add(constraint)
-                self._make_room()
-        self._refuse(constraint, waiting)
+            if waiting.time is not None and not waiting.time.is_over(self._config.grammar_timeout_s):
+                goes_on, timer = constraint in self._running, waiting.timer
+            else:
+                goes_on, timer = False, None
+                del self._waiting[constraint]
+                waiting.is_unwanted.set()
+                if constraint in self._running:
+                    self._late.add(constraint)
+                    self._make_room()
+        if goes_on:
+            self._start_timer_of(constraint, timer)
+        elif waiting.is_unwanted.is_set():
+            self._refuse(constraint, waiting)
 
     def _make_room(self) -> None:
         """Adjust the number of threads, not counting those busy with late compilations. Call with the lock held."""
@@ -551,7 +558,7 @@ class ConstraintCompiler:
         timeout = self._config.grammar_timeout_s
         if constraint not in self._late and len(self._late) >= MAX_LATE:
             return OverloadError(f"{MAX_LATE} constraints are still being compiled after {timeout:g} s", timeout)
-        return ConstraintError(f"the constraint was not compiled within {timeout:g} s")
+        return ConstraintError(f"the constraint was not compiled within {timeout:g} s of CPU time")
 
     def _submit(
         self,

@@ -84,6 +84,19 @@ class FakeTimer:
         self.is_cancelled = True
 
 
+class CompileTimeStub:
+    """The time of a compilation that is over, or is not; the test says which."""
+
+    has_ended = True
+
+    def left_s(self, limit_s: float) -> float:
+        return limit_s
+
+    def is_over(self, limit_s: float) -> bool:
+        assert limit_s == 3.0
+        return self.has_ended
+
+
 class Timers:
     def __init__(self) -> None:
         self.started: list[FakeTimer] = []
@@ -105,7 +118,15 @@ def make(
     timers = Timers()
     config = RuntimeConfig(grammar_timeout_s=3.0, **settings)
     tokenizer = FakeTokenizer(has_end=has_end)
-    compiler = ConstraintCompiler(config, tokenizer, VOCABULARY.vocab_size, metrics, executor=executor, timer=timers)
+    compiler = ConstraintCompiler(
+        config,
+        tokenizer,
+        VOCABULARY.vocab_size,
+        metrics,
+        executor=executor,
+        timer=timers,
+        compile_time=CompileTimeStub,  # type: ignore[arg-type]
+    )
     if is_ready:
         compiler._make_backend()
     return compiler, timers
@@ -216,6 +237,25 @@ def test_a_compilation_that_takes_too_long_fails_and_is_not_kept() -> None:
     timers.started[1].action()  # a timer that fires after the answer changes nothing
     assert again.result(0).is_accepting is False
     assert compiler.num_cache_hits == 0
+
+
+def test_a_compilation_that_waits_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    manual = Manual()
+    compiler, timers = make(manual)
+    monkeypatch.setattr(CompileTimeStub, "has_ended", False)
+
+    def wait() -> None:
+        for number in range(5):  # each looks at the clock of the thread and begins another
+            timers.started[number].action()
+
+    compiler._backend = Slow(compiler._make_backend()[0], wait)  # type: ignore[assignment]
+    late = compiler.session(WORD, 4)
+    manual.run()
+    assert late.exception(0) is None
+    assert len(timers.started) == 6
+    assert timers.started[-1].is_cancelled
+    timers.started[-1].action()  # fires although it was cancelled
+    assert len(timers.started) == 6
 
 
 def test_no_time_runs_for_what_waits_behind_others() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.errors import ConstraintError
 from rtlang_grammars import GrammarError
 from tests.engine.constraints.test_compiler import WORD, Manual, make
 
@@ -69,26 +68,14 @@ def test_a_request_that_comes_while_a_compilation_is_being_stopped_is_compiled_a
     assert (compiler._waiting, compiler._running) == ({}, set())
 
 
-def test_the_time_limit_of_a_server_ends_what_waits_in_the_next_lane() -> None:
-    manual = Manual()
-    compiler, timers = make(manual)
-    asked = compiler.session(WORD, 4, ("local", "7"))
-    compiler._start_timer_of(WORD)
-    compiler._move_on(WORD)
-    assert not timers.started[0].is_cancelled
-    timers.started[0].action()
-    with pytest.raises(ConstraintError, match="within 3 s"):
-        asked.result(0)
-    manual.run()
-    assert compiler.num_compiled == 0
-
-
-def test_the_time_limit_begins_again_in_the_next_lane_in_the_process_of_the_user() -> None:
+@pytest.mark.parametrize("owner", [("local", ""), ("local", "7")], ids=["user", "client"])
+def test_what_waits_in_the_next_lane_has_all_its_time(owner: tuple[str, str]) -> None:
     compiler, timers = make(Manual())
-    compiler.session(WORD, 4)
+    compiler.session(WORD, 4, owner)
     compiler._start_timer_of(WORD)
     compiler._move_on(WORD)
     assert timers.started[0].is_cancelled
+    assert len(timers.started) == 1
 
 
 def test_stop_patterns_of_a_cancelled_request_are_not_compiled() -> None:

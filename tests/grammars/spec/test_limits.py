@@ -37,6 +37,53 @@ def _spend_often(budget: Budget) -> None:
         budget.spend()
 
 
+class Clocks:
+    """Wall time, and the CPU time of the thread."""
+
+    wall = cpu = 50.0
+
+    def monotonic(self) -> float:
+        return self.wall
+
+    def thread_time(self) -> float:
+        return self.cpu
+
+
+def test_only_time_of_the_thread_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks()
+    monkeypatch.setattr("rtlang_grammars.spec.limits.time", clocks)
+    budget = Budget(Limits(max_seconds=2.0))
+    for _ in range(19):  # a machine on which it gets a hundredth of a core
+        clocks.wall, clocks.cpu = clocks.wall + 10.0, clocks.cpu + 0.1
+        budget.check()
+    clocks.wall, clocks.cpu = clocks.wall + 10.0, clocks.cpu + 0.2
+    with pytest.raises(GrammarError, match="more than 2 s"):
+        budget.check()
+
+
+def test_time_of_several_threads_counts_on_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks()
+    monkeypatch.setattr("rtlang_grammars.spec.limits.time", clocks)
+    budget = Budget(Limits(max_seconds=2.0))
+    clocks.wall, clocks.cpu = clocks.wall + 10.0, clocks.cpu + 1.9
+    budget.check()
+    errors: list[str] = []
+
+    def work() -> None:
+        clocks.cpu = 3.0  # the clock of another thread
+        try:
+            budget.check()
+            clocks.wall, clocks.cpu = clocks.wall + 10.0, clocks.cpu + 0.2
+            budget.check()
+        except GrammarError as error:
+            errors.append(error.reason)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert errors == ["too complex: it takes more than 2 s"]
+
+
 def test_cancelling_stops_the_budget_and_what_was_renewed_from_it() -> None:
     flag = threading.Event()
     budget = Budget(cancelled=flag)
