@@ -269,7 +269,7 @@ class ServeConfig:
         "max_connections if several have keys",
     )
     max_streams: int = _setting(256, "maximum number of open streams per connection")
-    max_frame_bytes: int = _setting(1 << 20, "maximum size of a message from a client, in bytes")
+    max_frame_bytes: int = _setting(4 << 20, "maximum size of a message from a client, in bytes")
     max_sockets: int = _setting(4096, "maximum number of open connections of all kinds; more are closed at once")
     max_sockets_per_address: int | None = _setting(
         None, "the same for each client address; behind a proxy all clients have one address; default: no limit"

@@ -103,6 +103,7 @@ CASES: dict[str, Callable[[], Constraint]] = {
     ),
     "multipleOf 1999 to 1e300": lambda: _schema({"type": "number", "maximum": 10**300, "multipleOf": 1999}),
     "2 MB of schema": lambda: _schema({"enum": ["x" * (1 << 21)]}),
+    "5 MB of schema": lambda: _schema({"enum": ["x" * (5 << 20)]}),
     "1 MB of Lark rules": lambda: _lark(_megabyte_of_rules()),
     "60,000 literals in Lark": lambda: _lark("start: " + " | ".join(f'"word{i}"' for i in range(60_000))),
     "ambiguous Lark": lambda: _lark('start: s\ns: s s s | s s | "a"'),

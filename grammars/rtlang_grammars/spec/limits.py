@@ -19,14 +19,14 @@ class Limits:
     """The bounds of one compile.
 
     Attributes:
-        max_source_bytes: UTF-8 bytes of the source text.
+        max_source_bytes: UTF-8 bytes of the source text. Read as JSON, so much takes at most about 300 MB.
         max_states: number of states (of automata and grammars) and syntax nodes together.
         max_depth: nesting of groups, brackets, schemas.
         max_seconds: CPU time of the thread that compiles. Time in which it waits for others does not count.
         max_bytes: estimated memory of the tables of one grammar.
     """
 
-    max_source_bytes: int = 1 << 20
+    max_source_bytes: int = 4 << 20
     max_states: int = 200_000
     max_depth: int = 200
     max_seconds: float = 2.0

@@ -202,6 +202,18 @@ def test_adversarial_schemas_stay_within_their_budget(name: str) -> None:
     assert budget.num_states <= budget.limits.max_states
 
 
+def test_schemas_of_several_megabytes_compile() -> None:
+    described = {f"option_{number}": {"type": "string", "description": "what it does " * 60} for number in range(4000)}
+    source = json.dumps({"type": "object", "properties": described})
+    assert 3 << 20 < len(source) < 4 << 20
+    Budget().check_source(source)
+    graph = compile_shapes(json.loads(source))
+    assert shape_accepts(graph, {"option_3999": "x"})
+    assert not shape_accepts(graph, {"option_3999": 1})
+    with pytest.raises(GrammarError, match="too long"):
+        Budget().check_source(source + " " * (1 << 20))
+
+
 def test_lenient_keywords_are_reported_as_ignored() -> None:
     graph = compile_shapes({"type": "string", "pattern": "^a"}, options=SchemaOptions(lenient=frozenset({"pattern"})))
     assert shape_accepts(graph, "b")
