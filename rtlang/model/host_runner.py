@@ -129,6 +129,7 @@ class HostRunner:
     def _load(self, group: RankGroup | None) -> None:
         with torch.inference_mode():
             self.decoder, self.model_config, self.tokenizer = load_model(self.config, group=group)
+        trim_heap()  # before the size of the pool is computed from the free memory
         longest = self.model_config.max_position_embeddings
         if self.config.max_model_len is not None and self.config.max_model_len > longest:
             raise ConfigError("max_model_len", self.config.max_model_len, f"the checkpoint supports at most {longest}")
@@ -142,6 +143,7 @@ class HostRunner:
         self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype)
         if not self.ranks.is_following:
             self._warm_up()
+            trim_heap()
 
     def follow(self) -> None:
         """As a rank other than 0, compute what rank 0 says until it says that this ends.

@@ -71,6 +71,13 @@ class LinearLayer(Protocol):
         The bits of a row depend on this row only. Any number of rows, 0 included.
         """
 
+    def rows(self, indices: Tensor) -> Tensor:
+        """Rows [n, in_features] of the weight at int64 `indices` [n], as an embedding; not of gated or int8 layers.
+
+        Raises:
+            IndexError: an index is not that of a row.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class FusedLayer:

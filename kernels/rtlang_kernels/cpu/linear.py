@@ -44,7 +44,7 @@ from rtlang_kernels.cpu.codegen.quantize_vectors import LARGEST, ZERO_POINT, lar
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, HEIGHT, NO_TILES, close_tiles, open_tiles
 from rtlang_kernels.cpu.layer_ops import line_block
 from rtlang_kernels.cpu.threads import run_chunks
-from rtlang_kernels.host.huge_pages import in_huge_pages
+from rtlang_kernels.host.huge_pages import zeros_in_huge_pages
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import Processor, processor
 
@@ -333,14 +333,43 @@ def steps_of(num_inputs: int, dtype: torch.dtype) -> int:
 def pack_blocks(weight: Tensor, *, is_gated: bool = False) -> Tensor:
     """Reorder a weight [out, in] into blocks of BLOCK outputs: [blocks, steps, BLOCK, elements of a word], padded with zeros.
 
+    The result is the only copy: the weight may be as large as the memory that is left.
+
     Args:
         is_gated: the outputs are gates, then as many factors; a block holds GATE of each.
     """
-    per_word = 4 // weight.dtype.itemsize
-    steps = steps_of(weight.shape[1], weight.dtype)
-    weight = block_outputs(weight, is_gated=is_gated)
-    weight = functional.pad(weight, (0, steps * per_word - weight.shape[-1]))
-    return in_huge_pages(weight.view(-1, BLOCK, steps, per_word).transpose(1, 2))
+    parts = weight.chunk(2) if is_gated else (weight,)
+    size, per_word = BLOCK // len(parts), 4 // weight.dtype.itemsize
+    num_blocks, steps = -(-len(parts[0]) // size), steps_of(weight.shape[1], weight.dtype)
+    packed = zeros_in_huge_pages((num_blocks, steps, BLOCK, per_word), weight.dtype)
+    for part, rows in zip(parts, packed.split(size, 2), strict=True):
+        targets = rows.transpose(1, 2)  # [blocks, size, steps, per_word]
+        full = len(part) // size
+        _copy_words(targets[:full], part[: full * size].view(full, size, part.shape[1]))
+        if full < num_blocks:
+            _copy_words(targets[full, : len(part) - full * size], part[full * size :])
+    return packed
+
+
+def _copy_words(target: Tensor, source: Tensor) -> None:
+    """Copy inputs [..., in] into words [..., steps, elements of a word], of which the last may be partly filled."""
+    full, per_word = source.shape[-1] // target.shape[-1], target.shape[-1]
+    target[..., :full, :].copy_(source[..., : full * per_word].unflatten(-1, (full, per_word)))
+    if rest := source.shape[-1] - full * per_word:
+        target[..., full, :rest].copy_(source[..., full * per_word :])
+
+
+@kernel()
+def _gather_rows(words: Any, indices: Any, num_rows: Any, out: Any) -> int:
+    """Copy rows of words [blocks, steps, BLOCK, 1] to out [indices, steps]; returns the number of copied rows before an invalid index."""
+    for i in range(len(indices)):
+        row = indices[i]
+        if row < 0 or row >= num_rows:
+            return i
+        block, lane = row // BLOCK, row % BLOCK
+        for step in range(words.shape[1]):
+            out[i, step] = words[block, step, lane, 0]
+    return len(indices)
 
 
 def block_outputs(values: Tensor, *, is_gated: bool = False) -> Tensor:
@@ -438,6 +467,20 @@ class PackedLinear:
             pack_blocks(weight, is_gated=is_gated),
             torch.stack(lines, 1).contiguous(),
         )
+
+    def rows(self, indices: Tensor) -> Tensor:
+        """Rows of the weight, not gated and not int8: those of int64 `indices` [n] as [n, in_features], contiguous.
+
+        Raises:
+            IndexError: an index is not that of a row.
+        """
+        num_steps, per_word = self.weight.shape[1], self.weight.shape[3]
+        out = torch.empty((len(indices), num_steps * per_word), dtype=self.dtype)
+        words, target = self.weight.view(torch.int32).numpy(), out.view(torch.int32).numpy()
+        copied = _gather_rows(words, indices.numpy(), self.out_features, target)
+        if copied < len(indices):
+            raise IndexError(f"indices[{copied}] = {int(indices[copied])}: expected 0 to {self.out_features - 1}")
+        return out if out.shape[1] == self.in_features else out[:, : self.in_features].contiguous()
 
     def is_worth_threads(self, num_rows: int) -> bool:
         """Whether several threads are faster than one."""

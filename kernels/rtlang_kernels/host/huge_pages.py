@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import mmap
+from collections.abc import Sequence
 from threading import Lock
 
 import torch
@@ -52,5 +53,11 @@ def in_huge_pages(tensor: Tensor) -> Tensor:
     """Return a contiguous copy of `tensor` in huge pages, or itself where there are none."""
     if _CHUNKS is None or not tensor.numel():
         return tensor.contiguous()
-    memory = _CHUNKS.take(math.prod(tensor.shape) * tensor.dtype.itemsize)
-    return memory.view(tensor.dtype).view(tensor.shape).copy_(tensor)
+    return zeros_in_huge_pages(tensor.shape, tensor.dtype).copy_(tensor)
+
+
+def zeros_in_huge_pages(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Zeros of this shape in huge pages, or in ordinary memory where there are none; memory is taken when it is written."""
+    if _CHUNKS is None or not math.prod(shape):
+        return torch.zeros(tuple(shape), dtype=dtype)
+    return _CHUNKS.take(math.prod(shape) * dtype.itemsize).view(dtype).view(tuple(shape))

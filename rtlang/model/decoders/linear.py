@@ -6,14 +6,19 @@ of summation serve every number of rows, so a row has the same bits whatever oth
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rtlang.cache.system_memory import release, trim_heap
 from rtlang_kernels import ops
 from rtlang_kernels.contract.fused_step import LinearLayer
+
+_TRIM_BYTES = 128 << 20  # of weights that are freed while others are packed, until the C library gives them back
 
 
 class Linear:
@@ -66,6 +71,13 @@ class Linear:
         assert self.weight is not None
         return functional.linear(x, self.weight, self.bias)
 
+    def rows(self, indices: Tensor) -> Tensor:
+        """Rows [n, in_features] of the weight at int64 `indices` [n], as of an embedding; not of gated or int8 layers."""
+        if self.packed is not None:
+            return self.packed.rows(indices)
+        assert self.weight is not None
+        return self.weight.index_select(0, indices)
+
     def add_to(self, residual: Tensor, x: Tensor) -> Tensor | None:
         """Add the result to `residual` [num_rows, out_features] in place and return None; a plain layer returns the result instead, since
         the norm that follows adds it."""
@@ -96,6 +108,33 @@ class PackedModule(torch.nn.Module):
         return self.linear(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.out_features)
 
 
+class PackedEmbedding(Tensor):
+    """Stands in for the weight of a `torch.nn.Embedding` or a subclass of it; the rows come from a packed layer.
+
+    An empty tensor with the right dtype; using it in any other way than in `torch.nn.functional.embedding` gives wrong shapes.
+    """
+
+    linear: Linear
+
+    @classmethod
+    def of(cls, linear: Linear, dtype: torch.dtype) -> PackedEmbedding:
+        """The weight of the embedding that `linear` holds."""
+        made = torch.empty(0, dtype=dtype).as_subclass(cls)
+        made.linear = linear
+        return made
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: dict[str, Any] | None = None
+    ) -> Any:
+        """Look up rows if `function` is an embedding's, else handle the empty tensor as one."""
+        if function is functional.embedding:
+            indices, weight = arguments[0], arguments[1]
+            return weight.linear.rows(indices.reshape(-1)).view(*indices.shape, weight.linear.in_features)
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*arguments, **(options or {}))
+
+
 def own_memory(tensor: Tensor) -> Tensor:
     """Return the tensor, or a copy if its memory is a mapped file.
 
@@ -116,18 +155,38 @@ def tune_linears(linears: Iterable[Linear]) -> None:
 def pack_linears(module: torch.nn.Module) -> int:
     """Replace every `torch.nn.Linear` inside `module` by a packed one, in place; returns the number of replacements.
 
-    Subclasses of `torch.nn.Linear` are not replaced, since they may compute something else. The weight of a tied head is packed as a copy;
-    the embedding keeps its own. Modules that use `.weight` of a replaced layer fail, which the self-check at load time detects.
+    Subclasses of `torch.nn.Linear` are not replaced, since they may compute something else. Each plain weight is freed once it is packed. A
+    packed weight that is an embedding as well, as that of a tied head, serves as the embedding too. Modules that use `.weight` of a
+    replaced layer in another way fail, which the self-check at load time detects.
     """
-    made = []
-    for parent in list(module.modules()):
-        for name, child in list(parent.named_children()):
-            if type(child) is not torch.nn.Linear:
-                continue
-            weight, bias = child.weight.detach(), child.bias.detach() if child.bias is not None else None
+    uses: Counter[int] = Counter()  # of a weight
+    embeddings: dict[int, list[torch.nn.Embedding]] = {}
+    for each in module.modules():
+        uses.update(id(parameter) for parameter in each.parameters(recurse=False))
+        if isinstance(each, torch.nn.Embedding) and each.max_norm is None:
+            embeddings.setdefault(id(each.weight), []).append(each)
+    made, freed_bytes = [], 0
+    # Names, as references to the replaced modules would keep their weights.
+    for parent in [each for each in module.modules() if type(each) is not torch.nn.Linear]:
+        for name in [name for name, child in parent.named_children() if type(child) is torch.nn.Linear]:
+            weight, bias = parent.get_parameter(f"{name}.weight"), getattr(parent.get_submodule(name), "bias", None)
             if ops.backend_for(weight.device, weight.dtype).packed_linear is None:
                 continue
-            made.append(Linear(weight, bias))
+            bias = own_memory(bias.detach()) if bias is not None else None
+            made.append(Linear(weight.detach(), bias))
             setattr(parent, name, PackedModule(made[-1], weight.dtype, bias))
+            tied = embeddings.get(id(weight), [])
+            if uses[id(weight)] > 1 + len(tied):  # somewhere else as well
+                continue
+            for embedding in tied:
+                del embedding.weight
+                embedding.weight = PackedEmbedding.of(made[-1], weight.dtype)  # type: ignore[assignment]
+            freed_bytes += weight.nbytes
+            if not weight.untyped_storage().resizable():  # part of a mapped file, which nothing reads any more
+                release(weight.data_ptr(), weight.nbytes)
+            del weight
+            if freed_bytes >= _TRIM_BYTES:
+                trim_heap()
+                freed_bytes = 0
     tune_linears(made)
     return len(made)

@@ -16,6 +16,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -87,11 +88,16 @@ class NativeDecoder:
     """A Llama-family model. Construct with `NativeDecoder.load`."""
 
     def __init__(
-        self, config: ModelConfig, dtype: torch.dtype, embedding: Tensor, norm: Tensor, head: Linear | None
+        self,
+        config: ModelConfig,
+        dtype: torch.dtype,
+        embed: Callable[[Tensor], Tensor],
+        norm: Tensor,
+        head: Linear | None,
     ) -> None:
         assert config.native is not None
         self.config, self.native, self.dtype = config, config.native, dtype
-        self._embedding, self._norm, self._head = embedding, norm, head
+        self._embed, self._norm, self._head = embed, norm, head
         self._layers: list[_Layer] = []
         self._fused: FusedStep | None = None
         self._cos, self._sin = self._rotations(_FIRST_ROPE_LEN)
@@ -116,9 +122,13 @@ class NativeDecoder:
         embedding, head_weight = _ends(config, source)
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
         head = Linear(head_weight) if group is None or group.is_first else None
-        decoder = cls(config, dtype, embedding, norm, head)
-        del head_weight
-        backend = ops.backend_for(embedding.device, dtype)
+        if head is not None and head_weight is embedding:
+            embed: Callable[[Tensor], Tensor] = head.rows  # one copy serves both ends
+        else:
+            embed = partial(own_memory(embedding).index_select, 0)
+        decoder = cls(config, dtype, embed, norm, head)
+        del embedding, head_weight
+        backend = ops.backend_for(norm.device, dtype)
         has_int8 = backend.packed_int8_linear is not None
         decoder._layers = [
             _load_layer(config, source, layer, dtype, has_int8, group) for layer in range(config.num_layers)
@@ -141,7 +151,7 @@ class NativeDecoder:
         is_plain = not batch.scoring_rows and len(batch.logit_indices) == num_tokens
         cos, sin = self._rotation(int(batch.seq_lens.max()))
         plan = attention.plan(self._geometry)
-        residual = self._embedding.index_select(0, attention.input_ids)  # [T, hidden_size]
+        residual = self._embed(attention.input_ids)  # [T, hidden_size]
         if self._fused is not None and plan.backend == "cpu" and self._fused.is_worthwhile(num_tokens):
             places = positions, slots, cos, sin, kv.k, kv.v
             states = self._fused.forward(residual, *places, plan, scale, self.native.sliding_windows)
@@ -187,7 +197,7 @@ class NativeDecoder:
 
     def _rotations(self, length: int) -> tuple[Tensor, Tensor]:
         cos, sin = rope_tables(self.native.rope, self.config.head_dim, length)
-        return cos.to(self._embedding.device), sin.to(self._embedding.device)
+        return cos.to(self._norm.device), sin.to(self._norm.device)
 
     def reserve(self, longest: int) -> None:
         """See `Decoder`: the rotation tables."""
@@ -197,7 +207,7 @@ class NativeDecoder:
     @property
     def is_row_invariant(self) -> bool:
         """See `Decoder`; so are the packed linear layers and the other kernels of the CPU."""
-        return ops.backend_for(self._embedding.device, self.dtype).packed_linear is not None
+        return ops.backend_for(self._norm.device, self.dtype).packed_linear is not None
 
     @property
     def windows(self) -> tuple[Window, ...]:
@@ -206,8 +216,9 @@ class NativeDecoder:
 
 
 def native_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
-    """Bytes of a native decoder's weights, including the packed copy of a tied embedding."""
-    return _shape(config, dtype).num_bytes(config.num_layers, 2 * config.vocab_size)
+    """Bytes of a native decoder's weights; a tied embedding is one copy with the head."""
+    num_ends = 1 if config.tie_word_embeddings else 2
+    return _shape(config, dtype).num_bytes(config.num_layers, num_ends * config.vocab_size)
 
 
 def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:
@@ -230,8 +241,8 @@ def _llama3_frequencies(rope: RopeConfig, frequencies: Tensor) -> Tensor:
 
 
 def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
-    """The embedding and the head's weight, [vocab_size, hidden_size] each. Tied weights are one tensor under either name; two different
-    tensors are not tied, regardless of config.json, as in transformers."""
+    """The embedding and the head's weight, [vocab_size, hidden_size] each; the same object if they are tied. Tied weights are one tensor
+    under either name; two different tensors are not tied, regardless of config.json, as in transformers."""
     names, shape = ("model.embed_tokens.weight", "lm_head.weight"), (config.vocab_size, config.hidden_size)
     present = [name for name in names if not config.tie_word_embeddings or source.has(name)]
     tensors = [source.tensor(name, shape) for name in present or names[:1]]
@@ -242,8 +253,7 @@ def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
             logger.warning(
                 "config.json ties %s to %s, but their weights differ: both are used as they are", *reversed(names)
             )
-    embedding = own_memory(tensors[0])
-    return embedding, tensors[1] if len(tensors) == 2 else embedding
+    return tensors[0], tensors[-1]
 
 
 def _load_layer(

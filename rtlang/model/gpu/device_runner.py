@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import TokenLogprob
@@ -164,6 +165,7 @@ class DeviceRunner:
         torch.set_num_threads(config.num_threads or max(1, system_resources.num_cores() // config.tensor_parallel))
         with torch.inference_mode():
             self.decoder, self.model_config, self.tokenizer = load_model(config, accelerator, group)
+            trim_heap()
             longest = self.model_config.max_position_embeddings
             if config.max_model_len is not None and config.max_model_len > longest:
                 raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")

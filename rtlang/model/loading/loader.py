@@ -20,6 +20,7 @@ import safetensors
 import torch
 from torch import Tensor
 
+from rtlang.cache.system_memory import release_files
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.errors import ConfigError, ModelLoadError
 from rtlang.contract.template_options import template_settings
@@ -41,6 +42,7 @@ _INDEX = "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _LONG_BYTES = 256 << 20  # smaller weights load within a second
 _PROGRESS_STEP = 0.05
+_MAPPED_BYTES = 64 << 20  # of weights, which stay in memory after they are read until the next ones are
 _DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
 _KINDS = {torch.bfloat16: "BF16", torch.float16: "F16", torch.float32: "F32"}
 _IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
@@ -268,7 +270,8 @@ class SafetensorsSource:
         self._is_quantized, self._quantizes_inputs = is_quantized, quantizes_inputs
         self._reader_of: dict[str, Any] = {}
         self._used: set[str] = set()
-        for path in files:
+        self._files, self._num_mapped = tuple(files), 0
+        for path in self._files:
             try:
                 reader: Any = safetensors.safe_open(str(path), framework="pt")
             except (safetensors.SafetensorError, OSError) as error:
@@ -286,6 +289,7 @@ class SafetensorsSource:
         reader, scale_reader = self._reader_of.get(name), self._reader_of.get(name + SCALE_SUFFIX)
         if not self._quantizes_inputs or reader is None or tuple(reader.get_slice(name).get_shape()) != shape:
             return None
+        self._release(math.prod(shape))
         try:
             found = int8_tensor(reader, name, scale_reader)
         except safetensors.SafetensorError:
@@ -306,6 +310,7 @@ class SafetensorsSource:
             raise ModelLoadError(
                 str(self._directory), f"tensor {name} has shape {list(found)}, but config.json implies {list(shape)}"
             )
+        self._release(math.prod(shape) * self._dtype.itemsize)
         self._used.add(name)
         scale_reader = self._reader_of.get(name + SCALE_SUFFIX) if self._is_quantized else None
         if scale_reader is not None:
@@ -317,6 +322,17 @@ class SafetensorsSource:
         if self._progress is not None:
             self._progress.add(tensor.nbytes)
         return tensor
+
+    def _release(self, num_bytes: int) -> None:
+        """Drop the memory of tensors read before, now and then: they are packed or copied by now, and the files keep them otherwise.
+
+        Args:
+            num_bytes: of the tensor that is read next.
+        """
+        if self._num_mapped >= _MAPPED_BYTES:
+            release_files(self._files)
+            self._num_mapped = 0
+        self._num_mapped += num_bytes
 
     def check_unused(self, config: ModelConfig) -> None:
         """Refuse a checkpoint with unused tensors in the model's layers: its architecture differs from its config.

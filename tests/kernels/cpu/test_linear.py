@@ -183,6 +183,39 @@ def test_blocks_hold_each_weight_once_in_the_order_of_use() -> None:
     assert torch.equal(gated[1, 0, 16:, 0], weight[BLOCK + 16 :, 0])
 
 
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+@pytest.mark.parametrize(("num_outputs", "num_inputs"), [*SHAPES, (BLOCK - 1, 7), (2 * BLOCK + 5, 3)], ids=str)
+def test_rows_of_the_weight_are_read_from_its_blocks(num_outputs: int, num_inputs: int, dtype: torch.dtype) -> None:
+    weight = random(dtype, num_outputs, num_inputs)
+    linear = PackedLinear.pack(weight)
+    generator = torch.Generator().manual_seed(3)
+    indices = torch.cat([torch.randint(0, num_outputs, (40,), generator=generator), torch.tensor([num_outputs - 1, 0])])
+    for wanted in (indices, indices[:1], indices[:0]):
+        found = linear.rows(wanted)
+        assert found.is_contiguous()
+        assert torch.equal(found, weight[wanted])
+    for invalid in (-1, num_outputs):
+        with pytest.raises(IndexError, match=rf"indices\[1\] = {invalid}: expected 0 to {num_outputs - 1}"):
+            linear.rows(torch.tensor([0, invalid]))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/clear_refs")
+def test_packing_takes_the_memory_of_one_copy() -> None:
+    weight, peaks = torch.ones(8192, 2048), []
+    for _ in range(2):  # the first call may load code
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        before = _status("VmRSS")
+        kept = pack_blocks(weight)
+        peaks.append(_status("VmHWM") - before)
+        del kept
+    assert peaks[1] < 1.3 * weight.nbytes
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
+
+
 def test_rows_are_cut_into_equal_tiles_and_chunks() -> None:
     for max_rows in (4, 8):
         for num_rows in range(1, 2000):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -113,3 +116,55 @@ def test_subclasses_of_linear_are_left_alone() -> None:
 
     model = torch.nn.Sequential(Scaled(600, 600).bfloat16())
     assert pack_linears(model) == 0
+
+
+class Scaled(torch.nn.Embedding):
+    """As some families of transformers scale their embeddings."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return super().forward(input) * 3.0
+
+
+@pytest.mark.parametrize("kind", [torch.nn.Embedding, Scaled])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_an_embedding_tied_to_a_packed_layer_keeps_no_weight_of_its_own(
+    kind: type[torch.nn.Embedding], dtype: torch.dtype
+) -> None:
+    model = torch.nn.ModuleDict({"embed": kind(70, 30, padding_idx=0), "head": torch.nn.Linear(30, 70, bias=False)})
+    model.to(dtype).requires_grad_(False)
+    model["embed"].weight = model["head"].weight
+    ids = torch.tensor([[0, 69, 5], [7, 7, 1]])
+    expected, freed = model["embed"](ids), weakref.ref(model["head"].weight)
+    with torch.inference_mode():
+        assert pack_linears(model) == 1
+        assert torch.equal(model["embed"](ids), expected)
+        assert model["embed"](ids[:, :0]).shape == (2, 0, 30)
+    assert freed() is None
+    assert not list(model.parameters())
+    assert (model["embed"].weight.dtype, model["embed"].weight.device.type) == (dtype, "cpu")
+
+
+def test_a_weight_that_other_modules_use_is_kept() -> None:
+    clipped = torch.nn.Embedding(70, 30, max_norm=1.0)  # modifies its weight
+    other = torch.nn.Bilinear(1, 1, 1)
+    for module in (clipped, other):
+        head = torch.nn.Linear(30, 70, bias=False)
+        module.weight = head.weight
+        model = torch.nn.ModuleDict({"module": module, "embed": torch.nn.Embedding(70, 30), "head": head})
+        model["embed"].weight = head.weight
+        expected = head.weight.detach().clone()
+        assert pack_linears(model.requires_grad_(False)) == 1
+        assert torch.equal(module.weight, expected)
+        assert torch.equal(model["embed"](torch.arange(70)), expected)
+
+
+def test_a_bias_of_a_mapped_file_is_copied(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(4 * 64))
+    mapped = torch.from_file(str(path), shared=False, size=64)
+    layer = torch.nn.Linear(2, 64)
+    layer.bias = torch.nn.Parameter(mapped, requires_grad=False)
+    assert not layer.bias.untyped_storage().resizable()
+    model = torch.nn.Sequential(layer)
+    pack_linears(model)
+    assert model[0].bias.untyped_storage().resizable()
