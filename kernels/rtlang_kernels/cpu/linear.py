@@ -342,8 +342,8 @@ def pack_blocks(weight: Tensor, *, is_gated: bool = False) -> Tensor:
     size, per_word = BLOCK // len(parts), 4 // weight.dtype.itemsize
     num_blocks, steps = -(-len(parts[0]) // size), steps_of(weight.shape[1], weight.dtype)
     packed = zeros_in_huge_pages((num_blocks, steps, BLOCK, per_word), weight.dtype)
-    for part, rows in zip(parts, packed.split(size, 2), strict=True):
-        targets = rows.transpose(1, 2)  # [blocks, size, steps, per_word]
+    for index, part in enumerate(parts):
+        targets = packed.narrow(2, index * size, size).transpose(1, 2)  # [blocks, size, steps, per_word]
         full = len(part) // size
         _copy_words(targets[:full], part[: full * size].view(full, size, part.shape[1]))
         if full < num_blocks:
@@ -354,7 +354,7 @@ def pack_blocks(weight: Tensor, *, is_gated: bool = False) -> Tensor:
 def _copy_words(target: Tensor, source: Tensor) -> None:
     """Copy inputs [..., in] into words [..., steps, elements of a word], of which the last may be partly filled."""
     full, per_word = source.shape[-1] // target.shape[-1], target.shape[-1]
-    target[..., :full, :].copy_(source[..., : full * per_word].unflatten(-1, (full, per_word)))
+    target[..., :full, :].copy_(source[..., : full * per_word].view(*source.shape[:-1], full, per_word))
     if rest := source.shape[-1] - full * per_word:
         target[..., full, :rest].copy_(source[..., full * per_word :])
 

@@ -180,7 +180,7 @@ def pack_linears(module: torch.nn.Module) -> int:
                 continue
             for embedding in tied:
                 del embedding.weight
-                embedding.weight = PackedEmbedding.of(made[-1], weight.dtype)  # type: ignore[assignment]
+                embedding.weight = PackedEmbedding.of(made[-1], weight.dtype)
             freed_bytes += weight.nbytes
             if not weight.untyped_storage().resizable():  # part of a mapped file, which nothing reads any more
                 release(weight.data_ptr(), weight.nbytes)

@@ -1,67 +1,153 @@
-"""Downloads checkpoints named `owner/name` from a model hub.
+"""Downloads checkpoints named `owner/name` or `owner/name@revision` from a model hub.
 
 Uses the `huggingface_hub` client with its cache, environment variables (HF_HOME, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE) and progress
-bars. Downloads safetensors, configuration, tokenizer and chat template only; never pickles or code. If no hub is reachable, the cache is
-used.
+bars. `hub_directory` downloads configuration, tokenizer and chat template, by which the loader judges the model; `download_weights`
+then downloads the safetensors files that are loaded and no others, of the same commit; never pickles or code. If no hub is reachable, the
+cache is used.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
+from rtlang.model.loading.checkpoint_files import INDEX, config_obstacle, weight_files, weight_names
+from rtlang.model.loading.model_names import HubName
 
-_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
-_FILES = [
-    "*.safetensors",
-    "*.safetensors.index.json",
-    "*.json",
-    "*.jinja",
-    "tokenizer.model",
-    "spiece.model",
-    "merges.txt",
-]
-_NOT_FILES = ["*/*"]  # subfolders hold other precisions and formats
+_SUFFIXES = (".json", ".jinja", ".model", ".tiktoken")
+_NAMES = ("merges.txt", "vocab.txt")
+_NOT_NAMES = (".index.json",)  # of pickles or of other layouts; `INDEX` is downloaded nevertheless
 
 
-def is_hub_name(model: str) -> bool:
-    """Whether `model` looks like a hub name and is not a local path."""
-    return _NAME.fullmatch(model) is not None and not Path(model).exists()
-
-
-def hub_directory(name: str) -> Path:
-    """Download the missing files of the checkpoint `name` and return its local directory.
+def hub_directory(name: HubName) -> Path:
+    """Download the missing ones of the small files of a checkpoint, and return its local directory.
 
     Raises:
-        ModelLoadError: no hub is reachable and the cache is incomplete, or the hub refuses the download.
+        ModelLoadError: the repository holds no model in the layout of transformers, the hub refuses the download, or no hub is reachable
+            and the cache is incomplete.
     """
-    from huggingface_hub import constants, model_info, snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub import hf_hub_download, snapshot_download
 
-    is_silent = False  # the hub accepts the connection but never answers; the client itself would wait forever
+    with _reported(name):
+        names, failure = _names_of(name)
+        if failure is not None:
+            return _cached(name, failure)
+        if "config.json" not in names:
+            raise ModelLoadError(
+                _text(name),
+                config_obstacle(
+                    names,
+                    lambda each: Path(hf_hub_download(name.repository, each, revision=name.revision)).read_text(
+                        encoding="utf-8"
+                    ),
+                ),
+            )
+        wanted = [each for each in names if _is_small(each)]
+        return Path(snapshot_download(name.repository, revision=name.revision, allow_patterns=wanted))
+
+
+def download_weights(name: HubName, directory: Path) -> None:
+    """Download the missing weights of the checkpoint of which `hub_directory` returned the directory.
+
+    Raises:
+        ModelLoadError: the weights are in another format, and as `hub_directory`.
+    """
+    from huggingface_hub import snapshot_download
+
     try:
-        model_info(name, timeout=constants.HF_HUB_ETAG_TIMEOUT)
-    except Exception as error:  # the exception type depends on the HTTP library; other errors occur again below
-        is_silent = "Timeout" in type(error).__name__
+        weight_files(directory)
+        return
+    except ModelLoadError:
+        pass  # not all of them are here
+    exact = HubName(name.repository, directory.name)  # the commit of the other files
+    with _reported(name):
+        names, failure = _names_of(exact)
+        if failure is not None:
+            raise failure
+        try:
+            wanted = weight_names(names, lambda each: (directory / each).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ModelLoadError(_text(name), str(error)) from None
+        snapshot_download(exact.repository, revision=exact.revision, allow_patterns=wanted)
+
+
+def _is_small(name: str) -> bool:
+    """Whether a file of a repository is loaded, other than weights."""
+    if "/" in name or name.endswith(_NOT_NAMES):
+        return name == INDEX
+    return name.endswith(_SUFFIXES) or name in _NAMES
+
+
+def _names_of(name: HubName) -> tuple[list[str], Exception | None]:
+    """Names of the files of a repository, or the exception of the client."""
+    from huggingface_hub import constants, model_info
+
     try:
-        return Path(
-            snapshot_download(name, allow_patterns=_FILES, ignore_patterns=_NOT_FILES, local_files_only=is_silent)
+        # With a timeout, since a hub may accept the connection and never answer.
+        info = model_info(name.repository, revision=name.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT)
+    except Exception as error:  # the type depends on the HTTP library
+        return [], error
+    return [each.rfilename for each in info.siblings or ()], None
+
+
+def _cached(name: HubName, failure: Exception) -> Path:
+    """The directory in the cache; raises `failure`, the answer of the hub, if it is not there."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        # The client compares the cache with the list of files if it has one: only what we always download may be asked for.
+        options = {"allow_patterns": ["config.json"], "local_files_only": True}
+        directory = Path(snapshot_download(name.repository, revision=name.revision, **options))
+    except (LocalEntryNotFoundError, ValueError):
+        raise failure from None
+    if not (directory / "config.json").is_file():
+        raise failure
+    return directory
+
+
+@contextmanager
+def _reported(name: HubName) -> Iterator[None]:
+    """Turn exceptions of the client into a ModelLoadError that says what to do."""
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except ModelLoadError:
+        raise
+    except errors.GatedRepoError:
+        reason = (
+            "the model hub refused the download: access to this model has to be granted on its page; then set HF_TOKEN"
         )
-    except LocalEntryNotFoundError as error:
-        cause = f" ({_first_line(error.__cause__)})" if error.__cause__ is not None else ""
-        cause = " (no answer)" if is_silent else cause
-        raise ModelLoadError(
-            name,
-            f"no such directory, no model hub is reachable{cause}, and the hub cache does not contain the whole model; "
-            "download it on a machine with access and pass its directory",
-        ) from None
-    except HfHubHTTPError as error:
-        raise ModelLoadError(
-            name, f"no such directory, and the model hub refused the download: {_first_line(error)}"
-        ) from None
-    except Exception as error:  # as above, or the client rejects the name or the cache folder
-        raise ModelLoadError(name, f"no such directory, and the download failed: {_first_line(error)}") from None
+    except errors.RevisionNotFoundError:
+        reason = (
+            f"the model hub has no revision {name.revision!r} of {name.repository!r}: expected a branch, tag or commit"
+        )
+    except errors.RepositoryNotFoundError:
+        reason = f"the model hub refused the download: it has no model {name.repository!r}, or a private one that needs HF_TOKEN"
+    except errors.HfHubHTTPError as error:
+        reason = f"the model hub refused the download: {_first_line(error)}"
+    except (
+        Exception
+    ) as error:  # connections of any HTTP library, or a name, an address or a cache folder that the client rejects
+        reason = (
+            f"no model hub is reachable ({_cause(error)}), and the hub cache does not contain the whole model; download it on a machine "
+            "with access and pass its directory"
+        )
+    else:
+        return
+    raise ModelLoadError(_text(name), f"no such directory, and {reason}") from None
+
+
+def _cause(error: Any) -> str:
+    return "no answer" if "Timeout" in type(error).__name__ else _first_line(error)
+
+
+def _text(name: HubName) -> str:
+    return name.repository if name.revision is None else f"{name.repository}@{name.revision}"
 
 
 def _first_line(error: BaseException) -> str:

@@ -7,7 +7,6 @@ missing or unsupported part. Progress is logged at INFO, with a `fraction` attri
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import re
@@ -28,18 +27,18 @@ from rtlang.model import system_resources
 from rtlang.model.decoders.native_decoder import Decoder, NativeDecoder, native_bytes
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.gpu.accelerator import Accelerator
-from rtlang.model.loading.hub import hub_directory, is_hub_name
+from rtlang.model.loading.checkpoint_files import weight_files
+from rtlang.model.loading.hub import download_weights, hub_directory
 from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.loading.model_names import HubName, path_obstacle
 from rtlang.model.loading.quantized import ADVICE, SCALE_SUFFIX, float_tensor, int8_tensor, is_beside_a_weight
-from rtlang.model.loading.transformers_loading import transformers_bytes
+from rtlang.model.loading.transformers_loading import read_config, refuse_known, transformers_bytes
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import part_of
 from rtlang.model.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-_INDEX = "model.safetensors.index.json"
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _LONG_BYTES = 256 << 20  # smaller weights load within a second
 _PROGRESS_STEP = 0.05
 _MAPPED_BYTES = 64 << 20  # of weights, which stay in memory after they are read until the next ones are
@@ -76,7 +75,7 @@ def load_model(
     tokenizer.chat = tokenizer.chat.with_settings(None, template_settings(config).text)
     is_native = model_config.native is not None and config.decoder != "transformers"
     is_dummy = config.weights == "dummy"
-    files = [] if is_dummy else weight_files(directory)
+    files = [] if is_dummy else _fetched_weights(config, directory, model_config)
     needed = _weight_bytes(config, directory, model_config, files, 1 if group is None else group.size)
     if group is not None and group.is_first and accelerator is None:
         needed *= group.size  # in the same memory
@@ -152,7 +151,7 @@ def weight_bytes(config: RuntimeConfig) -> int:
     """
     directory = model_directory(config.model)
     model_config = ModelConfig.from_pretrained(directory)
-    files = [] if config.weights == "dummy" else weight_files(directory)
+    files = [] if config.weights == "dummy" else _fetched_weights(config, directory, model_config)
     return _weight_bytes(config, directory, model_config, files)
 
 
@@ -166,6 +165,25 @@ def _weight_bytes(
     if config.weights == "dummy" or num_ranks > 1:
         return transformers_bytes(directory, dtype, num_ranks)
     return checkpoint_bytes(files, dtype, is_quantized=model_config.is_quantized)
+
+
+def _fetched_weights(config: RuntimeConfig, directory: Path, model_config: ModelConfig) -> list[Path]:
+    """The weight files of a checkpoint. Those of a hub are downloaded, once the configuration shows that the model can be loaded."""
+    name = HubName.parse(config.model)
+    if name is not None:
+        dtype = pick_dtype(config.dtype, config.device)
+        if model_config.native is not None and config.decoder != "transformers":
+            needed = native_bytes(part_of(model_config, config.tensor_parallel), dtype)
+        else:
+            longest = config.max_model_len or model_config.max_position_embeddings
+            refuse_known(read_config(directory), config.model, longest)
+            needed = transformers_bytes(directory, dtype, config.tensor_parallel)
+        free = system_resources.free_bytes()
+        if config.device == "cpu" and needed > free:
+            shown = (system_resources.show_bytes(each) for each in (needed, free))
+            raise ModelLoadError(config.model, "the weights need {} of memory, but only {} is free".format(*shown))
+        download_weights(name, directory)
+    return weight_files(directory)
 
 
 class _Progress:
@@ -188,16 +206,25 @@ class _Progress:
 
 
 def model_directory(model: str) -> Path:
-    """The directory of `RuntimeConfig.model`. A name on a model hub is downloaded unless it is in the hub cache.
+    """The directory of `RuntimeConfig.model`. Of a model on a hub, files other than weights are downloaded unless they are in the cache.
 
     Raises:
-        ModelLoadError: `model` is a hub name that cannot be downloaded, or an invalid path.
+        ModelLoadError: `model` is no directory, or on a hub from which it cannot be downloaded; says what it was meant to be.
     """
     if model == EMBEDDED_MODEL:
         return Path(str(resources.files("rtlang.tiny")))
     try:
-        return hub_directory(model) if is_hub_name(model) else Path(model).expanduser()
-    except (RuntimeError, OSError) as error:  # "~" of an unknown user, or a name that is too long
+        if (name := HubName.parse(model)) is not None:
+            return hub_directory(name)
+        directory = Path(model).expanduser()
+        if directory.is_dir():
+            return directory
+        raise ModelLoadError(model, path_obstacle(model))
+    except (
+        RuntimeError,
+        OSError,
+        ValueError,
+    ) as error:  # "~" of an unknown user, a name that is too long or has a null
         raise ModelLoadError(model, f"no such directory: {error}") from None
 
 
@@ -206,44 +233,6 @@ def pick_dtype(name: str, device: str = "cpu") -> torch.dtype:
     if name == "auto":
         return torch.bfloat16 if device == "cuda" or (device == "cpu" and _has_native_bfloat16()) else torch.float32
     return {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}[name]
-
-
-def weight_files(directory: Path) -> list[Path]:
-    """The safetensors files of a checkpoint, in shard order.
-
-    Raises:
-        ModelLoadError: there are none, they are pickled, or shards are missing; names the files.
-    """
-    index_path = directory / _INDEX
-    if _is_file(index_path):
-        try:
-            weight_map = json.loads(index_path.read_text(encoding="utf-8"))["weight_map"]
-            names = sorted({str(name) for name in weight_map.values()})
-        except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
-            raise ModelLoadError(str(directory), f"{_INDEX} cannot be read: {error!r}") from None
-        if any(Path(name).name != name for name in names):
-            raise ModelLoadError(str(directory), f"{_INDEX} points outside the directory")
-        missing = [name for name in names if not _is_file(directory / name)]
-        if missing:
-            raise ModelLoadError(
-                str(directory), f"{len(missing)} of {len(names)} shards are missing: {', '.join(missing[:4])}"
-            )
-        return [directory / name for name in names]
-    found = sorted(path for path in directory.glob("*.safetensors") if _is_file(path))
-    single = directory / "model.safetensors"
-    if single in found:
-        return [single]
-    if len(found) == 1:
-        return found
-    if found:
-        raise ModelLoadError(str(directory), f"{len(found)} safetensors files but no {_INDEX} to select from them")
-    pickles = sorted(path.name for pattern in _PICKLES for path in directory.glob(pattern))
-    if pickles:
-        raise ModelLoadError(
-            str(directory),
-            f"the weights are pickled ({pickles[0]}), and unpickling can run code; convert them to safetensors",
-        )
-    raise ModelLoadError(str(directory), "no weights found: model.safetensors is missing")
 
 
 class SafetensorsSource:
@@ -422,13 +411,6 @@ def are_mapped(files: Iterable[Path], dtype: torch.dtype) -> bool:
         with safetensors.safe_open(str(path), framework="pt") as reader:
             kinds.update(reader.get_slice(name).get_dtype() for name in reader.keys())  # noqa: SIM118 - not a mapping
     return kinds == {_KINDS[dtype]}
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # the name is too long, or a directory is not accessible
-        return False
 
 
 def _has_native_bfloat16() -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
+from rtlang.model.loading.model_names import directory_obstacle
 from rtlang.model.loading.quantized import quantization_obstacle, quantizes_inputs
 
 
@@ -306,7 +307,7 @@ def _read_json(directory: Path, name: str, *, required: bool) -> dict[str, Any]:
             raise ModelLoadError(str(directory), "no such directory")
         if not path.is_file():
             if required:
-                raise ModelLoadError(str(directory), f"{name} is missing; a model directory must contain it")
+                raise ModelLoadError(str(directory), directory_obstacle(directory))
             return {}
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as error:

@@ -155,7 +155,7 @@ def test_a_weight_that_other_modules_use_is_kept() -> None:
         expected = head.weight.detach().clone()
         assert pack_linears(model.requires_grad_(False)) == 1
         assert torch.equal(module.weight, expected)
-        assert torch.equal(model["embed"](torch.arange(70)), expected)
+        assert torch.equal(model.get_submodule("embed")(torch.arange(70)), expected)
 
 
 def test_a_bias_of_a_mapped_file_is_copied(tmp_path: Path) -> None:
@@ -167,4 +167,7 @@ def test_a_bias_of_a_mapped_file_is_copied(tmp_path: Path) -> None:
     assert not layer.bias.untyped_storage().resizable()
     model = torch.nn.Sequential(layer)
     pack_linears(model)
-    assert model[0].bias.untyped_storage().resizable()
+    packed = model.get_submodule("0")
+    assert isinstance(packed, PackedModule)
+    assert packed.bias is not None
+    assert packed.bias.untyped_storage().resizable()
