@@ -12,7 +12,7 @@ from rtlang.contract.errors import ConfigError
 from rtlang.model.decoders.attention import PagedKV
 from rtlang.model.decoders.linear import PackedModule
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
-from rtlang.model.loading.loader import weight_files
+from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.plan_table import Style, read_plan
 from tests.support.families import ATTENTION_WHOLE, DIVIDED, NOT_DIVIDED, Family, make_config

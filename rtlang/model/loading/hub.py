@@ -100,8 +100,11 @@ def _cached(name: HubName, failure: Exception) -> Path:
 
     try:
         # The client compares the cache with the list of files if it has one: only what we always download may be asked for.
-        options = {"allow_patterns": ["config.json"], "local_files_only": True}
-        directory = Path(snapshot_download(name.repository, revision=name.revision, **options))
+        directory = Path(
+            snapshot_download(
+                name.repository, revision=name.revision, allow_patterns=["config.json"], local_files_only=True
+            )
+        )
     except (LocalEntryNotFoundError, ValueError):
         raise failure from None
     if not (directory / "config.json").is_file():

@@ -22,7 +22,8 @@ from rtlang.model.decoders.native_decoder import NativeDecoder, native_bytes
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loading import loader
-from rtlang.model.loading.loader import DummySource, load_model, model_directory, pick_dtype, weight_bytes, weight_files
+from rtlang.model.loading.checkpoint_files import weight_files
+from rtlang.model.loading.loader import DummySource, load_model, model_directory, pick_dtype, weight_bytes
 from rtlang.model.loading.model_config import ModelConfig
 from tests.support.model_steps import greedy_tokens
 from tests.support.tiny_models import make_checkpoint

@@ -12,7 +12,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.host_runner import HostRunner
-from rtlang.model.loading.loader import weight_files
+from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.loading.transformers_loading import transformers_bytes
 from tests.support.tiny_models import make_checkpoint, make_model
 
