@@ -393,7 +393,7 @@ class Language:
 def compile_regex(
     pattern: str,
     *,
-    dialect: Dialect | Literal["ecma", "python", "lark"] = Dialect.ECMA,
+    dialect: Dialect | Literal["ecma", "python", "lark", "rust"] = Dialect.ECMA,
     mode: Literal["full", "search"] = "full",
     budget: Budget | None = None,
 ) -> Language:
@@ -401,7 +401,7 @@ def compile_regex(
 
     Args:
         pattern: the pattern.
-        dialect: "ecma", ECMA-262 as in JSON Schema's `pattern`; "python" or "lark", Python's `re`.
+        dialect: "ecma", ECMA-262 as in JSON Schema's `pattern`; "python" or "lark", Python's `re`; "rust", the crate `regex`.
         mode: "full", the pattern must match the whole string; "search", a part of it, as `pattern` in JSON Schema does.
         budget: the limits of the compilation; default: those of `Limits`.
     Returns:

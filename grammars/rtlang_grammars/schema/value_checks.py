@@ -23,7 +23,7 @@ from rtlang_grammars.regular.string_formats.formats import (
     is_of_loose_format,
     loose_format_language,
 )
-from rtlang_grammars.schema.reading.dialects import escape
+from rtlang_grammars.schema.reading.dialects import PATTERN_DIALECT, escape
 from rtlang_grammars.schema.reading.documents import Documents, Node
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.values import exact, is_number, json_key
@@ -170,14 +170,14 @@ class _Walk:
     def _check_text(self, node: Node, asked: dict[str, Any], value: str, path: _Path) -> None:
         if len(value) < asked.get("minLength", 0) or len(value) > asked.get("maxLength", len(value)):
             raise _InvalidError("too short or too long", path)
-        if "pattern" in asked and not self._finds(asked["pattern"], value):
+        if "pattern" in asked and not self._finds(asked["pattern"], value, asked.get(PATTERN_DIALECT, "ecma")):
             raise _InvalidError(f"does not match {asked['pattern']!r}", path)
         name = asked.get("format")
         if self._assert_formats and name in node.dialect.formats and not self._is_of_format(name, value):
             raise _InvalidError(f"does not match the format {name!r}", path)
 
-    def _finds(self, pattern: str, text: str) -> bool:
-        return _search(pattern).accepts(text, self._budget)
+    def _finds(self, pattern: str, text: str, dialect: str = "ecma") -> bool:
+        return _search(pattern, dialect).accepts(text, self._budget)
 
     def _is_of_format(self, name: str, value: str) -> bool:
         if name in LOOSE_FORMATS:
@@ -307,5 +307,5 @@ def _check_number(asked: dict[str, Any], value: Any, has_flags: bool, path: _Pat
 
 
 @functools.lru_cache(maxsize=512)
-def _search(pattern: str) -> Language:
-    return compile_regex(pattern, dialect="ecma", mode="search", budget=Budget())
+def _search(pattern: str, dialect: str) -> Language:
+    return compile_regex(pattern, dialect=Dialect(dialect), mode="search", budget=Budget())

@@ -35,6 +35,7 @@ NEWLINE: CodePoints = ((0x0A, 0x0A),)
 
 _SPECIAL_PROPERTIES = {"any": code_points.ALL, "ascii": ((0, 0x7F),)}
 _ASSIGNED_PLANES = ((0, 0x40000), (0xE0000, 0xE1000))  # all other assigned characters are private use
+_PRIVATE_PLANES: CodePoints = ((0xF0000, 0xFFFFD), (0x100000, 0x10FFFD))
 _FEW = 256  # of so few characters the case variants are looked up one by one
 _LAST_CASED = 0x1FFFF  # characters above this have no case variants
 
@@ -55,6 +56,45 @@ def python_word() -> CodePoints:
 def python_space() -> CodePoints:
     r"""`\s` of Python's `re` for str patterns."""
     return _characters_where(str.isspace)
+
+
+@lru_cache(maxsize=1)
+def unicode_digit() -> CodePoints:
+    r"""`\d` of Rust's `regex`: the decimal digits of Unicode."""
+    return _known_property("Nd")
+
+
+@lru_cache(maxsize=1)
+def unicode_word() -> CodePoints:
+    r"""`\w` of Rust's `regex`, as in UTS #18."""
+    return code_points.union(*map(_known_property, ("Alphabetic", "M", "Nd", "Pc", "Join_Control")))
+
+
+@lru_cache(maxsize=1)
+def unicode_space() -> CodePoints:
+    r"""`\s` of Rust's `regex`: the property White_Space."""
+    return _known_property("White_Space")
+
+
+def _known_property(name: str) -> CodePoints:
+    points = settled_property(name)
+    assert points is not None
+    return points
+
+
+@lru_cache(maxsize=256)
+def settled_property(name: str) -> CodePoints | None:
+    r"""As `unicode_property`, without the characters that Python's Unicode version does not know: another engine may have an older one."""
+    points = unicode_property(name)
+    if points is None or name.lower() in _SPECIAL_PROPERTIES:
+        return points
+    return code_points.intersection(points, settled())
+
+
+@lru_cache(maxsize=1)
+def settled() -> CodePoints:
+    """The characters whose properties all engines know: those assigned in Python's Unicode version."""
+    return code_points.union(_characters_where(lambda each: unicodedata.category(each) != "Cn"), _PRIVATE_PLANES)
 
 
 @lru_cache(maxsize=256)
@@ -94,6 +134,32 @@ def case_closure(points: CodePoints) -> CodePoints:
         if any(inside) and not all(inside):
             added += [(each, each) for each in group]
     return normalize([*points, *added]) if added else points
+
+
+@lru_cache(maxsize=64)
+def simple_case_closure(points: CodePoints) -> CodePoints:
+    """The set with all characters of equal simple case folding, as in Rust's `regex`. Source: Unicode, CaseFolding.txt (C and S)."""
+    added = []
+    for group in _folding_groups():
+        inside = [code_points.contains(points, each) for each in group]
+        if any(inside) and not all(inside):
+            added += [(each, each) for each in group]
+    return normalize([*points, *added]) if added else points
+
+
+@lru_cache(maxsize=1)
+def _folding_groups() -> tuple[tuple[int, ...], ...]:
+    groups: dict[str, list[int]] = {}
+    for code_point in range(_LAST_CASED + 1):
+        character = chr(code_point)
+        folded = _UNEVEN_FOLDINGS.get(character) or character.casefold()
+        folded = folded if len(folded) == 1 else character.lower()
+        groups.setdefault(folded if len(folded) == 1 else character, []).append(code_point)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+_UNEVEN_FOLDINGS = {"\u1fd3": "\u0390", "\u1fe3": "\u03b0", "\ufb05": "\ufb06"}
+"""Simple foldings of characters that are no lower case, and whose full foldings are longer."""
 
 
 def ascii_case_closure(points: CodePoints) -> CodePoints:

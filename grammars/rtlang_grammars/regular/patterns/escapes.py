@@ -2,7 +2,7 @@
 
 `Source` is a pattern with a read position. The functions read one escape or one class from there and return the set it matches. ECMA-262
 is read in Unicode mode, but as leniently as patterns in schemas require: any punctuation may be escaped, and a hyphen next to a class
-escape is a literal. Sources: ECMA-262 section 22.2.1, Python's `re`.
+escape is a literal. Sources: ECMA-262 section 22.2.1, Python's `re`, the syntax of Rust's crate `regex`.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from rtlang_grammars.spec.errors import GrammarError
 
 
 class Dialect(StrEnum):
-    """A regex dialect. Lark's is Python's."""
+    """A regex dialect. Lark's is Python's; Rust's is that of the crate `regex`, in which pydantic writes patterns."""
 
     ECMA = "ecma"
     PYTHON = "python"
     LARK = "lark"
+    RUST = "rust"
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The inline flags in effect, named as in Python's `re`."""
+    """The inline flags in effect, named as in Python's `re`. Rust's `(?-u)` is `ascii_only`; `crlf` is its `(?R)`."""
 
     ignore_case: bool = False
     multiline: bool = False
     dot_all: bool = False
     ascii_only: bool = False
     verbose: bool = False
+    crlf: bool = False
 
 
 class Source:
@@ -42,10 +44,11 @@ class Source:
         references: the groups to which backreferences refer, by number or name, and the positions of these; None: they are errors.
     """
 
-    __slots__ = ("is_ecma", "position", "references", "text")
+    __slots__ = ("is_ecma", "is_rust", "position", "references", "text")
 
     def __init__(self, text: str, dialect: Dialect, references: list[tuple[str | int, int]] | None = None) -> None:
-        self.text, self.position, self.is_ecma = text, 0, dialect is Dialect.ECMA
+        self.text, self.position = text, 0
+        self.is_ecma, self.is_rust = dialect is Dialect.ECMA, dialect is Dialect.RUST
         self.references = references
 
     def peek(self) -> str:
@@ -101,6 +104,7 @@ class Source:
 _CONTROLS = {"f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 _HEX = frozenset("0123456789abcdefABCDEF")
 _OCTAL = frozenset("01234567")
+_RUST_HEX = {"x": 2, "u": 4, "U": 8}
 
 
 def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints | int:
@@ -122,6 +126,8 @@ def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints |
         return named
     if letter in _CONTROLS:
         return _CONTROLS[letter]
+    if source.is_rust:
+        return _rust_escape(letter, source, start)
     if letter == "x":
         return _hex(source, 2, start)
     if letter == "u":
@@ -157,8 +163,22 @@ def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints |
     return ord(letter)
 
 
+def _rust_escape(letter: str, source: Source, start: int) -> int:
+    if letter in _RUST_HEX:
+        if not source.take("{"):
+            return _check_code_point(_hex(source, _RUST_HEX[letter], start), source, start)
+        return _braced_hex(source, start)
+    if letter == "a":
+        return 0x07
+    if letter.isdigit():
+        raise source.error("backreferences and octal escapes are not supported", start)
+    if not letter.isascii() or letter.isalnum() or letter in "<>":
+        raise source.error(f"unknown escape \\{letter}", start)
+    return ord(letter)
+
+
 def read_class(source: Source, flags: Flags) -> CodePoints:
-    """Read a character class from after its opening bracket through its closing bracket.
+    """Read a character class of a dialect other than Rust's, from after its opening bracket through its closing bracket.
 
     Raises:
         GrammarError: a missing closing bracket, a malformed escape or an invalid range.
@@ -176,11 +196,11 @@ def read_class(source: Source, flags: Flags) -> CodePoints:
             break
         is_first = False
         at = source.position
-        low = _class_atom(source, flags)
+        low = class_atom(source, flags)
         text = source.text
         if source.peek() == "-" and text[source.position + 1 : source.position + 2] not in ("", "]"):
             source.position += 1
-            high = _class_atom(source, flags)
+            high = class_atom(source, flags)
             if isinstance(low, int) and isinstance(high, int):
                 if low > high:
                     raise source.error(
@@ -193,19 +213,22 @@ def read_class(source: Source, flags: Flags) -> CodePoints:
             _add_atom(0x2D, ranges, named)
             _add_atom(high, ranges, named)
         _add_atom(low, ranges, named)
-    points = code_points.union(apply_case_flag(code_points.normalize(ranges), flags), *named)
+    points = code_points.union(apply_case_flag(code_points.normalize(ranges), flags, is_rust=False), *named)
     return code_points.complement(points) if is_negated else points
 
 
-def _class_atom(source: Source, flags: Flags) -> CodePoints | int:
+def class_atom(source: Source, flags: Flags) -> CodePoints | int:
+    """Read one character or escape of a class."""
     letter = source.next("a character class")
     return read_escape(source, flags, in_class=True) if letter == "\\" else ord(letter)
 
 
-def apply_case_flag(points: CodePoints, flags: Flags) -> CodePoints:
-    """The set, extended by case variants if case is ignored."""
+def apply_case_flag(points: CodePoints, flags: Flags, *, is_rust: bool) -> CodePoints:
+    """The set, extended by case variants if case is ignored. Rust has those of Unicode's simple case folding, others those of Python."""
     if not flags.ignore_case:
         return points
+    if is_rust and not flags.ascii_only:
+        return unicode_sets.simple_case_closure(points)
     return unicode_sets.ascii_case_closure(points) if flags.ascii_only else unicode_sets.case_closure(points)
 
 
@@ -222,7 +245,9 @@ def _named_class(letter: str, source: Source, flags: Flags, start: int) -> CodeP
     kind = letter.lower()
     if kind not in "dwsp" or not letter.isascii():
         return None
-    if kind == "p":
+    if kind == "p" and source.is_rust:
+        points = _rust_property(source, flags, start)
+    elif kind == "p":
         if not source.is_ecma:
             raise source.error(r"\p is not supported in the python dialect", start)
         if not source.take("{"):
@@ -236,11 +261,32 @@ def _named_class(letter: str, source: Source, flags: Flags, start: int) -> CodeP
     elif flags.ascii_only:
         points = {"d": unicode_sets.DIGIT, "w": unicode_sets.WORD, "s": unicode_sets.ASCII_SPACE}[kind]
     else:
-        points = _PYTHON_CLASSES[kind]()
-    return points if letter == kind else code_points.complement(points)
+        points = (_RUST_CLASSES if source.is_rust else _PYTHON_CLASSES)[kind]()
+    if letter == kind:
+        return points
+    return settled_complement(points) if source.is_rust else code_points.complement(points)
 
 
 _PYTHON_CLASSES = {"d": unicode_sets.python_digit, "w": unicode_sets.python_word, "s": unicode_sets.python_space}
+_RUST_CLASSES = {"d": unicode_sets.unicode_digit, "w": unicode_sets.unicode_word, "s": unicode_sets.unicode_space}
+
+
+def _rust_property(source: Source, flags: Flags, start: int) -> CodePoints:
+    r"""The set of `\pL`, `\p{Greek}`, `\p{sc=Greek}`, `\p{gc!=L}`; names are compared without case, blanks, hyphens and `_`."""
+    name = source.until("}", "a property name") if source.take("{") else source.next("a property name")
+    written, is_negated = name.replace(":", "="), False
+    if "!=" in written:
+        written, is_negated = written.replace("!=", "="), True
+    points = unicode_sets.settled_property("".join(each for each in written if each not in " -_"))
+    if points is None:
+        raise source.error(f"unknown Unicode property {name!r}", start)
+    points = apply_case_flag(points, flags, is_rust=True)
+    return settled_complement(points) if is_negated else points
+
+
+def settled_complement(points: CodePoints) -> CodePoints:
+    """The complement of a property, without the characters of which engines with another Unicode version may think otherwise."""
+    return code_points.intersection(code_points.complement(points), unicode_sets.settled())
 
 
 def _hex(source: Source, num_digits: int, start: int) -> int:
@@ -253,10 +299,7 @@ def _hex(source: Source, num_digits: int, start: int) -> int:
 
 def _unicode_escape(source: Source, start: int) -> int:
     if source.is_ecma and source.take("{"):
-        digits = source.until("}", "an escape")
-        if not digits or not _HEX.issuperset(digits) or len(digits) > 64:
-            raise source.error("this escape requires hexadecimal digits in its braces", start)
-        return _check_code_point(int(digits, 16), source, start)
+        return _braced_hex(source, start)
     unit = _hex(source, 4, start)
     if 0xD800 <= unit <= 0xDBFF and source.is_ecma and source.text.startswith("\\u", source.position):
         before = source.position
@@ -267,6 +310,13 @@ def _unicode_escape(source: Source, start: int) -> int:
                 return 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)
         source.position = before
     return unit
+
+
+def _braced_hex(source: Source, start: int) -> int:
+    digits = source.until("}", "an escape")
+    if not digits or not _HEX.issuperset(digits) or len(digits) > 64:
+        raise source.error("this escape requires hexadecimal digits in its braces", start)
+    return _check_code_point(int(digits, 16), source, start)
 
 
 def _check_code_point(code_point: int, source: Source, start: int) -> int:

@@ -1,4 +1,4 @@
-"""Regex parser: ECMA-262 as in JSON Schema's `pattern`, and Python's `re`.
+"""Regex parser: ECMA-262 as in JSON Schema's `pattern`, Python's `re`, and Rust's `regex` as in pydantic's patterns.
 
 One pass with an explicit stack of groups, so nesting costs no recursion. Greedy and lazy quantifiers and capturing do not change which
 strings match. Constructs that are not regular (backreferences, atomic groups, possessive quantifiers, conditionals) are errors.
@@ -10,15 +10,24 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from rtlang_grammars.regular.characters import code_points, unicode_sets
+from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.patterns import syntax
 from rtlang_grammars.regular.patterns.escapes import Dialect, Flags, Source, apply_case_flag, read_class, read_escape
+from rtlang_grammars.regular.patterns.rust_classes import read_rust_class
 from rtlang_grammars.regular.patterns.syntax import ANY_TEXT, Anchor, AnchorKind, Node
 from rtlang_grammars.regular.patterns.zero_width import lookaround, repeat, resolve_anchors_at
 from rtlang_grammars.spec.limits import Budget
 
 _MAX_ASSERTIONS = 256
 _MAX_COUNT_DIGITS = 15
-_FLAG_NAMES = {"i": "ignore_case", "m": "multiline", "s": "dot_all", "a": "ascii_only", "x": "verbose"}
+_FLAG_NAMES = {"i": "ignore_case", "m": "multiline", "s": "dot_all", "a": "ascii_only", "x": "verbose", "R": "crlf"}
+_CARRIAGE_RETURN = code_points.single(0x0D)
+_NAME_SIGNS = {
+    (True, False): str.maketrans("$", "_"),
+    (False, False): {},
+    (False, True): str.maketrans(".[]", "___"),
+}
+"""Signs that may stand in names of groups, by whether the dialect is ECMA's and Rust's."""
 
 
 class _Kind(Enum):
@@ -126,34 +135,50 @@ class _Parser:
             return
         source.position += 1
         if letter == "[":
-            self._add(syntax.characters(read_class(source, flags)))
+            read = read_rust_class if source.is_rust else read_class
+            self._add(syntax.characters(read(source, flags)))
         elif letter == ".":
-            line_ends = unicode_sets.ECMA_LINE_ENDS if source.is_ecma else unicode_sets.NEWLINE
-            points = code_points.ALL if flags.dot_all else code_points.complement(line_ends)
+            points = code_points.ALL if flags.dot_all else code_points.complement(self._line_ends())
             self._add(syntax.characters(points))
         elif letter == "^":
-            self._add(self._start_of_line() if flags.multiline else Anchor(AnchorKind.START), can_repeat=False)
+            self._add_assertion(self._start_of_line() if flags.multiline else Anchor(AnchorKind.START))
         elif letter == "$":
-            self._add(self._dollar(), can_repeat=False)
+            self._add_assertion(self._dollar())
         elif letter == "\\":
             self._escape()
         elif flags.ignore_case:
-            self._add(syntax.characters(apply_case_flag(code_points.single(ord(letter)), flags)))
+            points = apply_case_flag(code_points.single(ord(letter)), flags, is_rust=source.is_rust)
+            self._add(syntax.characters(points))
         else:
             self._add(syntax.character(ord(letter)))
+
+    def _add_assertion(self, node: Node) -> None:
+        self._add(node, can_repeat=self.source.is_rust)
+
+    def _line_ends(self) -> CodePoints:
+        if self.source.is_ecma:
+            return unicode_sets.ECMA_LINE_ENDS
+        return code_points.union(unicode_sets.NEWLINE, _CARRIAGE_RETURN) if self.flags.crlf else unicode_sets.NEWLINE
 
     def _escape(self) -> None:
         source, flags = self.source, self.flags
         letter = source.peek()
+        ends = "" if source.is_ecma else "Az" if source.is_rust else "AZ"
         if letter in ("b", "B"):
             source.position += 1
-            self._add(self._word_boundary(is_negative=letter == "B"), can_repeat=False)
-        elif letter in ("A", "Z") and letter and not source.is_ecma:
+            half = self._half_boundary() if letter == "b" and source.is_rust else None
+            self._add_assertion(self._word_boundary(is_negative=letter == "B") if half is None else half)
+        elif letter and letter in "<>" and source.is_rust:
             source.position += 1
-            self._add(Anchor(AnchorKind.START if letter == "A" else AnchorKind.END), can_repeat=False)
+            self._add_assertion(self._boundary("start" if letter == "<" else "end"))
+        elif letter and letter in ends:
+            source.position += 1
+            self._add_assertion(Anchor(AnchorKind.START if letter == "A" else AnchorKind.END))
         else:
             found = read_escape(source, flags, in_class=False)
-            points = apply_case_flag(code_points.single(found), flags) if isinstance(found, int) else found
+            points = found
+            if isinstance(points, int):
+                points = apply_case_flag(code_points.single(points), flags, is_rust=source.is_rust)
             self._add(syntax.characters(points))
 
     def _repeat(self, letter: str) -> bool:
@@ -170,12 +195,12 @@ class _Parser:
             low, high = (0, 1) if letter == "?" else (1 if letter == "+" else 0, None)
         if not self.can_repeat:
             raise source.error("nothing to repeat: a quantifier must follow a character, class or group", start)
-        if source.peek() == "+" and not source.is_ecma:
+        if source.peek() == "+" and not source.is_ecma and not source.is_rust:
             raise source.error("possessive quantifiers are not supported", start)
         source.take("?")
         items = self.groups[-1].items
         items[-1] = self._check_depth(repeat(items[-1], low, high, self.budget, source.location(start)))
-        self.can_repeat = False
+        self.can_repeat = source.is_rust  # there, `a++` repeats `a+`
         return True
 
     def _counts(self) -> tuple[int, int | None] | None:
@@ -184,9 +209,11 @@ class _Parser:
         end = source.text.find("}", source.position, source.position + 2 * _MAX_COUNT_DIGITS + 64)
         inner = source.text[source.position + 1 : end] if end >= 0 else ""
         first, comma, second = inner.partition(",")
+        if source.is_rust and self.flags.verbose:
+            first, second = first.strip(), second.strip()
         if not all(part == "" or (part.isdigit() and part.isascii()) for part in (first, second)):
             return None
-        if not first and (source.is_ecma or not comma):
+        if not first and (source.is_ecma or source.is_rust or not comma):
             return None
         if max(len(first), len(second)) > _MAX_COUNT_DIGITS:
             raise source.error(f"a bound of a quantifier may have at most {_MAX_COUNT_DIGITS} digits")
@@ -204,6 +231,8 @@ class _Parser:
         start = source.position
         for prefix, kind in _ASSERTIONS:
             if source.take(prefix):
+                if source.is_rust:
+                    raise source.error("lookaround is not supported in the rust dialect", start)
                 self._count_assertion(start)
                 self._push(kind, start, self.flags)
                 return
@@ -213,16 +242,16 @@ class _Parser:
             self._push(_Kind.GROUP, start, self.flags)
         elif source.take(":"):
             self._push(_Kind.GROUP, start, self.flags)
-        elif source.take("<" if source.is_ecma else "P<"):
+        elif source.take("<" if source.is_ecma else "P<") or (source.is_rust and source.take("<")):
             name = source.until(">", "a group name")
-            if not (name.replace("$", "_") if source.is_ecma else name).isidentifier():
+            if not name.translate(_NAME_SIGNS[source.is_ecma, source.is_rust]).isidentifier():
                 raise source.error(f"invalid group name {name!r}: an identifier is required", start)
             if not source.is_ecma and name in self.names:
                 raise source.error(f"duplicate group name {name!r}", start)
             self.names.add(name)
             self.num_captured += 1
             self._push(_Kind.GROUP, start, self.flags)
-        elif not source.is_ecma and source.take("#"):
+        elif not source.is_ecma and not source.is_rust and source.take("#"):
             source.until(")", "a comment")
         elif source.peek() and source.peek() in (">" if source.is_ecma else "P(>"):
             raise source.error("backreferences, conditionals and atomic groups are not supported", start)
@@ -237,24 +266,27 @@ class _Parser:
             self.budget.check_depth(len(self.groups), self.source.location(position))
 
     def _open_flags(self, start: int) -> None:
-        """Read `(?i)` for the rest of the pattern, or the opening `(?i-s:` of a group."""
+        """Read `(?i)` for the rest of the pattern (in Rust's dialect, of the group), or the opening `(?i-s:` of a group."""
         source = self.source
+        letters = "ims" if source.is_ecma else "imsxR" if source.is_rust else "imsax"
         changes: dict[str, bool] = {}
         is_on = True
         while True:
             letter = source.next("the start of a group")
             if letter == "-" and is_on:
                 is_on = False
-            elif letter in _FLAG_NAMES and not (source.is_ecma and letter in "ax"):
+            elif letter in letters:
                 changes[_FLAG_NAMES[letter]] = is_on
-            elif letter == "u" and is_on and not source.is_ecma:
-                changes["ascii_only"] = False
-            elif letter == ":" or (letter == ")" and not source.is_ecma and is_on and start == 0):
+            elif letter == "u" and (is_on or source.is_rust) and not source.is_ecma:
+                changes["ascii_only"] = not is_on
+            elif letter == "U" and source.is_rust:
+                continue  # it swaps greedy and lazy quantifiers
+            elif letter == ":" or (letter == ")" and (source.is_rust or (not source.is_ecma and is_on and start == 0))):
                 flags = replace(self.flags, **changes)
                 if letter == ":":
                     self._push(_Kind.GROUP, start, flags)
                 else:
-                    self.flags = flags
+                    self.flags, self.can_repeat = flags, False
                 return
             else:
                 raise source.error(
@@ -291,32 +323,61 @@ class _Parser:
             raise self.source.error(f"at most {_MAX_ASSERTIONS} assertions are supported in one pattern", position)
 
     def _start_of_line(self) -> Node:
-        self._count_assertion(self.source.position)
-        line_ends = unicode_sets.ECMA_LINE_ENDS if self.source.is_ecma else unicode_sets.NEWLINE
-        after = self._assertion(syntax.characters(line_ends), self.source.position, is_ahead=False, is_negative=False)
-        return syntax.alternation([Anchor(AnchorKind.START), after])
+        start = self.source.position
+        self._count_assertion(start)
+        ends = unicode_sets.NEWLINE if self.flags.crlf else self._line_ends()
+        after = [self._beside(ends, start, is_ahead=False)]
+        if self.flags.crlf:
+            alone = self._beside(unicode_sets.NEWLINE, start, is_ahead=True, is_negative=True)
+            after.append(syntax.concatenation([self._beside(_CARRIAGE_RETURN, start, is_ahead=False), alone]))
+        return syntax.alternation([Anchor(AnchorKind.START), *after])
+
+    def _beside(self, points: CodePoints, start: int, *, is_ahead: bool, is_negative: bool = False) -> Node:
+        """Matches the empty string where the next or previous character is (not) of a set."""
+        return self._assertion(syntax.characters(points), start, is_ahead=is_ahead, is_negative=is_negative)
 
     def _dollar(self) -> Node:
         source = self.source
-        if source.is_ecma and not self.flags.multiline:
+        if (source.is_ecma or source.is_rust) and not self.flags.multiline:
             return Anchor(AnchorKind.END)
-        self._count_assertion(source.position)
-        if self.flags.multiline:
-            line_ends = unicode_sets.ECMA_LINE_ENDS if source.is_ecma else unicode_sets.NEWLINE
-            before = self._assertion(
-                syntax.characters(line_ends), self.source.position, is_ahead=True, is_negative=False
-            )
+        start = source.position
+        self._count_assertion(start)
+        if self.flags.multiline and self.flags.crlf:
+            alone = self._beside(_CARRIAGE_RETURN, start, is_ahead=False, is_negative=True)
+            newline = syntax.concatenation([alone, self._beside(unicode_sets.NEWLINE, start, is_ahead=True)])
+            before = syntax.alternation([self._beside(_CARRIAGE_RETURN, start, is_ahead=True), newline])
+        elif self.flags.multiline:
+            before = self._beside(self._line_ends(), start, is_ahead=True)
         else:  # Python: at the end, or before a final newline
             before = lookaround(syntax.text("\n"), is_ahead=True, is_negative=False)
         return syntax.alternation([Anchor(AnchorKind.END), before])
 
+    def _half_boundary(self) -> Node | None:
+        r"""Read the rest of Rust's `\b{start}`, `\b{end}`, `\b{start-half}` or `\b{end-half}`; None for a plain `\b`."""
+        for kind in ("start", "end", "start-half", "end-half"):
+            if self.source.take(f"{{{kind}}}"):
+                return self._boundary(kind)
+        return None
+
+    def _boundary(self, kind: str) -> Node:
+        """The start or the end of a word; the half ones only look at the side that is no word."""
+        start = self.source.position
+        self._count_assertion(start)
+        is_start, word = kind.startswith("start"), self._word()
+        outside = self._beside(word, start, is_ahead=not is_start, is_negative=True)
+        if kind.endswith("-half"):
+            return outside
+        return syntax.concatenation([outside, self._beside(word, start, is_ahead=is_start)])
+
+    def _word(self) -> CodePoints:
+        if self.source.is_ecma or self.flags.ascii_only:
+            return unicode_sets.WORD
+        return unicode_sets.unicode_word() if self.source.is_rust else unicode_sets.python_word()
+
     def _word_boundary(self, *, is_negative: bool) -> Node:
         start = self.source.position
         self._count_assertion(start)
-        if self.source.is_ecma or self.flags.ascii_only:
-            points = unicode_sets.WORD
-        else:
-            points = unicode_sets.python_word()
+        points = self._word()
         word = syntax.characters(points)
         before = self._assertion(word, start, is_ahead=False, is_negative=False)
         not_before = self._assertion(word, start, is_ahead=False, is_negative=True)
@@ -324,7 +385,9 @@ class _Parser:
         not_after = self._assertion(word, start, is_ahead=True, is_negative=True)
         if is_negative:
             neither = [[not_before, not_after]]
-            if not self.source.is_ecma:  # in Python up to 3.13, \B does not match the empty string
+            if (
+                not self.source.is_ecma and not self.source.is_rust
+            ):  # in Python up to 3.13, \B does not match the empty string
                 other = syntax.characters(code_points.complement(points))
                 neither = [
                     [self._assertion(other, start, is_ahead=False, is_negative=False), not_after],

@@ -12,8 +12,16 @@ from typing import cast
 
 from rtlang_grammars.regular.string_formats.formats import LOOSE_FORMATS
 from rtlang_grammars.schema.normal_form.algebra import Algebra, Facets, Keyword, keyword_group
-from rtlang_grammars.schema.normal_form.facets import TOPS, Facet, Mark, NumberBody, StringBody, TextDemand
-from rtlang_grammars.schema.reading.dialects import invalid_value
+from rtlang_grammars.schema.normal_form.facets import (
+    PATTERN_KINDS,
+    TOPS,
+    Facet,
+    Mark,
+    NumberBody,
+    StringBody,
+    TextDemand,
+)
+from rtlang_grammars.schema.reading.dialects import PATTERN_DIALECT, invalid_value
 from rtlang_grammars.schema.reading.documents import Node
 from rtlang_grammars.schema.reading.values import (
     TYPE_NAMES,
@@ -181,11 +189,16 @@ def read_lengths(algebra: Algebra, node: Node, kind: JsonType, positive: bool, t
 
 
 def read_pattern(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """Read `pattern` (Validation 6.3.3)."""
+    """Read `pattern` (Validation 6.3.3) and the dialect of it, which is ECMA-262 unless `x-pattern-dialect` names another one."""
+    if not has_keyword(node, "pattern"):
+        return (TOPS[kind],) if positive else ()
     pattern = keyword_value(node, "pattern")
     if not isinstance(pattern, str):
         raise invalid_value(pattern, "a string", "pattern", node.location)
-    return _text_facet(TextDemand("pattern", pattern, positive, node.location))
+    dialect = keyword_value(node, PATTERN_DIALECT) if has_keyword(node, PATTERN_DIALECT) else "ecma"
+    if not isinstance(dialect, str) or dialect not in PATTERN_KINDS:
+        raise invalid_value(dialect, f"one of {', '.join(PATTERN_KINDS)}", PATTERN_DIALECT, node.location)
+    return _text_facet(TextDemand(PATTERN_KINDS[dialect], pattern, positive, node.location))
 
 
 def read_format(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
@@ -237,6 +250,6 @@ NUMBERS: Mapping[str, Keyword] = {
 }
 STRINGS: Mapping[str, Keyword] = {
     **keyword_group("lengths", read_lengths, "minLength", "maxLength"),
-    **keyword_group("pattern", read_pattern, "pattern"),
+    **keyword_group("pattern", read_pattern, "pattern", PATTERN_DIALECT),
     **keyword_group("format", read_format, "format"),
 }

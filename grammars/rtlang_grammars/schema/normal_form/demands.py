@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from rtlang_grammars.schema.normal_form.facets import FALSE, TRUE, Conj, Mark
+from rtlang_grammars.schema.reading.dialects import PATTERN_DIALECT
 from rtlang_grammars.schema.reading.documents import Documents, Node
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus, LazyLocation, ReadingRule, ReportBuilder
@@ -19,6 +20,7 @@ from rtlang_grammars.spec.errors import GrammarError
 _LEAF_KEYWORDS = frozenset(
     {"type", "enum", "const", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"}
     | {"exclusiveMinimum", "exclusiveMaximum", "required", "minItems", "maxItems", "minProperties", "maxProperties"}
+    | {PATTERN_DIALECT}
 )
 _MAX_LEAF_LIST = 64
 _EVERY_KIND = (1 << len(JsonType)) - 1

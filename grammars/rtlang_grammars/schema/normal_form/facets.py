@@ -45,11 +45,15 @@ class Mark(NamedTuple):
     reason: str
 
 
+PATTERN_KINDS = {"ecma": "pattern", "python": "python pattern", "rust": "rust pattern"}
+"""The kinds of patterns by their dialect."""
+
+
 class TextDemand(NamedTuple):
     """An assertion on a string: a pattern or a format, or the negation of one.
 
     Attributes:
-        kind: `pattern` (searched for in the string), `format` (of the whole string) or `loose format` (a superset of the format).
+        kind: one of PATTERN_KINDS (searched for in the string), `format` (of the whole string) or `loose format` (a superset of it).
         source: the pattern, or the name of the format.
         positive: False for the negation.
         pointer: location of the schema that holds the keyword.

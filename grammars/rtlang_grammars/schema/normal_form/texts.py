@@ -6,14 +6,17 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from rtlang_grammars.regular.language import Language, compile_regex
+from rtlang_grammars.regular.patterns.escapes import Dialect
 from rtlang_grammars.regular.string_formats.formats import format_language, loose_format_language
-from rtlang_grammars.schema.normal_form.facets import TOP_BODY, Facet, NumberBody, StringBody, TextDemand
+from rtlang_grammars.schema.normal_form.facets import PATTERN_KINDS, TOP_BODY, Facet, NumberBody, StringBody, TextDemand
 from rtlang_grammars.schema.reading.values import Json, exact, is_number, whole
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 MAX_REGIONS = 64  # disjoint regions into which the patterns of one object may divide the names
 MAX_ENUMERATED_NAMES = 64  # names of a language up to which they are enumerated and treated one by one
+
+_DIALECTS = {kind: Dialect(dialect) for dialect, kind in PATTERN_KINDS.items()}
 
 
 class Texts:
@@ -37,16 +40,16 @@ class Texts:
 
         Args:
             kind: as in `TextDemand`.
-            source: the pattern (ECMA-262, searched for in the text), or the name of a known format.
+            source: the pattern (searched for in the text), or the name of a known format.
             pointer: location of the schema, for errors.
         Raises:
             GrammarError: the pattern is malformed or not supported, or the budget is exceeded.
         """
         known = self._languages.get((kind, source))
         if known is None:
-            if kind == "pattern":
+            if kind in _DIALECTS:
                 try:
-                    known = compile_regex(source, dialect="ecma", mode="search", budget=self._budget)
+                    known = compile_regex(source, dialect=_DIALECTS[kind], mode="search", budget=self._budget)
                 except GrammarError as error:
                     raise GrammarError(f"pattern = {source[:80]!r}: {error.reason}", pointer) from error
             elif kind == "loose format":

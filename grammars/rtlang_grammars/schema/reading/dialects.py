@@ -33,7 +33,11 @@ ANNOTATIONS = _words(
 )
 """Annotations and identifiers: keywords that assert nothing."""
 
+PATTERN_DIALECT = "x-pattern-dialect"
+"""A keyword of ours, in every draft: the dialect of the `pattern` beside it, `ecma`, `python` or `rust`."""
+
 _DRAFT_04 = _words(
+    f"{PATTERN_DIALECT} "
     "$ref additionalItems additionalProperties allOf anyOf dependencies enum exclusiveMaximum exclusiveMinimum format items "
     "maxItems maxLength maxProperties maximum minItems minLength minProperties minimum multipleOf not oneOf pattern "
     "patternProperties properties required type uniqueItems"
@@ -262,7 +266,7 @@ _VOCABULARIES = {
     "unevaluated": _words("unevaluatedItems unevaluatedProperties"),
     "validation": _words(
         "const dependentRequired enum exclusiveMaximum exclusiveMinimum maxContains maxItems maxLength maxProperties maximum minContains "
-        "minItems minLength minProperties minimum multipleOf pattern required type uniqueItems"
+        f"minItems minLength minProperties minimum multipleOf pattern required type uniqueItems {PATTERN_DIALECT}"
     ),
     "format": _words("format"),
 }
