@@ -37,6 +37,7 @@ PROBES: Mapping[str, Sequence[Any]] = {
     "minLength": [{**_S, "minLength": 3}],
     "maxLength": [{**_S, "maxLength": 300, "pattern": "^a"}],
     "pattern": [{"pattern": r"^(?=.*\d)\p{L}+\b"}, {"not": {"pattern": "a"}}, {"pattern": r"(a)\1"}],
+    "x-pattern-dialect": [{"pattern": r"(?i)^[[:alpha:]]\z", "x-pattern-dialect": "rust"}],
     "format": [{"format": "date-time"}, {"format": "hostname"}, {"format": "regex"}, {"not": {"format": "hostname"}}],
     "properties": [{"properties": {"a": _I}}, {"not": {"properties": {"a": _I}}}],
     "patternProperties": [
