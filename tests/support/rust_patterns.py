@@ -23,7 +23,7 @@ _ESCAPES = [
     r"\&",
     r"\~",
 ]
-_CLASSES = (r".", r"\d", r"\w", r"\s", r"\D", r"\W", r"\S")
+_CLASSES: tuple[str, ...] = (r".", r"\d", r"\w", r"\s", r"\D", r"\W", r"\S")
 _CLASSES += (r"\pL", r"\p{Greek}", r"\P{Lu}", r"\p{gc!=Ll}", r"\p{sc=Latin}", r"\p{upper-case}", r"\PN")
 _ASSERTIONS = [
     r"^",

@@ -6,6 +6,7 @@ The format is that of the runtime's model, unless one is named. So a type is com
 from __future__ import annotations
 
 import ast
+import datetime
 import functools
 import inspect
 import json
@@ -155,7 +156,7 @@ def _tool_type(given: Any, *options: Any) -> OutputType:
     """The type of tools. It is made once for the same functions and options, since that takes a millisecond."""
     given = _as_tuple(given)
     try:
-        return _cached_tool_type(given, *options)
+        return _cached_tool_type(datetime.date.today(), given, *options)
     except TypeError:  # a map is not hashable, so not cached
         return _made_tool_type(given, *options)
 
@@ -199,7 +200,10 @@ def _made_tool_type(
     return _resolved_or_later(resolve, format)
 
 
-_cached_tool_type = functools.lru_cache(maxsize=256)(_made_tool_type)
+@functools.lru_cache(maxsize=256)
+def _cached_tool_type(today: datetime.date, given: Any, *options: Any) -> OutputType:
+    """The type of tools; by day, because dates of the past or future are compared with today."""
+    return _made_tool_type(given, *options)
 
 
 def thoughts(*, format: str | None = None, opened: bool = False) -> OutputType:

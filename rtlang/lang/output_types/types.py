@@ -204,12 +204,13 @@ def _choice_text(item: object, field: str) -> str:
 
 def _from_type(given: Any, field: str = "type") -> OutputType:
     try:
-        return _cached_type(given, field)
+        return _cached_type(given, field, datetime.date.today())
     except TypeError:  # not hashable, so not cached
         return _type(given, field)
 
 
-def _type(given: Any, field: str) -> OutputType:
+def _type(given: Any, field: str, today: datetime.date | None = None) -> OutputType:
+    """The output type of a Python type. `today` is part of the key of the cache: dates of the past or future are compared with it."""
     simple = _SIMPLE.get(given) if isinstance(given, type) else None
     if simple is not None:
         pattern, parse = simple
@@ -235,6 +236,7 @@ _cached_type = functools.lru_cache(maxsize=256)(_type)
 def _structured(given: Any, field: str) -> OutputType:
     from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
     from pydantic.errors import PydanticInvalidForJsonSchema
+    from pydantic_core import SchemaError
 
     if isinstance(given, (str, bytes, int, float, list, tuple, set, Mapping)):
         also = ", a JSON schema (a mapping or a string) or a boolean" if field == "schema" else ""
@@ -250,7 +252,9 @@ def _structured(given: Any, field: str) -> OutputType:
         constraint = _json_constraint(adapter.json_schema(schema_generator=generator()))
         shape = shape_of(readable, adapter.validate_json)
         return OutputType(constraint, adapter.validate_json, shape=shape, python_type=readable)
-    except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError) as error:
+    except PydanticInvalidForJsonSchema as error:
+        raise ParameterError(field, given, f"expected a type with a JSON schema: {error.message}") from error
+    except (PydanticSchemaGenerationError, PydanticUserError, SchemaError, NameError, RuntimeError) as error:
         raise ParameterError(field, given, f"expected a type with a JSON schema: {error}") from error
 
 

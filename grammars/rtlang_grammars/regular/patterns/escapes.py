@@ -253,9 +253,10 @@ def _named_class(letter: str, source: Source, flags: Flags, start: int) -> CodeP
         if not source.take("{"):
             raise source.error(r"\p requires a property name in braces, as in \p{L}", start)
         name = source.until("}", "a property name")
-        points = unicode_sets.unicode_property(name)
-        if points is None:
+        found = unicode_sets.unicode_property(name)
+        if found is None:
             raise source.error(f"unknown Unicode property {name!r}", start)
+        points = found
     elif source.is_ecma:
         points = {"d": unicode_sets.DIGIT, "w": unicode_sets.WORD, "s": unicode_sets.ECMA_SPACE}[kind]
     elif flags.ascii_only:
