@@ -509,6 +509,8 @@ def generator() -> type[GenerateJsonSchema]:
             if names not in ({}, {"type": "string"}):
                 found["propertyNames"] = names
             self.update_with_validations(found, schema, self.ValidationsMapping.object)
+            if names.keys() & {"enum", "const"} and found.get("maxProperties") != 0:
+                found.setdefault("minProperties", 1)  # a map of listed keys without any says nothing
             return found
 
         def _named_required_fields_schema(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import UUID4, Field, TypeAdapter
@@ -47,6 +47,19 @@ def test_a_model_at_a_high_temperature_writes_values() -> None:
         result = program.run(runtime=runtime)
     for number, kind in enumerate(kinds * 2):
         assert result[f"value {number}"] == TypeAdapter(kind).validate_json(result.text(f"value {number}"))
+
+
+@pytest.mark.parametrize("key", [Level, Literal["a", "b"], bool])
+def test_a_map_of_listed_keys_is_empty_only_where_its_type_says_so(key: Any) -> None:
+    def allows(kind: Any) -> bool:
+        constraint = output_type(type=kind).constraint
+        assert constraint is not None
+        return accepts(constraint, "{}")
+
+    assert not allows(dict[key, int])
+    assert allows(Annotated[dict[key, int], Field(min_length=0)])
+    assert allows(Annotated[dict[key, int], Field(max_length=0)])
+    assert allows(dict[int, int])
 
 
 def test_the_types_are_many() -> None:
