@@ -204,6 +204,10 @@ def needlessly_inside_function(found: Import) -> bool:
         is_within(found.target, "rtlang_grammars.schema.value_checks")
         and found.importer == "rtlang.lang.output_types.types"
     )
+    may_be |= is_within(found.target, "rtlang_grammars.regular.language") and found.importer in (
+        "rtlang.lang.output_types.pydantic_schema",
+        "rtlang.lang.output_types.json_texts",
+    )
     # The plug into outlines serves two libraries, of which one is enough; that into vllm must not load numba in its workers.
     may_be |= is_within(found.target, f"{PLUGS}.llama_cpp")
     may_be |= found.importer == f"{PLUGS}.vllm"

@@ -13,7 +13,6 @@ from typing import Any
 
 from rtlang.lang.output_types.date_patterns import DATE
 from rtlang.lang.output_types.range_patterns import NOTHING, decimals, either, integers, multiples
-from rtlang_grammars.regular.language import compile_regex
 
 Resolve = Callable[[dict[str, Any]], Mapping[str, Any]]
 """Follows the `$ref` of a schema."""
@@ -102,6 +101,8 @@ def _number(schema: Mapping[str, Any]) -> str:
 
 
 def _string(schema: Mapping[str, Any]) -> str:
+    from rtlang_grammars.regular.language import compile_regex
+
     if schema.get("x-pattern-dialect", "ecma") != "ecma" or "allOf" in schema:
         raise ValueError("a pattern of one's own is not supported inside a string of JSON")
     pattern = schema.get("pattern", f"^({DATE})$" if schema.get("format") == "date" else None)

@@ -39,7 +39,6 @@ from rtlang.lang.output_types.text_forms import (
     uuid_pattern,
 )
 from rtlang_grammars import GrammarError
-from rtlang_grammars.regular.language import compile_regex
 
 if TYPE_CHECKING:
     from pydantic.json_schema import GenerateJsonSchema
@@ -290,6 +289,8 @@ def generator() -> type[GenerateJsonSchema]:
 
         def _own_pattern(self, given: Any, engine: str) -> dict[str, Any]:
             """The pattern of a type, in the dialect of its engine."""
+            from rtlang_grammars.regular.language import compile_regex
+
             if isinstance(given, re.Pattern):
                 pattern, dialect = pattern_with_flags(given), "python"
             else:
