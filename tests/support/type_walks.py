@@ -7,13 +7,10 @@ import random
 
 import numpy as np
 
-import rtlang_grammars
 from rtlang_grammars import Constraint, RtlangBackend, Vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangGrammar
 
 _END = 256
-_IS_PLAIN = hasattr(rtlang_grammars, "Numbers")
-"""Whether numbers are plain by default; else the walks write them so."""
 
 
 @functools.cache
@@ -45,8 +42,6 @@ def _random_text(grammar: RtlangGrammar, rng: random.Random) -> bytes:
     while len(text) < length:
         matcher.fill_bitmask(row)
         allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")[:_END]).tolist()
-        if not _IS_PLAIN and text[-1:].isdigit() and not _is_in_string(text):
-            allowed = [byte for byte in allowed if byte not in b".eE"] or allowed
         if not allowed or (matcher.is_accepting and rng.random() < 0.25):
             return text
         if not is_wild or rng.random() < 0.7:
@@ -59,7 +54,3 @@ def _random_text(grammar: RtlangGrammar, rng: random.Random) -> bytes:
     end = matcher.closing_bytes()
     assert end is not None
     return text + end
-
-
-def _is_in_string(text: bytes) -> bool:
-    return text.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"') % 2 == 1
