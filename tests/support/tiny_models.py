@@ -99,12 +99,15 @@ def make_model(family: str = "llama", *, seed: int = 0, **overrides: Any) -> Any
     return random_model(getattr(transformers, class_name)(**settings), seed=seed)
 
 
-def random_model(config: Any, *, seed: int = 0) -> Any:
-    """A random causal model of a `transformers` config, in float32, eval mode."""
+def random_model(config: Any, *, seed: int = 0, class_name: str | None = None) -> Any:
+    """A random model of a `transformers` config, in float32, eval mode; of the named class, or else the causal one of the config."""
     import transformers
 
     torch.manual_seed(seed)
-    model = transformers.AutoModelForCausalLM.from_config(config)
+    if class_name is None:
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    else:
+        model = getattr(transformers, class_name)(config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -113,6 +116,17 @@ def random_model(config: Any, *, seed: int = 0) -> Any:
             else:  # norms and biases: near what the model starts from, but never all equal
                 parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.1)
     return model.float().eval()
+
+
+def plant_outliers(model: Any, factor: float = 30.0) -> None:
+    """Give a random model what trained ones have: channels whose norm gains, and the rows that write them, are `factor` times as large."""
+    hidden = int(model.config.get_text_config(decoder=True).hidden_size)
+    channels = torch.tensor([hidden // 5, hidden // 2])
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            is_row = parameter.ndim == 2 and name.endswith(("o_proj.weight", "down_proj.weight", "c_proj.weight"))
+            if parameter.shape[0] == hidden and ((parameter.ndim == 1 and "norm" in name) or is_row):
+                parameter[channels] *= factor
 
 
 def make_tokenizer_json() -> dict[str, Any]:

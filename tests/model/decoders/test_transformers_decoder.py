@@ -16,7 +16,15 @@ from rtlang.model.host_runner import HostRunner
 from tests.support.families import FAMILIES as FAMILIES_BY_TYPE
 from tests.support.families import make_config
 from tests.support.model_steps import greedy_tokens, ragged_logits
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint, make_model, random_model, save_checkpoint
+from tests.support.tiny_models import (
+    PAD_TOKEN_ID,
+    VOCAB_SIZE,
+    make_checkpoint,
+    make_model,
+    plant_outliers,
+    random_model,
+    save_checkpoint,
+)
 
 FAMILIES = [
     "llama",
@@ -113,18 +121,105 @@ def test_models_that_bypass_the_attention_interface_are_refused_by_name(tmp_path
             load_runner(path)
 
 
-def test_a_model_whose_logits_differ_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+BROKEN = [
+    ("gemma2", "softcap", {"attn_logit_softcapping": 0.5}),
+    ("gemma2", "window", {"sliding_window": 10}),
+    ("mistral", "window", {"sliding_window": 10}),
+    ("gpt_oss", "s_aux", {}),
+    ("granite", "scaling", {}),
+    ("gemma3", "scaling", {"query_pre_attn_scalar": 64}),
+    ("mixtral", "scaling", {"head_dim": 32}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("family", "forgotten", "overrides"), BROKEN, ids=lambda value: str(value))
+def test_a_model_whose_logits_differ_is_refused(
+    family: str, forgotten: str, overrides: dict[str, Any], dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attend = TransformersDecoder._attend
 
     def forgetful(
         self: TransformersDecoder, module: Any, q: Any, k: Any, v: Any, mask: object, options: Any
     ) -> torch.Tensor:
-        return attend(self, module, q, k, v, mask, {**options, "softcap": None})
+        if forgotten == "window":
+            return attend(self, module, q, k, v, None, {**options, "sliding_window": None})
+        if family == "mixtral":  # which has the usual scale
+            options = {**options, "scaling": 0.1}
+        return attend(self, module, q, k, v, mask, {**options, **({} if family == "mixtral" else {forgotten: None})})
 
+    model = make_model(family, **overrides)
+    plant_outliers(model)  # so that in bfloat16 the noise is larger than some of these mistakes
+    path = save_checkpoint(model, tmp_path)
+    assert load_runner(path, dtype)
     monkeypatch.setattr(TransformersDecoder, "_attend", forgetful)
-    path = make_checkpoint(tmp_path, "gemma2", attn_logit_softcapping=0.5)
     with pytest.raises(ModelLoadError, match="differ from the stock model"):
-        load_runner(path)
+        load_runner(path, dtype)
+
+
+@pytest.mark.parametrize("family", ["gemma3", "gemma2", "llama", "mixtral"])
+def test_outlier_channels_pass_the_self_check(family: str, tmp_path: Path) -> None:
+    model = make_model(family, num_hidden_layers=6)
+    plant_outliers(model)
+    path = save_checkpoint(model, tmp_path)
+    stock = make_model(family, num_hidden_layers=6)
+    plant_outliers(stock)
+    stock.to(torch.bfloat16).set_attn_implementation("eager")
+    narrow, exact = load_runner(path, "bfloat16"), load_runner(path, "float32")
+    ours, theirs = [], []
+    for (token_ids, found), (_, expected) in zip(
+        ragged_logits(narrow, VOCAB_SIZE), ragged_logits(exact, VOCAB_SIZE), strict=True
+    ):
+        with torch.no_grad():
+            logits = stock(torch.tensor([token_ids]), use_cache=False).logits[0, -len(found) :].float()
+        size = expected.norm(dim=-1)
+        ours.append((found - expected).norm(dim=-1) / size)
+        theirs.append((logits - expected).norm(dim=-1) / size)
+    assert torch.cat(ours).median() < 1.5 * torch.cat(theirs).median()
+
+
+def test_noise_beyond_that_of_the_stock_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attend = TransformersDecoder._attend
+
+    def noisy(self: TransformersDecoder, module: Any, q: Any, *rest: Any) -> torch.Tensor:
+        out = attend(self, module, q, *rest)
+        return out.roll(1, -1) if q.dtype is torch.bfloat16 else out
+
+    monkeypatch.setattr(TransformersDecoder, "_attend", noisy)
+    path = make_checkpoint(tmp_path, "gemma3")
+    assert load_runner(path, "float32")
+    with pytest.raises(ModelLoadError, match=r"in torch.bfloat16 its logits differ.*choose dtype='float32'"):
+        load_runner(path, "bfloat16")
+
+
+def test_one_sequence_without_another_expert_proves_a_model_with_experts_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare = TransformersDecoder._logit_errors
+    wrong: set[int] = set()
+
+    def tied(self: TransformersDecoder, *rest: Any) -> list[torch.Tensor]:
+        return [each + 0.1 * (index in wrong) for index, each in enumerate(compare(self, *rest))]
+
+    monkeypatch.setattr(TransformersDecoder, "_logit_errors", tied)
+    experts, dense = make_checkpoint(tmp_path / "experts", "mixtral"), make_checkpoint(tmp_path / "dense", "gemma")
+    wrong |= {0, 2}
+    assert load_runner(experts)
+    with pytest.raises(ModelLoadError, match="differ from the stock model"):
+        load_runner(dense)
+    wrong.add(1)
+    with pytest.raises(ModelLoadError, match="differ from the stock model"):
+        load_runner(experts)
+
+
+def test_the_padding_token_stays_and_is_not_searched_for(tmp_path: Path) -> None:
+    runner = load_runner(make_checkpoint(tmp_path, "gemma"))
+    model: Any = runner.decoder.model  # type: ignore[attr-defined]
+    assert model.config.pad_token_id == PAD_TOKEN_ID
+    checked = [each for each in model.modules() if hasattr(each, "warn_if_padding_and_no_attention_mask")]
+    assert checked
+    for module in checked:
+        assert module.warn_if_padding_and_no_attention_mask(None, None) is None
 
 
 def test_a_layer_that_skips_the_interface_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
