@@ -52,7 +52,7 @@ def run_divided(ranks: RankThreads, path: Path, vocab_size: int, dtype: torch.dt
     """
 
     def work(group: RankGroup) -> Result:
-        decoder = TransformersDecoder.load(path, weight_files(path), dtype, dummy_seed=None, max_len=64, group=group)
+        decoder = TransformersDecoder.load(path, weight_files(path), dtype, dummy_seed=None, group=group)
         runner = StepRunner(decoder, PagedKV(decoder.geometries, NUM_PAGES, PAGE_SIZE, dtype))
         ragged = ragged_logits(runner, vocab_size)
         prompt = list(range(40, 57))

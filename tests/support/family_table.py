@@ -18,7 +18,7 @@ from tests.support.family_check import check_refused, check_served
 from tests.support.rank_threads import rank_threads
 
 PAGE = Path(__file__).parents[2] / "docs" / "model-families.md"
-BEGIN, END = "<!-- families: made by tests/support/family_table.py -->", "<!-- families end -->"
+MARKERS = "<!-- families: made by tests/support/family_table.py -->", "<!-- families end -->"
 
 
 def family_table() -> str:
@@ -48,18 +48,18 @@ def family_table() -> str:
     )
 
 
-def table_in(readme: str) -> str:
+def table_in(readme: str, markers: tuple[str, str]) -> str:
     """What stands between the markers of the page."""
-    return readme.partition(BEGIN)[2].partition(END)[0].strip()
+    return readme.partition(markers[0])[2].partition(markers[1])[0].strip()
 
 
-def write_table(path: Path) -> None:
-    """Put the table between the markers of the page at `path`."""
-    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
+def write_table(path: Path, table: str, markers: tuple[str, str]) -> None:
+    """Put a table between the markers of the page at `path`."""
+    before, begin, rest = path.read_text(encoding="utf-8").partition(markers[0])
+    _, end, after = rest.partition(markers[1])
     if not (begin and end):
         raise ValueError(f"{path} has no markers for the table")
-    path.write_text(f"{before}{begin}\n\n{family_table()}\n\n{end}{after}", encoding="utf-8")
+    path.write_text(f"{before}{begin}\n\n{table}\n\n{end}{after}", encoding="utf-8")
 
 
 def _decoders(family: Family) -> str:
@@ -91,7 +91,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as scratch:
                 check_refused(family, Path(scratch))
             print(f"refused  {family.model_type}", file=sys.stderr)
-    write_table(PAGE)
+    write_table(PAGE, family_table(), MARKERS)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ from rtlang.model.decoders.attention import HeadGeometry, PagedKV, StepAttention
 from rtlang.model.decoders.fixed_tiles import tiles_of
 from rtlang.model.decoders.float32_math import Float32Math
 from rtlang.model.decoders.linear import own_memory, pack_linears
-from rtlang.model.loading.transformers_loading import load_model, progress_reported, quiet, read_config, refuse_known
+from rtlang.model.loading.published import quiet, read_config
+from rtlang.model.loading.transformers_loading import load_model, progress_reported
 from rtlang.model.parallel.divided_layers import divide
 from rtlang.model.parallel.group import RankGroup, in_turn
 from rtlang.model.parallel.plan_table import read_plan
@@ -109,7 +110,6 @@ class TransformersDecoder:
         dtype: torch.dtype,
         *,
         dummy_seed: int | None,
-        max_len: int,
         on_progress: Callable[[float], None] = lambda fraction: None,
         device: torch.device | None = None,
         is_deterministic: bool = False,
@@ -119,7 +119,6 @@ class TransformersDecoder:
 
         Args:
             files: weight files of the checkpoint; empty with `dummy_seed`.
-            max_len: longest sequence in tokens that will be computed.
             on_progress: called with the fraction of tensors read so far.
             device: device to move the model to; default: the CPU.
             is_deterministic: give each token the same bits whatever else a step computes; on the CPU.
@@ -130,7 +129,6 @@ class TransformersDecoder:
             ModelLoadError: transformers cannot load the model, or it fails the self-check; names the model type.
         """
         config = read_config(directory)
-        refuse_known(config, str(directory), max_len)
 
         def load() -> TransformersDecoder:
             with quiet(), progress_reported(on_progress):

@@ -31,8 +31,9 @@ from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.loading.hub import download_weights, hub_directory
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.model_names import HubName, path_obstacle
+from rtlang.model.loading.published import read_config, text_readers
 from rtlang.model.loading.quantized import ADVICE, SCALE_SUFFIX, float_tensor, int8_tensor, is_beside_a_weight
-from rtlang.model.loading.transformers_loading import read_config, refuse_known, transformers_bytes
+from rtlang.model.loading.transformers_loading import refuse_known, transformers_bytes
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import part_of
 from rtlang.model.text.tokenizer import Tokenizer
@@ -74,6 +75,10 @@ def load_model(
     tokenizer = Tokenizer.from_pretrained(directory)
     tokenizer.chat = tokenizer.chat.with_settings(None, template_settings(config).text)
     is_native = model_config.native is not None and config.decoder != "transformers"
+    if not is_native:
+        refuse_known(
+            read_config(directory), str(directory), config.max_model_len or model_config.max_position_embeddings
+        )
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else _fetched_weights(config, directory, model_config)
     needed = _weight_bytes(config, directory, model_config, files, 1 if group is None else group.size)
@@ -86,6 +91,12 @@ def load_model(
     if needed > free:
         raise ModelLoadError(str(directory), summary)
     logger.info("loading %s as %s: %s", directory, dtype, summary)
+    if model_config.is_multimodal:
+        logger.warning(
+            "%s: only the text of %s is served; images and audio are not supported yet",
+            directory,
+            model_config.architecture,
+        )
     progress = _Progress(needed, summary)
     decoder: Decoder
     if is_native:
@@ -100,6 +111,7 @@ def load_model(
                 device,
                 is_quantized=model_config.is_quantized,
                 quantizes_inputs=model_config.quantizes_inputs,
+                is_multimodal=model_config.is_multimodal,
             )
         )
         decoder = NativeDecoder.load(model_config, source, dtype, group)
@@ -111,7 +123,6 @@ def load_model(
             files,
             dtype,
             dummy_seed=config.weights_seed if is_dummy else None,
-            max_len=config.max_model_len or model_config.max_position_embeddings,
             on_progress=progress.report,
             device=device,
             is_deterministic=config.deterministic,
@@ -162,7 +173,9 @@ def _weight_bytes(
     dtype = pick_dtype(config.dtype, config.device)
     if model_config.native is not None and config.decoder != "transformers":
         return native_bytes(part_of(model_config, num_ranks), dtype)
-    if config.weights == "dummy" or num_ranks > 1:
+    if (
+        config.weights == "dummy" or num_ranks > 1 or model_config.is_multimodal
+    ):  # whose files hold more than the text half
         return transformers_bytes(directory, dtype, num_ranks)
     return checkpoint_bytes(files, dtype, is_quantized=model_config.is_quantized)
 
@@ -248,12 +261,14 @@ class SafetensorsSource:
         *,
         is_quantized: bool = False,
         quantizes_inputs: bool = False,
+        is_multimodal: bool = False,
     ) -> None:
         """Open the files. Raises ModelLoadError if one is not a readable safetensors file.
 
         Args:
             is_quantized: whether int8 weights with scales are dequantized; otherwise they are refused.
             quantizes_inputs: whether `int8` hands them out as they are.
+            is_multimodal: read only the text half, under the names that a model of text alone has.
         """
         self._directory, self._dtype, self._progress, self._device = directory, dtype, progress, device
         self._is_quantized, self._quantizes_inputs = is_quantized, quantizes_inputs
@@ -267,7 +282,7 @@ class SafetensorsSource:
                 raise ModelLoadError(
                     str(directory), f"{path.name} is not a readable safetensors file: {error}"
                 ) from None
-            self._reader_of.update(dict.fromkeys(reader.keys(), reader))
+            self._reader_of.update(text_readers(reader) if is_multimodal else dict.fromkeys(reader.keys(), reader))
 
     def has(self, name: str) -> bool:
         """See `WeightSource`."""

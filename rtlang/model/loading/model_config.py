@@ -14,6 +14,7 @@ from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.model_names import directory_obstacle
+from rtlang.model.loading.published import MEDIA_CONFIGS, refuse_published, text_entries
 from rtlang.model.loading.quantized import quantization_obstacle, quantizes_inputs
 
 
@@ -34,6 +35,15 @@ _NATIVE_FAMILIES = {
     "qwen2": _Family("Qwen2ForCausalLM", has_qkv_bias=True, num_kv_heads=32),
     "qwen3": _Family("Qwen3ForCausalLM", has_qk_norm=True, num_kv_heads=32, head_dim=128),
 }
+# Text halves whose layers are those of a native family. Their rotary embedding has three positions per token, equal for text.
+_NATIVE_TEXTS = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
+# Multimodal models that give the embeddings of text tokens to their text half as they are, and its states to the output layer.
+_NATIVE_WHOLES = frozenset(
+    (
+        *("idefics3", "internvl", "llava", "llava_next", "llava_onevision", "mistral3", "qwen2_5_vl", "qwen2_vl"),
+        *("qwen3_vl", "smolvlm", "voxtral"),
+    )
+)
 _DEFAULT_MAX_POSITION_EMBEDDINGS = 2048
 _MAX_NUMBER = 1 << 40  # upper bound for any entry; memory needs are checked later
 _MAX_REAL = 1e30
@@ -76,6 +86,7 @@ class ModelConfig:
         max_position_embeddings: maximum sequence length of the checkpoint in tokens.
         eos_token_ids: end tokens, from generation_config.json or else from config.json.
         native: set if the native decoder supports the model exactly; otherwise `native_obstacle` gives the reason.
+        is_multimodal: whether it takes more than text; everything else here is about its text half.
         is_quantized: whether config.json has a quantization_config.
         quantizes_inputs: whether it asks for int8 inputs of linear layers.
     """
@@ -94,6 +105,7 @@ class ModelConfig:
     eos_token_ids: frozenset[int]
     native: NativeConfig | None
     native_obstacle: str | None
+    is_multimodal: bool = False
     is_quantized: bool = False
     quantizes_inputs: bool = False
 
@@ -102,10 +114,12 @@ class ModelConfig:
         """Read config.json, and generation_config.json if it exists, of a model directory.
 
         Raises:
-            ModelLoadError: the directory or config.json does not exist, or an entry is missing or invalid; names the entry.
+            ModelLoadError: the directory or config.json does not exist, an entry is missing or invalid, or the model does not generate
+                text; names the entry or the class.
         """
         directory = Path(path)
         raw = _read_json(directory, "config.json", required=True)
+        refuse_published(directory, raw)
         generation = _read_json(directory, "generation_config.json", required=False)
         reader = _Reader(directory, raw, generation)
         try:
@@ -120,8 +134,10 @@ class _Reader:
     def __init__(self, directory: Path, raw: dict[str, Any], generation: dict[str, Any]) -> None:
         self.path = str(directory)
         self.raw, self.generation = raw, generation
-        text = raw.get("text_config")
-        self.text: dict[str, Any] = {**raw, **text} if isinstance(text, dict) else raw
+        given = raw.get("text_config")
+        self.given: dict[str, Any] = {**raw, **given} if isinstance(given, dict) else raw
+        is_plain = raw.get("model_type") in _NATIVE_FAMILIES or not isinstance(raw.get("model_type"), str)
+        self.text = raw if is_plain else text_entries(directory)
 
     def fail(self, reason: str) -> ModelLoadError:
         return ModelLoadError(self.path, f"config.json: {reason}")
@@ -155,7 +171,7 @@ class _Reader:
         return float(value)
 
     def token_ids(self, name: str) -> frozenset[int]:
-        for source in (self.generation, self.text):
+        for source in (self.generation, self.given, self.text):
             value = source.get(name)
             if isinstance(value, int) and not isinstance(value, bool):
                 return frozenset((value,))
@@ -173,7 +189,8 @@ class _Reader:
         architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else model_type
         hidden_size = self.number("hidden_size", "n_embd", "d_model")
         num_q_heads = self.number("num_attention_heads", "n_head", "num_heads", "n_heads", default=1)
-        family = _NATIVE_FAMILIES.get(model_type, _Family(architecture))
+        native_type, quantization = self.native_type(model_type), self.quantization()
+        family = _NATIVE_FAMILIES.get(native_type, _Family(architecture))
         default_kv_heads = family.num_kv_heads or num_q_heads
         if "num_key_value_heads" in self.text:  # and is null
             default_kv_heads = num_q_heads
@@ -199,22 +216,36 @@ class _Reader:
             tie_word_embeddings=bool(self.text.get("tie_word_embeddings", False)),
             bos_token_id=min(bos_token_ids) if bos_token_ids else None,
             eos_token_ids=self.token_ids("eos_token_id"),
-            native=None if obstacle else self.native_config(model_type, num_layers),
+            native=None if obstacle else self.native_config(native_type, num_layers),
             native_obstacle=obstacle,
-            is_quantized=self.raw.get("quantization_config") is not None,
-            quantizes_inputs=quantizes_inputs(self.raw.get("quantization_config")),
+            is_multimodal=any(name in self.raw for name in MEDIA_CONFIGS),
+            is_quantized=quantization is not None,
+            quantizes_inputs=quantizes_inputs(quantization),
         )
+
+    def native_type(self, model_type: str) -> str:
+        """The type of the family whose layers compute the text, or else the model type itself."""
+        text_type = str(self.text.get("model_type"))
+        if model_type in _NATIVE_WHOLES or not isinstance(self.raw.get("text_config"), dict):
+            return _NATIVE_TEXTS.get(text_type, text_type)
+        return model_type
+
+    def quantization(self) -> object:
+        """The quantization_config of the whole model or of its text half."""
+        found = self.raw.get("quantization_config")
+        return self.given.get("quantization_config") if found is None else found
 
     def native_obstacle(self, model_type: str, architecture: str, head_dim: int) -> str | None:
         """Why the native decoder cannot compute this model exactly, or None."""
-        family = _NATIVE_FAMILIES.get(model_type)
+        native_type = self.native_type(model_type)
+        family = _NATIVE_FAMILIES.get(native_type)
         if family is None:
             return f"model_type {model_type!r} is not in the Llama family ({', '.join(_NATIVE_FAMILIES)})"
-        if architecture not in (family.architecture, model_type):
+        if model_type not in _NATIVE_WHOLES and architecture not in (family.architecture, model_type):
             return f"architecture {architecture!r} is not {family.architecture}"
         if self.text.get("hidden_act", "silu") not in ("silu", "swish"):
             return f"hidden_act {self.text['hidden_act']!r} is not silu"
-        quantization = self.raw.get("quantization_config")
+        quantization = self.quantization()
         if quantization is not None and (obstacle := quantization_obstacle(quantization)):
             return obstacle
         if head_dim % 2:
@@ -228,7 +259,7 @@ class _Reader:
         if kind not in ("default", "linear", "llama3"):
             return f"rope type {kind!r} is not default, linear or llama3"
         layer_types = self.text.get("layer_types") or []
-        if set(layer_types) - {"full_attention", "sliding_attention"} or (layer_types and model_type == "mistral"):
+        if set(layer_types) - {"full_attention", "sliding_attention"} or (layer_types and native_type == "mistral"):
             return f"layer types {sorted(set(layer_types))} are not supported"
         return None
 

@@ -38,7 +38,10 @@ def quantization_obstacle(config: object) -> str | None:
     method, layout = config.get("quant_method"), config.get("format")
     if method != "compressed-tensors" or layout != "int-quantized":
         named = method if method != "compressed-tensors" else f"{method}, {layout}"
-        return f"the weights are quantized ({named}); supported are floats and the int-quantized int8 layout of compressed-tensors"
+        return (
+            f"the weights are quantized ({named}); supported are floats and the int-quantized int8 layout of compressed-tensors: "
+            "choose a bfloat16 version of the model, or convert it to bfloat16 as docs/model-families.md shows"
+        )
     if config.get("kv_cache_scheme"):
         return "kv_cache_scheme: quantized KV caches of checkpoints are not supported; set kv_dtype instead"
     transforms, sparsity = config.get("transform_config"), config.get("sparsity_config")

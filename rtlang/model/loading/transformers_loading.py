@@ -1,11 +1,11 @@
-"""Loads models with `transformers`: configuration, refusal of unsupported model types, weights with progress.
+"""Loads models with `transformers`: refusal of unsupported configurations, the half that writes text, weights with progress.
 
-No code of a checkpoint is run, and weights are safetensors only. The library's progress bars and advice are kept off the terminal.
+No code of a checkpoint is run, and weights are safetensors only. The library's progress bars and advice are kept off the terminal. The
+towers of a multimodal model, which read images or sound, are neither read nor kept.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
@@ -15,18 +15,12 @@ from typing import Any
 import torch
 
 from rtlang.contract.errors import ModelLoadError
+from rtlang.model.loading.published import media, model_class, quiet, read_config
 from rtlang.model.loading.quantized import float_state, is_beside_a_weight, quantization_obstacle
 from rtlang.model.parallel.plan_table import kept_numel, read_plan
 
 logger = logging.getLogger(__name__)
 
-# Incorrect in ways that a short self-check cannot detect reliably.
-_REFUSED = {
-    "falcon_h1": "its layers keep a recurrent state, which KV pages cannot hold",
-    "llama4": "its chunked attention numbers positions differently",
-    "llama4_text": "its chunked attention numbers positions differently",
-    "phimoe": "its rotary embedding depends on the longest sequence of the batch",
-}
 _ATTENTION_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
 
 
@@ -42,27 +36,6 @@ def transformers_bytes(directory: Path, dtype: torch.dtype, num_ranks: int = 1) 
     return dtype.itemsize * kept_numel(model, read_plan(model, 0, num_ranks) if num_ranks > 1 else ())
 
 
-def read_config(directory: Path) -> Any:
-    """Read the `transformers` configuration of a checkpoint.
-
-    Raises:
-        ModelLoadError: the model type is unknown, or the configuration is invalid.
-    """
-    from transformers import CONFIG_MAPPING, AutoConfig
-
-    try:
-        with quiet():
-            return AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # third-party code of any model type may raise anything
-        raw = json.loads((directory / "config.json").read_text(encoding="utf-8"))
-        reason = "it requires remote code, which is never run" if "auto_map" in raw else _first_line(error)
-        is_known = "auto_map" not in raw and raw.get("model_type") in CONFIG_MAPPING
-        what = "cannot read the config.json of" if is_known else "does not know"
-        raise ModelLoadError(
-            str(directory), f"transformers {what} model type {raw.get('model_type')!r}: {reason}"
-        ) from None
-
-
 def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
     """Construct the `transformers` model with its stock attention, from the checkpoint or, with `dummy_seed`, from seeded noise.
 
@@ -71,33 +44,59 @@ def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch
     Raises:
         ModelLoadError: the library cannot load the model, or the checkpoint lacks tensors.
     """
-    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
-
     options: dict[str, Any] = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
     is_quantized = getattr(config, "quantization_config", None) is not None
     try:
+        kind = _text_half(model_class(config)) if media(config) else model_class(config)
         if is_quantized:
             del config.quantization_config
         if dummy_seed is None:
             options["output_loading_info"] = True
-            if is_quantized:  # the Auto class does not accept a state dict
-                loader: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+            if is_quantized:
                 state = float_state(files, dtype)
-                model, found = loader.from_pretrained(None, config=config, state_dict=state, **options)
+                model, found = kind.from_pretrained(None, config=config, state_dict=state, **options)
             else:
                 options.update(use_safetensors=True, local_files_only=True)
-                model, found = AutoModelForCausalLM.from_pretrained(directory, config=config, **options)
+                model, found = kind.from_pretrained(directory, config=config, **options)
             _check_found(directory, found)
             return model
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(dummy_seed)
-            return AutoModelForCausalLM.from_config(config, **options)
+            del options["trust_remote_code"]
+            return kind._from_config(config, **options)
     except ModelLoadError:
         raise
     except Exception as error:  # third-party code, as above
         raise ModelLoadError(
             str(directory), f"transformers cannot load model type {config.model_type!r}: {_first_line(error)}"
         ) from error
+
+
+def _text_half(kind: Any) -> Any:
+    """A class of `transformers` without its towers: every model inside it that the text does not pass through."""
+    from transformers import PreTrainedModel
+
+    class TextHalf(kind):  # type: ignore[misc]
+        def __init__(self, config: Any, *args: Any, **options: Any) -> None:
+            super().__init__(config, *args, **options)
+            decoder = self.get_decoder()
+            (path,) = (name for name, module in self.named_modules() if module is decoder)
+            dropped: list[str] = []
+            for name, module in list(self.named_modules()):
+                is_on_path = name in ("", path) or path.startswith(f"{name}.")
+                if is_on_path or not isinstance(module, PreTrainedModel) or name.startswith(tuple(dropped)):
+                    continue
+                parent, _, leaf = name.rpartition(".")
+                setattr(self.get_submodule(parent), leaf, None)
+                dropped.append(f"{name}.")
+            self.all_tied_weights_keys = self.get_expanded_tied_weights_keys(all_submodels=True)
+            # of their tensors, under the names that files of any age give them
+            left = {rf"(^|\.){name.split('.')[-2]}\." for name in dropped}
+            ignored = getattr(self, "_keys_to_ignore_on_load_unexpected", None) or ()
+            self._keys_to_ignore_on_load_unexpected = {*ignored, *left}
+
+    TextHalf.__name__, TextHalf.__qualname__, TextHalf.__module__ = kind.__name__, kind.__qualname__, kind.__module__
+    return TextHalf
 
 
 def _check_found(directory: Path, found: dict[str, Any]) -> None:
@@ -124,20 +123,18 @@ def refuse_known(config: Any, path: str, max_len: int) -> None:
     Raises:
         ModelLoadError: names the model type or the configuration field.
     """
-    model_type = str(config.model_type)
-    if model_type in _REFUSED:
-        raise ModelLoadError(path, f"model type {model_type!r} is not supported: {_REFUSED[model_type]}")
-    quantization = getattr(config, "quantization_config", None)
-    if quantization is not None and (obstacle := quantization_obstacle(quantization)):
-        raise ModelLoadError(path, obstacle)
-    text = config.get_text_config()
+    model_type, text = str(config.model_type), config.get_text_config(decoder=True)
+    for each in (config, text):
+        quantization = getattr(each, "quantization_config", None)
+        if quantization is not None and (obstacle := quantization_obstacle(quantization)):
+            raise ModelLoadError(path, obstacle)
     kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or ()
     for kind in kinds:
         if kind not in _ATTENTION_LAYERS:
             raise ModelLoadError(
                 path,
                 f"model type {model_type!r} is not supported: "
-                f"layers of type {kind!r} are not full, sliding-window or chunked attention",
+                f"layers of type {kind!r} are not full, sliding-window or chunked attention; choose a model whose layers all use attention",
             )
     rope = getattr(text, "rope_parameters", None) or {}
     for entries in (rope, *(value for value in rope.values() if isinstance(value, dict))):
@@ -153,22 +150,6 @@ def refuse_known(config: Any, path: str, max_len: int) -> None:
                 f"its {entries['rope_type']} rotary embedding depends on the longest sequence of a batch beyond {limit} tokens; "
                 f"set max_model_len to {limit} or less",
             )
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress progress bars and advice of `transformers`."""
-    from transformers.utils import logging as library_logging
-
-    had_bars, verbosity = library_logging.is_progress_bar_enabled(), library_logging.get_verbosity()
-    library_logging.disable_progress_bar()
-    library_logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        library_logging.set_verbosity(verbosity)
-        if had_bars:
-            library_logging.enable_progress_bar()
 
 
 @contextmanager

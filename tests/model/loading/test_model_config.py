@@ -102,7 +102,7 @@ def test_windows_of_qwen_follow_layer_types_or_the_first_window_layer(tmp_path: 
     ("changes", "obstacle"),
     [
         ({"model_type": "gemma"}, "not in the Llama family"),
-        ({"architectures": ["LlamaForSequenceClassification"]}, "is not LlamaForCausalLM"),
+        ({"architectures": ["LlavaLlamaForCausalLM"]}, "is not LlamaForCausalLM"),
         ({"hidden_act": "gelu"}, "gelu"),
         ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "yarn"),
         ({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}}, "partial rotary embeddings"),

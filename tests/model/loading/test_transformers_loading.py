@@ -35,7 +35,7 @@ def test_layers_with_a_state_are_refused_before_weights_are_read(tmp_path: Path)
     with pytest.raises(
         ModelLoadError, match=r"'mamba'.*'linear_attention' are not full, sliding-window or chunked attention"
     ):
-        TransformersDecoder.load(path, weight_files(path), torch.float32, dummy_seed=None, max_len=64)
+        load_runner(path)
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
@@ -55,7 +55,8 @@ def test_rotary_embeddings_that_depend_on_the_batch_are_refused_beyond_their_len
 def test_quantized_weights_and_unknown_types_are_refused(tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, "llama")
     config = json.loads((path / "config.json").read_text())
-    (path / "config.json").write_text(json.dumps({**config, "model_type": "nosuchmodel"}))
+    unknown = {**config, "model_type": "nosuchmodel", "architectures": ["NoSuchModelForCausalLM"]}
+    (path / "config.json").write_text(json.dumps(unknown))
     with pytest.raises(ModelLoadError, match="nosuchmodel"):
         load_runner(path)
     quantized = {**config, "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}
@@ -87,9 +88,7 @@ def test_bytes_are_those_of_the_parameters(family: str, tmp_path: Path) -> None:
 def test_progress_rises_to_one(tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, "mixtral")
     seen: list[float] = []
-    TransformersDecoder.load(
-        path, weight_files(path), torch.float32, dummy_seed=None, max_len=64, on_progress=seen.append
-    )
+    TransformersDecoder.load(path, weight_files(path), torch.float32, dummy_seed=None, on_progress=seen.append)
     assert len(seen) > 5
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
