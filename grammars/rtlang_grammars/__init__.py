@@ -26,6 +26,7 @@ _MODULES = {
     "PropertyOrder": f"{_SPEC}.constraint",
     "RtlangBackend": f"{_API}.rtlang_backend",
     "Report": "rtlang_grammars.schema.reading.report",
+    "TextCheck": f"{_SPEC}.protocols",
     "TokenBudget": f"{_COMPLETION}.token_budget",
     "ValueCheck": "rtlang_grammars.schema.value_checks",
     "Vocabulary": f"{_SPEC}.vocabulary",

@@ -49,5 +49,8 @@ from rtlang_grammars.spec.protocols import (
 from rtlang_grammars.spec.protocols import (
     GrammarMatcher as GrammarMatcher,
 )
+from rtlang_grammars.spec.protocols import (
+    TextCheck as TextCheck,
+)
 from rtlang_grammars.spec.vocabulary import Vocabulary as Vocabulary
 from rtlang_grammars.storage.grammar_store import GrammarStore as GrammarStore

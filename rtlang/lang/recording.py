@@ -17,7 +17,6 @@ from rtlang.contract.errors import (
     AbortedError,
     ApplyError,
     ConnectionLostError,
-    ConstraintError,
     DeadlineError,
     DependencyError,
     EngineDeadError,
@@ -587,10 +586,6 @@ class Recording(RecordedBlocks):
         """A copy of an error, without its traceback, whose message names the generation and the line that recorded it."""
         written = self._written(node_id)
         location = self._locations.get(written)
-        kind = self._types.get(written)
-        pointer = getattr(error, "location", None) if isinstance(error, ConstraintError) else None
-        if pointer and kind is not None and kind.part_of is not None and (part := kind.part_of(pointer)):
-            error = rebuilt(error, f"{part}: {error.message}")
         if location is None:
             return rebuilt(error, error.message)
         relation = "unfinished: " if isinstance(error, _RUN_ERRORS) else ""

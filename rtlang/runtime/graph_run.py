@@ -222,9 +222,9 @@ class GraphRun:
         given_ids: Sequence[int] = (),
         site: Hashable | None = None,
     ) -> Request:
-        def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request:
-            nonlocal given_ids
-            given, given_ids = given_ids, ()  # later attempts begin anew
+        def start(
+            params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None], given_ids: Sequence[int]
+        ) -> Request:
             return self._loop.engine.add(
                 token_ids,
                 params,
@@ -242,7 +242,7 @@ class GraphRun:
                 score_only=score_only,
                 begins_with=begins_with,
                 first_banned_ids=first_banned_ids,
-                given_ids=given,
+                given_ids=given_ids,
                 credit=self._credit,
                 site=site,
             )
@@ -251,13 +251,13 @@ class GraphRun:
             self._guard(lambda: listener(output))
 
         if constraint is None:
-            return start(params, seed, guarded)
+            return start(params, seed, guarded, given_ids)
         attempts: list[Request] = []
 
         def is_wanted() -> bool:
             return not (self.is_ended or any(each in self._aborted for each in attempts))
 
-        attempts.append(self._checker.start(start, params, seed, guarded, self._abort, is_wanted))
+        attempts.append(self._checker.start(start, params, seed, guarded, self._abort, is_wanted, given_ids))
         return attempts[0]
 
     def _abort(self, request: Request) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,75 @@ def test_what_masks_cannot_hold_is_checked_and_generated_again(runtime: rt.Runti
         ("#/not", "uniqueItems", "checked")
     ]
     assert runtime.stats()["num_pages_in_use"] == 0
+
+
+TWICE: dict[str, Any] = {
+    "type": "array",
+    "items": {"enum": [1, 2, 3]},
+    "minItems": 2,
+    "maxItems": 2,
+    "not": {"uniqueItems": True},
+}
+"""A third of the texts that masks allow are valid."""
+TOOL = {"name": "twice", "parameters": {"type": "object", "properties": {"value": TWICE}, "required": ["value"]}}
+PARTS: dict[str, Any] = {
+    "tool": lambda: rt.tools([TOOL, {"name": "other", "parameters": {}}], choice="twice"),
+    "tool in Python": lambda: rt.tools([TOOL], choice="twice", format="llama-4"),
+    "tagged tool": lambda: rt.tools([TOOL], choice="twice", format="qwen-coder"),
+    "sequence": lambda: rt.sequence(re.compile("[a-z]{12}"), ": ", TWICE, "."),
+    "tags": lambda: rt.tagged({"<v>": (TWICE, "</v>")}, low=1, high=1, text_behind=False),
+    "either": lambda: rt.either(rt.sequence("value ", TWICE), rt.sequence("values ", TWICE, TWICE)),
+}
+
+
+def values_in(value: Any) -> list[Any]:
+    """The values of `TWICE` in the value of a part."""
+    if hasattr(value, "calls"):
+        return [call.arguments["value"] for call in value.calls]
+    return [each.value if isinstance(each, rt.Tag) else each for each in value if not isinstance(each, str)]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_masks_cannot_hold_in_a_part_is_checked_and_generated_again(runtime: rt.Runtime, name: str) -> None:
+    @rt.program
+    def repeated(s: Any, seed: int, max_retries: int) -> Any:
+        options: dict[str, Any] = {"temperature": 1.5, "max_tokens": 120, "seed": seed, "max_retries": max_retries}
+        s += rt.text("Twice: ") + rt.gen("value", type=PARTS[name](), **options)
+        return s["value"]
+
+    def run(max_retries: int) -> list[Any]:
+        cases = [{"seed": seed, "max_retries": max_retries} for seed in range(8)]
+        return list(repeated.run_batch(cases, runtime=runtime))
+
+    once, often = run(0), run(16)
+    errors = [result.error for result in once if result.error is not None]
+    assert 0 < len(errors) < len(once)
+    assert {type(error) for error in errors} == {rt.InvalidValueError}
+    assert all(("tool twice: " if "tool" in name else "the value at #/") in str(error) for error in errors)
+    for result in often:
+        assert result.error is None
+        found = values_in(result.value)
+        assert found
+        assert all(first == second for first, second in found)
+    assert runtime.stats()["num_pages_in_use"] == 0
+
+
+def test_text_before_a_part_that_is_generated_again_is_streamed_once(runtime: rt.Runtime) -> None:
+    @rt.program
+    def ask(s: Any, seed: int) -> None:
+        part = PARTS["sequence"]()
+        s += rt.text("Twice: ") + rt.gen("value", type=part, temperature=1.5, max_tokens=60, seed=seed, max_retries=16)
+
+    nums_of_tokens = set[bool]()
+    for seed in range(8):
+        stream = ask.stream(seed, runtime=runtime)
+        pieces = [event.text for event in stream if isinstance(event, rt.TextEvent) and event.name == "value"]
+        result = stream.result()
+        assert "".join(pieces) == result.text("value")
+        assert len(pieces[0]) < 12, "the text before the value comes in pieces"
+        assert "[" not in "".join(pieces[:-1]), "the value comes as a whole"
+        nums_of_tokens.add(result.usage.completion_tokens > len(result.meta("value").token_ids))
+    assert True in nums_of_tokens, "no value was generated again"
 
 
 def test_a_budget_too_small_for_any_value_is_an_error_of_its_own(runtime: rt.Runtime) -> None:

@@ -146,6 +146,7 @@ def judge_entry(judge: Judge, entry: dict[str, Any], tally: Tally) -> None:
             if each.reason
         )
     check = None if grammar is None else grammar.value_check
+    assert check is None or isinstance(check, ValueCheck)
     tally.counts["exact"] += check is None
     is_right = True
     for test in entry["tests"]:

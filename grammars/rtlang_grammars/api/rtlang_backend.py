@@ -27,9 +27,9 @@ from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.machine.token_readings import ReadingsCompletion, TokenReadings, names_ordinary_tokens
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report
-from rtlang_grammars.schema.value_checks import ValueCheck
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars.spec.protocols import TextCheck
 from rtlang_grammars.spec.structures import raw_text, sequence
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage.array_file import ArrayFiles
@@ -63,8 +63,9 @@ class RtlangBackend:
 
         Args:
             schema_options: how JSON schemas are read.
-            allow_checked: True: schemas with keywords that masks cannot enforce in full are compiled, and the caller runs
-                `RtlangGrammar.value_check` on finished values. False: such schemas are refused.
+            allow_checked: True: schemas with keywords that masks cannot enforce in full are compiled, also those in structures, schemas of
+                tools that cannot be compiled are replaced by wider ones, and the caller runs `RtlangGrammar.value_check` on finished texts.
+                False: such schemas are refused.
             store: see the class.
             table: the token table of the vocabulary, if it already exists (building it takes 0.1 s).
         """
@@ -206,7 +207,7 @@ class RtlangGrammar:
         forcing: ForcedText,
         table: TokenTable,
         report: Report | None = None,
-        value_check: ValueCheck | None = None,
+        value_check: TextCheck | None = None,
     ) -> None:
         self.report, self.value_check = report, value_check
         self._pair: tuple[MachineGrammar | LexedGrammar, Completion] = (machine, completion)  # exchanged together

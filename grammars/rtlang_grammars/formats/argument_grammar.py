@@ -1,9 +1,13 @@
-"""The part of a constraint that the arguments of a call match, in each of the styles."""
+"""The part of a constraint that the arguments of a call match, in each of the styles.
+
+`call_arguments` describes the part, and `argument_part` writes it out where the constraint is compiled, with `reading_of` for its source.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from keyword import iskeyword
 from typing import Any
 
 from rtlang_grammars.formats.description import ArgumentStyle, TaggedArguments, ToolFormat
@@ -12,28 +16,107 @@ from rtlang_grammars.formats.schemas import JSON_TYPES, types_of, with_definitio
 from rtlang_grammars.formats.tools import Tool
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.structures import MAX_UNORDERED, any_of, members, raw_text, sequence
+from rtlang_grammars.spec.json_source import parsed
+from rtlang_grammars.spec.structures import (
+    MAX_UNORDERED,
+    Arguments,
+    Notation,
+    any_of,
+    arguments,
+    members,
+    raw_text,
+    sequence,
+)
+
+_COUPLING = frozenset(
+    (
+        *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const"),
+        *("minProperties", "maxProperties", "propertyNames", "patternProperties"),
+        *("dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties"),
+    )
+)
+"""Keywords beside `properties` and `required` by which a schema says more about an object than about each of its parameters."""
+_PLAIN = frozenset(
+    ("type", "title", "description", "default", "examples", "deprecated", "$defs", "definitions", "$schema")
+)
+
+
+def call_arguments(tool_format: ToolFormat, tool: Tool, style: JsonStyle, *, is_forced: bool = False) -> Constraint:
+    """The arguments of a call of `tool`; see `structures.Arguments`."""
+    around = tool_format.tagged or TaggedArguments("", "", "", ())
+    notation = Notation(
+        tool_format.name,
+        tool_format.arguments.name.lower(),
+        around.before_name,
+        around.before_value,
+        around.behind_value,
+        tuple(around.excludes),
+    )
+    return arguments(tool.name, tool.parameters, notation, style, is_strict=tool.strict, is_forced=is_forced)
+
+
+def reading_of(part: Arguments) -> tuple[ToolFormat, Tool]:
+    """What reads the arguments of a part: a format with their style, and the tool.
+
+    Raises:
+        GrammarError: the tool is malformed.
+    """
+    written = part.notation
+    around = TaggedArguments(written.before_name, written.before_value, written.behind_value, written.excludes)
+    style = ArgumentStyle[written.style.upper()]
+    tool_format = ToolFormat(written.format, (), arguments=style, tagged=around)
+    parameters = None if part.parameters is None else parsed(part.parameters)
+    return tool_format, Tool(part.name, parameters, strict=part.is_strict)
+
+
+def leaves_checks(tool_format: ToolFormat, tool: Tool) -> str | None:
+    """A keyword or parameter that `argument_part` cannot enforce, even if it enforces the schema of each parameter; None if there is none.
+
+    Where parameters are written one by one, keywords about the whole object are not enforced. A value without quotes that may be a string
+    or something else is read by its form, so that the text of an allowed string may be read as a number that is not.
+    """
+    if tool_format.arguments is ArgumentStyle.JSON or not tool.strict:
+        return None
+    coupling = sorted(_COUPLING & (tool.parameters or {}).keys())
+    if coupling:
+        return coupling[0]
+    if tool_format.arguments is ArgumentStyle.PYTHON:
+        return None
+    return next((f"properties/{name}" for name in tool.properties if _reads_otherwise(_schema(tool, name))), None)
+
+
+def _reads_otherwise(schema: dict[str, Any] | bool) -> bool:
+    types = types_of(schema)
+    return "string" in types and len(types) > 1 and not _allows_whole_types(schema)
+
+
+def _allows_whole_types(schema: object) -> bool:
+    """Whether a schema allows every value of the types that it allows."""
+    if not isinstance(schema, Mapping):
+        return isinstance(schema, bool)
+    inner = [key for key in ("anyOf", "oneOf") if key in schema]
+    branches = schema[inner[0]] if len(inner) == 1 else []
+    is_plain = schema.keys() - set(inner) <= _PLAIN and len(inner) < 2 and not (inner and "type" in schema)
+    return is_plain and isinstance(branches, list) and all(map(_allows_whole_types, branches))
 
 
 def argument_part(tool_format: ToolFormat, tool: Tool, style: JsonStyle) -> str | Constraint:
     """The arguments of a call of `tool`.
 
     Where they are written one by one, only declared parameters can be written, in the order of the style; in any order only if there are
-    at most `MAX_UNORDERED`.
+    at most `MAX_UNORDERED`. Optional ones whose name cannot be written in this format are left out.
 
     Raises:
-        GrammarError: a name cannot be written in this format.
+        GrammarError: the name of a required parameter cannot be written in this format.
     """
     if tool_format.arguments is ArgumentStyle.JSON:
         return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(tool.schema, ensure_ascii=False), style)
-    properties = tool.properties
-    for name in properties:
-        _check_name(name, tool, tool_format)
-    if missing := sorted(tool.required - properties.keys()):
-        raise GrammarError(f"tool {tool.name}: required parameter {missing[0]!r} is not declared", "parameters")
+    properties = [name for name in tool.properties if _is_writable(name, tool_format)]
+    for name in sorted(tool.required.difference(properties)):
+        if name not in tool.properties:
+            raise GrammarError(f"required parameter {name!r} is not declared", "#/required")
+        raise GrammarError(f"parameter {name!r}: the format {tool_format.name} cannot write this name", "#/properties")
     if tool_format.arguments is ArgumentStyle.PYTHON:
-        if not all(part.isidentifier() for part in tool.name.split(".")):
-            raise GrammarError(f"name = {tool.name!r}: the format {tool_format.name} needs a Python name", "name")
         each = [(sequence(f"{name}=", python_value(_schema(tool, name), style)), name) for name in properties]
         return _members(each, tool, ", ", style)
     around = tool_format.tagged
@@ -79,7 +162,7 @@ def _raw(tool: Tool, name: str, around: TaggedArguments, style: JsonStyle) -> st
     if "null" in types:
         parts.append("None")
     if not parts:
-        raise GrammarError(f"tool {tool.name}: parameter {name!r} allows no value", "parameters")
+        raise GrammarError(f"parameter {name!r} allows no value", "#/properties")
     return any_of(*parts)
 
 
@@ -100,13 +183,8 @@ def _only(schema: dict[str, Any] | bool, types: frozenset[str]) -> dict[str, Any
     return {**{key: schema[key] for key in ("$defs", "definitions") if key in schema}, "allOf": [schema, wanted]}
 
 
-def _check_name(name: str, tool: Tool, tool_format: ToolFormat) -> None:
-    is_fine = (
-        name.isidentifier()
-        if tool_format.arguments is ArgumentStyle.PYTHON
-        else bool(name) and name.isprintable() and not set(name) & set("<>&\"'= ")
-    )
-    if not is_fine:
-        raise GrammarError(
-            f"tool {tool.name}: parameter {name!r}: the format {tool_format.name} cannot write this name", "parameters"
-        )
+def _is_writable(name: str, tool_format: ToolFormat) -> bool:
+    """Whether the name of a parameter can be written in a format."""
+    if tool_format.arguments is ArgumentStyle.PYTHON:
+        return name.isidentifier() and not iskeyword(name)
+    return bool(name) and name.isprintable() and not set(name) & set("<>&\"'= ")

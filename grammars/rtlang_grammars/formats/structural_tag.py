@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rtlang_grammars.formats.argument_grammar import argument_part
+from rtlang_grammars.formats.argument_grammar import call_arguments
 from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.tools import Tool
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle
@@ -118,9 +118,10 @@ class _Reader:
         if not isinstance(schema, Mapping):
             raise GrammarError("expected the schema of an object", f"{at}/json_schema")
         try:
-            return sequence(argument_part(FORMATS[formats[style]], Tool("parameters", schema), self._style))
+            tool = Tool("parameters", schema)
         except GrammarError as error:
             raise GrammarError(error.reason, f"{at}/json_schema") from None
+        return sequence(call_arguments(FORMATS[formats[style]], tool, self._style, is_forced=True))
 
     def _sequence(self, plain: Mapping[str, Any], at: str, ends: tuple[str, ...]) -> Constraint:
         elements = _list(plain, "elements", at)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from rtlang_grammars.formats.argument_grammar import argument_part
+from rtlang_grammars.formats.argument_grammar import call_arguments
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import (
     JSON_BLANKS,
+    ArgumentStyle,
     Calls,
     Json,
     Pieces,
@@ -25,9 +26,11 @@ from rtlang_grammars.formats.description import (
 from rtlang_grammars.formats.tools import Tool, ToolChoice, chosen_tools, read_tools
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.structures import any_of, raw_text, repeat, sequence, tagged
+from rtlang_grammars.spec.structures import any_of, define, defined, raw_text, repeat, sequence, tagged
 
 _BLANKS = Constraint(ConstraintKind.REGEX, JSON_BLANKS)
+_REST = "behind the first call"
+"""The name of a shared part; no name of a tool has blanks."""
 _LINES = Constraint(ConstraintKind.REGEX, "\n{0,4}")
 
 
@@ -77,7 +80,7 @@ def tool_grammar(
     chosen, low, high = chosen_tools(read_tools(tools), tool_choice)
     if high is None and (not parallel or found.between is None):
         high = 1
-    body = _Text(found, chosen, style or JsonStyle()).body(low, high)
+    body = _Text(found, chosen, style or JsonStyle(), is_forced=low > 0 and len(chosen) == 1).body(low, high)
     if reasoning is Reasoning.FORBIDDEN or found.reasoning is None:
         return body
     return sequence(reasoning_part(found, reasoning, max_reasoning_chars), body)
@@ -103,12 +106,21 @@ def reasoning_part(tool_format: ToolFormat, reasoning: Reasoning, max_chars: int
 class _Text:
     """Builds the constraint behind the reasoning."""
 
-    def __init__(self, tool_format: ToolFormat, tools: Sequence[Tool], style: JsonStyle) -> None:
+    def __init__(
+        self, tool_format: ToolFormat, tools: Sequence[Tool], style: JsonStyle, *, is_forced: bool = False
+    ) -> None:
+        """`is_forced`: there is one tool, and the text must call it."""
         self._format, self._tools, self._style = tool_format, tools, style
-        self._arguments: dict[str, str | Constraint] = {}
+        self._is_forced = is_forced
+        self._arguments: dict[str, Constraint] = {}
+        self._shared: dict[str, Constraint] = {}
 
     def body(self, low: int, high: int | None) -> Constraint:
         """Content and `low` to `high` calls."""
+        body = self._body(low, high)
+        return define(self._shared, body) if self._shared else body
+
+    def _body(self, low: int, high: int | None) -> Constraint:
         around = self._format.around
         if self._format.content is not None:
             return self._sections(self._format.content, low, high)
@@ -149,6 +161,8 @@ class _Text:
     def _tags(self, around: Calls, high: int | None) -> Iterator[tuple[str, Constraint]]:
         """Triggers, and what follows each."""
         rest, names = self._rest(around, high), [tool.name for tool in self._tools]
+        if self._format.has_name_in_trigger and around == self._format.around[0]:
+            self._shared[_REST], rest = rest, defined(_REST)
         for i, trigger in enumerate(triggers(self._format, around, names)):
             if self._format.has_name_in_trigger and around == self._format.around[0]:
                 found = atoms((*around.opening, *self._format.call[0]))
@@ -178,10 +192,15 @@ class _Text:
                     parts.append(atom)
         return sequence(*parts)
 
-    def _arguments_of(self, tool: Tool) -> str | Constraint:
+    def _arguments_of(self, tool: Tool) -> Constraint:
         found = self._arguments.get(tool.name)
         if found is None:
-            found = self._arguments[tool.name] = argument_part(self._format, tool, self._style)
+            found = call_arguments(self._format, tool, self._style, is_forced=self._is_forced)
+            if (
+                self._format.arguments is not ArgumentStyle.JSON
+            ):  # large, and written for the first call and for later ones
+                self._shared[tool.name], found = found, defined(tool.name)
+            self._arguments[tool.name] = found
         return found
 
 

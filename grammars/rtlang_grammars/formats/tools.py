@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from rtlang_grammars.spec.errors import GrammarError
@@ -83,6 +83,23 @@ class Tool:
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": parameters},
         }
+
+
+def widened(tool: Tool, names: Collection[str] | None) -> Tool:
+    """A tool whose schema allows more: any values for some of its parameters.
+
+    Args:
+        names: the parameters; None: all, and of the other keywords only `required` is kept.
+    """
+    parameters = dict(tool.parameters or {})
+    given = tool.properties
+    if names is not None:
+        properties = {name: True if name in names else schema for name, schema in given.items()}
+        return replace(tool, parameters={**parameters, "properties": properties})
+    is_open = any(key in parameters for key in (*_OPENERS, *_CLOSERS)) and parameters.get("additionalProperties", True)
+    found: dict[str, Any] = {"type": "object", "properties": dict.fromkeys(given, True)}
+    found["required"] = sorted(tool.required)
+    return replace(tool, parameters={**found, "additionalProperties": bool(is_open)})
 
 
 def read_tools(tools: Iterable[Tool | Mapping[str, Any]]) -> tuple[Tool, ...]:

@@ -19,7 +19,9 @@ from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Grammar
 from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables
 from rtlang_grammars.lowering.languages.embedding import Embedding
+from rtlang_grammars.lowering.structure_check import StructureCheck, structure_check
 from rtlang_grammars.lowering.structure_tables import StructureTables
+from rtlang_grammars.lowering.tool_schemas import NewlyWidenedError, Widened, tools_in
 from rtlang_grammars.machine.automaton.json_base_states import json_base_states
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.regular.language import Language, compile_regex
@@ -32,7 +34,7 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyl
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget, Limits
-from rtlang_grammars.spec.structures import AnyOf, Literal, read_structure
+from rtlang_grammars.spec.structures import AnyOf, Literal, Part, read_structure
 from rtlang_grammars.spec.tokens import SpecialTokens
 
 _GRAMMARS = frozenset({ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF})
@@ -53,12 +55,14 @@ class Built:
     tables: Tables
     start: int
     report: Report | None
-    check: ValueCheck | None
+    check: ValueCheck | StructureCheck | None
 
     def to_plain(self) -> dict[str, Any]:
         """All but the tables, as JSON data."""
         names = self.tables.has_distinct_names
         plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None, "distinct_names": names}
+        if isinstance(self.check, StructureCheck):
+            plain["checked"] = sorted(self.check.checked)
         plain["token_sets"] = sorted(self.tables.token_sets)
         if self.report is not None:
             entries = [[each.pointer, each.keyword, str(each.status), each.reason] for each in self.report.entries]
@@ -121,9 +125,13 @@ class Compilation:
         if report is not None:
             dialect, entries = report
             report = Report(dialect, _StoredReport(entries, plain["is_checked"]))
-        check = None
+        check: ValueCheck | StructureCheck | None = None
         if plain["is_checked"]:
-            check = value_check(json.loads(self.constraint.source), self.options)
+            if self.constraint.kind is ConstraintKind.STRUCTURE:
+                part = read_structure(self.constraint.source)
+                check = structure_check(part, map(str, plain["checked"]), self.options, self.tokens)
+            else:
+                check = value_check(json.loads(self.constraint.source), self.options)
         return Built(tables, start, report, check)
 
 
@@ -171,11 +179,11 @@ def build(compilation: Compilation, budget: Budget) -> Built:
     constraint, options, allow_checked = compilation.constraint, compilation.options, compilation.allow_checked
     tokens = compilation.tokens
     report: Report | None = None
-    check: ValueCheck | None = None
+    check: ValueCheck | StructureCheck | None = None
+    reading = replace(options or SchemaOptions(), loose_formats=True) if allow_checked else options
     match constraint.kind:
         case ConstraintKind.JSON_SCHEMA:
             schema = _schema(constraint.source)
-            reading = replace(options or SchemaOptions(), loose_formats=True) if allow_checked else options
             graph = compile_shapes(schema, options=reading, budget=budget)
             report = graph.report
             if not report.is_exact:
@@ -200,13 +208,53 @@ def build(compilation: Compilation, budget: Budget) -> Built:
             cfg = read_gbnf(constraint.source, notation="w3c", budget=budget, tokens=tokens)
             tables, start = _grammar_tables(cfg, budget)
         case ConstraintKind.STRUCTURE:
-            structure = StructureTables(budget, constraint.style, options, tokens)
-            start, tables, report = (
-                structure.build(read_structure(constraint.source)),
-                structure.tables,
-                structure.report,
+            part = read_structure(constraint.source)
+            start, built = _structure_tables(
+                part, budget, constraint.style, reading, tokens, allow_checked=allow_checked
             )
+            tables, report = built.tables, built.report
+            if built.checked:
+                check = structure_check(part, built.checked, options, tokens)
     return Built(tables, start, report, check)
+
+
+def _structure_tables(
+    part: Part,
+    budget: Budget,
+    style: JsonStyle,
+    options: SchemaOptions | None = None,
+    tokens: SpecialTokens | None = None,
+    *,
+    allow_checked: bool = False,
+) -> tuple[int, StructureTables]:
+    """Build the tables of a structure; returns the start state, too.
+
+    Args:
+        allow_checked: keywords that masks cannot enforce are allowed, and schemas of tools that cannot be compiled are widened.
+    Raises:
+        GrammarError: a part cannot be compiled; the location begins with its JSON pointer, or names the tool.
+    """
+    widened: Widened = {}
+    num_over = 0
+    while True:
+        built = StructureTables(budget, style, options, tokens, allow_checked=allow_checked, widened=widened)
+        try:
+            return built.build(part), built
+        except NewlyWidenedError as error:
+            num_over += error.is_over
+            widens_all = num_over > 1
+        except GrammarError:
+            budget.raise_if_cancelled()
+            widens_all = (
+                allow_checked
+                and budget.is_over
+                and any(widened.get(each, frozenset()) is not None for each in tools_in(part))
+            )
+            if not widens_all:
+                raise
+        if widens_all:  # no tool alone is too large, but all of them together
+            widened |= dict.fromkeys(tools_in(part))
+        budget.restart()
 
 
 def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:

@@ -1,4 +1,7 @@
-"""Lowers structures: every part becomes a rule of one grammar, over terminals, frames of JSON values, and free text with triggers."""
+"""Lowers structures: every part becomes a rule of one grammar, over terminals, frames of JSON values, and free text with triggers.
+
+Schemas of tools that cannot be compiled are widened (`tool_schemas`), and the finished text is then checked (`structure_check`).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ from typing import TypeAlias
 
 from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
+from rtlang_grammars.formats.argument_grammar import argument_part, leaves_checks, reading_of
+from rtlang_grammars.formats.tools import widened as widened_tool
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
 from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables, bounded_number_of
 from rtlang_grammars.lowering.languages.free_text import TEXT_FIRST, FreeText
 from rtlang_grammars.lowering.languages.raw_text import RawLanguage
+from rtlang_grammars.lowering.tool_schemas import NewlyWidenedError, Widened, location_in_tool, wider
 from rtlang_grammars.machine.automaton.json_base_states import BLANKS, json_base_states
 from rtlang_grammars.machine.automaton.layout import NONE
 from rtlang_grammars.machine.automaton.tables import Tables
@@ -24,11 +30,13 @@ from rtlang_grammars.schema.reading.report import Report, ReportEntry
 from rtlang_grammars.schema.reading.values import Json
 from rtlang_grammars.schema.shape_graph.shapes import LiteralShape, NumberShape, StringShape
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Numbers, PropertyOrder
-from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.errors import GrammarError, is_of_limit
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.structures import (
     AnyOf,
+    Arguments,
+    Defined,
     Leaf,
     Literal,
     Mark,
@@ -40,6 +48,7 @@ from rtlang_grammars.spec.structures import (
     Tags,
     Token,
     check_triggers,
+    read_structure,
 )
 from rtlang_grammars.spec.tokens import AnyTokens, Ranges, SpecialTokens, segments_of, spelling
 
@@ -52,6 +61,7 @@ class StructureTables:
 
     Attributes:
         tables: the tables under construction.
+        checked: the pointers of the parts whose finished values must be checked, because the tables allow more than their schemas.
     """
 
     def __init__(
@@ -60,8 +70,22 @@ class StructureTables:
         style: JsonStyle,
         options: SchemaOptions | None = None,
         tokens: SpecialTokens | None = None,
+        *,
+        allow_checked: bool = False,
+        widened: Widened | None = None,
     ) -> None:
-        """`tokens`: of the vocabulary; None: every token is taken for known."""
+        """Begin with nothing.
+
+        Args:
+            tokens: of the vocabulary; None: every token is taken for known.
+            allow_checked: see `compilation.Compilation`.
+            widened: grows with what `build` finds.
+        """
+        self._allow_checked, self._widened = allow_checked, {} if widened is None else widened
+        self.checked: set[str] = set()
+        self._inexact: set[str] = set()  # sources of schemas whose values must be checked
+        self._is_newly_widened = False
+        self._refused: GrammarError | None = None  # of the first tool that cannot be called
         self._budget, self._style, self._options = budget, style, options
         self._tokens = tokens or AnyTokens()
         self._base = json_base_states(style)
@@ -76,6 +100,7 @@ class StructureTables:
         self._starts: dict[Constraint, int] = {}
         self._regexes: dict[str, Language] = {}
         self._values: dict[str, list[int]] = {}  # the terminals of a value, by the source of its schema
+        self._rules_of: dict[Defined, int] = {}
         self._entries: list[ReportEntry] = []
 
     def build(self, part: Part) -> int:
@@ -83,11 +108,20 @@ class StructureTables:
 
         Raises:
             GrammarError: a part cannot be compiled; the location begins with its JSON pointer.
+            NewlyWidenedError: see there.
         """
         start = self._grammar.rule("structure")
         self._grammar.start = start
         self._write(part, start, 0, 1)
-        return self._rules.build()
+        if self._refused is not None and self._is_newly_widened:
+            raise NewlyWidenedError(self._refused, is_over=False)
+        try:
+            return self._rules.build()
+        except GrammarError:
+            self._budget.check()
+            if self._refused is not None:  # without its calls there may be no text at all
+                raise self._refused from None
+            raise
 
     @property
     def report(self) -> Report:
@@ -125,8 +159,55 @@ class StructureTables:
                 self._repeat(part, rule, begin, end)
             case Members():
                 self._members(part, rule, begin, end)
+            case Arguments():
+                self._arguments(part, rule, begin, end)
+            case Defined():
+                self._call(self._defined(part), rule, begin, end)
             case Tags():
                 self._symbol(self._tags(part), rule, begin, end)
+
+    def _defined(self, part: Defined) -> int:
+        """The rule of a part that occurs several times."""
+        if part not in self._rules_of:
+            self._rules_of[part] = self._grammar.rule(part.name)
+            self._write(part.part, self._rules_of[part], 0, 1)
+        return self._rules_of[part]
+
+    def _arguments(self, part: Arguments, rule: int, begin: int, end: int) -> None:
+        """Add the arguments of a call. Where their schema cannot be compiled, it is noted as widened, and nothing is added."""
+        tool_format, tool = reading_of(part)
+        key = part.name, part.parameters
+        names = self._widened.get(key, frozenset())
+        is_wide, outer = names is None or bool(names), self.checked
+        unenforced = leaves_checks(tool_format, tool)
+        try:
+            if unenforced is not None and not self._allow_checked:
+                raise GrammarError(f"{unenforced} cannot be enforced where parameters are written one by one", "#")
+            inner = argument_part(tool_format, widened_tool(tool, names) if is_wide else tool, self._style)
+            self.checked = set()
+            self._write(_part_of(inner, part.pointer), rule, begin, end)
+            if self.checked or is_wide or unenforced is not None:
+                outer.add(part.pointer)
+        except GrammarError as error:
+            self._budget.raise_if_cancelled()
+            is_over, is_limit = self._budget.is_over, is_of_limit(error)
+            location = None if is_over else location_in_tool(error, tool_format, tool, self._options, self._budget)
+            named = GrammarError(f"tool {part.name}: {error.reason}", location)
+            if (
+                not self._allow_checked
+                or (part.is_forced and (names is None or not is_limit))
+                or (names is None and is_over)
+            ):
+                raise named from error
+            self._refused = self._refused or named
+            if names is None:
+                return  # this tool cannot be called
+            self._widened[key] = wider(names, location)
+            self._is_newly_widened = True
+            if is_over:
+                raise NewlyWidenedError(named, is_over=True) from error
+        finally:
+            self.checked = outer
 
     def _position(self, rule: int) -> int:
         return self._grammar.rules[rule].position()
@@ -214,7 +295,9 @@ class StructureTables:
         graph = compile_shapes(
             {"type": "string"} if schema is True else schema, options=self._options, budget=self._budget
         )
-        graph.report.refuse_checked()
+        self._note(graph.report, part.schema)
+        if part.schema in self._inexact:
+            self.checked.add(part.pointer)
         self._add_entries(graph.report, f"{part.pointer}/text")
         for alternative in graph.shapes[graph.root].alternatives:
             match alternative:
@@ -323,6 +406,8 @@ class StructureTables:
         source = leaf.constraint.source
         if source not in self._values:
             self._values[source] = list(self._terminals_of(leaf))
+        if source in self._inexact:
+            self.checked.add(leaf.pointer)
         value = begin
         if self._style.free_blanks:
             if self._blanks is None:
@@ -338,7 +423,7 @@ class StructureTables:
         if not isinstance(schema, dict | bool):
             raise GrammarError("schema: expected a JSON object or a boolean")
         graph = compile_shapes(schema, options=self._options, budget=self._budget)
-        graph.report.refuse_checked()
+        self._note(graph.report, leaf.constraint.source)
         self._add_entries(graph.report, leaf.pointer)
         build = ShapeTables(graph, self._budget, self._style, self.tables)
         for alternative in graph.shapes[graph.root].alternatives:
@@ -355,6 +440,13 @@ class StructureTables:
             for first, start in build.calls_of_alternative(alternative):
                 yield self._grammar.terminal(Frame(start, first))
         build.finish()
+
+    def _note(self, report: Report, source: str) -> None:
+        """Note whether the values of a schema must be checked."""
+        if not report.is_exact:
+            if not self._allow_checked:
+                report.refuse_checked()
+            self._inexact.add(source)
 
     def _add_entries(self, report: Report, pointer: str) -> None:
         place = "" if pointer == "#" else pointer
@@ -441,6 +533,13 @@ class StructureTables:
         self._rules.starts[-1 - text] = free.start()
         self._rules.never_empty.update(bodies)
         return -1 - text
+
+
+def _part_of(inner: str | Constraint, pointer: str) -> Part:
+    """The part of a constraint that stands at a pointer."""
+    if isinstance(inner, str):
+        return Literal(inner)
+    return read_structure(inner.source) if inner.kind is ConstraintKind.STRUCTURE else Leaf(inner, pointer)
 
 
 def _covering(tokens: SpecialTokens, text: str, num_chars: int) -> bytes:

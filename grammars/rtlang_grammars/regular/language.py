@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from rtlang_grammars.regular.automata.branching import decoder_for
@@ -193,6 +193,23 @@ class Language:
             budget.spend()
             state = automaton.moves(state, budget)[automaton.partition.class_of(ord(character))]
         return state != NO_STATE and automaton.is_accepting(state)
+
+    def ends(self, text: str, at: int, budget: Budget) -> Iterator[int]:
+        """The positions in a text where a string of this language that begins at `at` may end, in order; positions are of characters.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        automaton = self._code_point_automaton(budget)
+        state = automaton.start
+        while state != NO_STATE:
+            if automaton.is_accepting(state):
+                yield at
+            if at == len(text) or "\ud800" <= text[at] <= "\udfff":
+                return
+            budget.spend()
+            state = automaton.moves(state, budget)[automaton.partition.class_of(ord(text[at]))]
+            at += 1
 
     def _may_begin(self, text: str) -> bool:
         """Whether a string is long enough and begins with characters that the prefix sets allow."""

@@ -69,6 +69,10 @@ class ValueCheck:
             raise
         return None
 
+    def may_begin(self, text: str, num_new: int) -> bool:
+        """See `TextCheck`: the whole text is the value."""
+        return True
+
     def error_in(self, text: str) -> str | None:
         """Check the text of a value, with exact numbers."""
         try:

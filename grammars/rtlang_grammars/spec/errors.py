@@ -16,5 +16,10 @@ class GrammarError(ValueError):
         self.reason, self.location = reason, location
 
 
+def is_of_limit(error: GrammarError) -> bool:
+    """Whether an error says that a constraint is too large to be compiled, not that it is wrong or not supported."""
+    return error.reason.startswith(("too complex", "too large", "too long", "nested too deeply"))
+
+
 class UnsupportedTokenizerError(ValueError):
     """The tokens of a tokenizer do not spell texts byte for byte, or the kind of tokenizer is unknown."""

@@ -85,6 +85,31 @@ class Budget:
         self._cpu_deadline = time.thread_time() + self._left
         self._thread = threading.get_ident()
 
+    def restart(self) -> None:
+        """Count anew, for another attempt of the same compile."""
+        self.num_states = self.num_bytes = 0
+        self._until_check, self._left = _CHECK_EVERY, self._max_seconds
+        self._begin()
+
+    def raise_if_cancelled(self) -> None:
+        """Check the cancel flag alone.
+
+        Raises:
+            GrammarError: the compile was cancelled.
+        """
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise GrammarError("the compile was cancelled")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a limit is reached."""
+        try:
+            self.spend()
+            self.check()
+        except GrammarError:
+            return True
+        return False
+
     def renewed(self) -> Budget:
         """A fresh budget with the same cancel flag, for work done lazily while a text is followed.
 
@@ -124,8 +149,7 @@ class Budget:
             GrammarError: the time is up, or the compile was cancelled.
         """
         self._until_check = _CHECK_EVERY
-        if self._cancelled is not None and self._cancelled.is_set():
-            raise GrammarError("the compile was cancelled")
+        self.raise_if_cancelled()
         is_same = self._thread == threading.get_ident()
         if is_same and time.monotonic() <= self._deadline:
             return

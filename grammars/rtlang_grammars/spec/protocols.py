@@ -61,6 +61,20 @@ class GrammarMatcher(Protocol):
         """Whether `token_ids` may follow in this order. Does not change the matcher."""
 
 
+class TextCheck(Protocol):
+    """Checks finished texts for what masks cannot enforce. Safe to use from several threads."""
+
+    def error_in(self, text: str) -> str | None:
+        """The first violation in a text; None if the text is valid.
+
+        Raises:
+            GrammarError: the check takes too long, or a schema is malformed or not supported.
+        """
+
+    def may_begin(self, text: str, num_new: int) -> bool:
+        """Whether a value that is checked may begin in the last `num_new` characters of a text, or right behind it."""
+
+
 class CompiledGrammar(Protocol):
     """A constraint bound to one vocabulary. Immutable and shared between requests and threads."""
 

@@ -9,6 +9,8 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
 - `{"members": [{"part": part, "required": true}, ...], "separator": "", "order": "any"}`: each part at most once, in any order or, with the
   order `declared`, in that of the list;
 - `{"text": schema, "excludes": ["</p>"]}`: a string of a JSON schema, written without quotes, that contains none of some texts;
+- `{"arguments": tool, "written": notation}`: the arguments of a call of a tool, as a format writes them; see `Arguments`;
+- `{"define": {"name": part, ...}, "in": part}` and, in the latter, `{"defined": "name"}`: a part that occurs several times;
 - `{"token": "<|im_start|>"}`, `{"token": 151657}`: a token by name or id; one of several as `{"token": "<[1,10-20]>"}`, any but some as
   `{"token": "<[^5]>"}`;
 - `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "excludes": [], "min": 0, "max": null,
@@ -16,15 +18,15 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
   are the triggers. `begin`, `end` and triggers are strings or tokens. A trigger that names a special token is excluded as text.
 
 In a string, the name of a special token of the vocabulary stands for that token, so that one structure serves models that have the token
-and models that spell it. `excludes` are texts. `sequence`, `any_of`, `repeat`, `members`, `raw_text`, `token` and `tagged` build such
-constraints from texts and other constraints.
+and models that spell it. `excludes` are texts. The functions `sequence`, `any_of`, `repeat`, `members`, `raw_text`, `arguments`, `define`,
+`defined`, `token` and `tagged` build such constraints from texts and other constraints.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias
 
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
@@ -40,6 +42,8 @@ MAX_COUNTED_TAGS = 64
 """Maximum bound on the number of tags."""
 MAX_UNORDERED = 8
 """Maximum number of members in any order: the set of those that were written is part of the state."""
+STYLES = ("json", "python", "tagged")
+"""The styles of a `Notation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,53 @@ class RawText:
 
 
 @dataclass(frozen=True, slots=True)
+class Notation:
+    """How a format writes the arguments of a call.
+
+    Attributes:
+        format: its name, for messages.
+        style: "json": one JSON object; "python": name=literal, separated by commas; "tagged": each name and each value between texts.
+        before_name, before_value, behind_value, excludes: for "tagged", the texts around names and values, and the texts that a value
+            without quotes does not contain.
+    """
+
+    format: str
+    style: str = "json"
+    before_name: str = ""
+    before_value: str = ""
+    behind_value: str = ""
+    excludes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a call of a tool.
+
+    A schema that cannot be compiled is replaced by a wider one; the finished arguments are then checked against the schema itself.
+
+    Attributes:
+        name, parameters, is_strict: of the tool; `parameters` is the JSON text of a schema, or None.
+        notation: how they are written.
+        is_forced: the text must have a call of this tool, so that a schema that can be neither compiled nor checked is refused.
+    """
+
+    name: str
+    parameters: str | None
+    is_strict: bool
+    notation: Notation
+    is_forced: bool
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Defined:
+    """A part that occurs several times; all occurrences are one object."""
+
+    name: str
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
 class Tag:
     """A part between two texts or tokens. The part and `end` are not both empty."""
 
@@ -149,7 +200,7 @@ class Tags:
     pointer: str
 
 
-Part: TypeAlias = Literal | Token | Leaf | Sequence | AnyOf | Repeat | Members | RawText | Tags
+Part: TypeAlias = Literal | Token | Leaf | Sequence | AnyOf | Repeat | Members | RawText | Arguments | Defined | Tags
 
 
 def sequence(*parts: str | Constraint) -> Constraint:
@@ -187,6 +238,35 @@ def members(
 def raw_text(schema: dict[str, Any] | bool = True, *, excludes: Iterable[str] = ()) -> Constraint:
     """A string of a JSON schema, written without quotes, in which none of some texts occurs; by default any text."""
     return _constraint({"text": schema, "excludes": list(excludes)}, ())
+
+
+def arguments(
+    name: str,
+    parameters: Mapping[str, Any] | None,
+    notation: Notation,
+    style: JsonStyle,
+    *,
+    is_strict: bool = True,
+    is_forced: bool = False,
+) -> Constraint:
+    """The arguments of a call of a tool; see `Arguments`. JSON values in them have `style`."""
+    schema = None if parameters is None else json.dumps(dict(parameters), ensure_ascii=False)
+    plain = {
+        "arguments": {"name": name, "parameters": schema, "strict": is_strict, "forced": is_forced},
+        "written": {**asdict(notation), "excludes": list(notation.excludes)},
+    }
+    return Constraint(ConstraintKind.STRUCTURE, json.dumps(plain, ensure_ascii=False), style)
+
+
+def define(parts: Mapping[str, str | Constraint], inner: Constraint) -> Constraint:
+    """A constraint with parts that are written once; `defined` refers to them, in the constraint and in later parts."""
+    plain = {"define": {name: _plain(part) for name, part in parts.items()}, "in": _plain(inner)}
+    return _constraint(plain, [*parts.values(), inner])
+
+
+def defined(name: str) -> Constraint:
+    """A part of an enclosing `define`."""
+    return _constraint({"defined": name}, ())
 
 
 def token(which: str | int) -> Constraint:
@@ -242,7 +322,7 @@ def read_structure(source: str) -> Part:
     Raises:
         GrammarError: the source is malformed; the location is a JSON pointer.
     """
-    return _part(parsed(source), "#", 0)
+    return _part(parsed(source), "#", 0, {})
 
 
 def _constraint(plain: Any, parts: Iterable[str | Constraint]) -> Constraint:
@@ -256,7 +336,7 @@ def _constraint(plain: Any, parts: Iterable[str | Constraint]) -> Constraint:
 def _has_schema(constraint: Constraint) -> bool:
     if constraint.kind is not ConstraintKind.STRUCTURE:
         return constraint.kind is ConstraintKind.JSON_SCHEMA
-    return f'"kind": "{ConstraintKind.JSON_SCHEMA}"' in constraint.source
+    return any(each in constraint.source for each in (f'"kind": "{ConstraintKind.JSON_SCHEMA}"', '{"arguments": {'))
 
 
 def _plain(part: str | Constraint) -> Any:
@@ -274,12 +354,18 @@ _KEYS = {
     "repeat": {"min", "max"},
     "members": {"separator", "order"},
     "text": {"excludes"},
+    "arguments": {"written"},
+    "define": {"in"},
+    "defined": set[str](),
     "token": set[str](),
     "tags": {"triggers", "excludes", "min", "max", "text_behind"},
 }
 
 
-def _part(plain: Any, pointer: str, depth: int) -> Part:
+_Known: TypeAlias = Mapping[str, Defined]
+
+
+def _part(plain: Any, pointer: str, depth: int, known: _Known) -> Part:
     if depth > MAX_NESTING:
         raise GrammarError(f"nested too deeply: more than {MAX_NESTING} levels of parts", pointer)
     if isinstance(plain, str):
@@ -298,19 +384,29 @@ def _part(plain: Any, pointer: str, depth: int) -> Part:
             return _token(plain, pointer)
         case "repeat":
             low, high = _bounds(plain, pointer, MAX_REPEATS)
-            return Repeat(_part(plain["repeat"], f"{pointer}/repeat", depth + 1), low, high)
+            return Repeat(_part(plain["repeat"], f"{pointer}/repeat", depth + 1, known), low, high)
         case "members":
-            return _members(plain, pointer, depth)
+            return _members(plain, pointer, depth, known)
         case "text":
             if not isinstance(plain["text"], dict | bool):
                 raise GrammarError("text: expected a JSON schema (an object or a boolean)", pointer)
             return RawText(json.dumps(plain["text"], ensure_ascii=False), _texts(plain, "excludes", pointer), pointer)
+        case "arguments":
+            return _arguments(plain, pointer)
+        case "define":
+            return _define(plain, pointer, depth, known)
+        case "defined":
+            if plain["defined"] not in known:
+                raise GrammarError(
+                    f"defined = {plain['defined']!r}: expected one of {', '.join(known) or 'none'}", pointer
+                )
+            return known[plain["defined"]]
         case "tags":
-            return _tags(plain, pointer, depth)
+            return _tags(plain, pointer, depth, known)
     parts = _list(plain[shape], f"{pointer}/{shape}")
     if shape == "any_of" and not parts:
         raise GrammarError("any_of = []: expected at least one part", pointer)
-    read = tuple(_part(each, f"{pointer}/{shape}/{i}", depth + 1) for i, each in enumerate(parts))
+    read = tuple(_part(each, f"{pointer}/{shape}/{i}", depth + 1, known) for i, each in enumerate(parts))
     return Sequence(read) if shape == "sequence" else AnyOf(read)
 
 
@@ -337,13 +433,38 @@ def _leaf(plain: dict[str, Any], pointer: str) -> Leaf:
     return Leaf(Constraint(ConstraintKind(plain["kind"]), plain["source"]), pointer)
 
 
-def _members(plain: dict[str, Any], pointer: str, depth: int) -> Members:
+def _arguments(plain: dict[str, Any], pointer: str) -> Arguments:
+    tool, written = plain["arguments"], plain.get("written")
+    names = [each.name for each in fields(Notation)]
+    match tool:
+        case {"name": str(name), "parameters": str() | None as schema, "strict": bool(strict), "forced": bool(forced)}:
+            if isinstance(written, dict) and sorted(written) == sorted(names) and written["style"] in STYLES:
+                texts = {key: _text(written[key], f"{pointer}/written/{key}") for key in names if key != "excludes"}
+                excludes = _texts(written, "excludes", f"{pointer}/written")
+                return Arguments(name, schema, strict, Notation(**texts, excludes=excludes), forced, pointer)
+            raise GrammarError(
+                f"written: expected a map of {', '.join(names)}; style is one of {', '.join(STYLES)}", pointer
+            )
+    raise GrammarError("arguments: expected a map of name, parameters (a string or null), strict and forced", pointer)
+
+
+def _define(plain: dict[str, Any], pointer: str, depth: int, known: _Known) -> Part:
+    parts = plain["define"]
+    if not isinstance(parts, dict) or "in" not in plain:
+        raise GrammarError("expected a map of parts, and in", pointer)
+    inner = dict(known)
+    for name, each in parts.items():
+        inner[name] = Defined(name, _part(each, f"{pointer}/define/{name}", depth + 1, inner))
+    return _part(plain["in"], f"{pointer}/in", depth + 1, inner)
+
+
+def _members(plain: dict[str, Any], pointer: str, depth: int, known: _Known) -> Members:
     parts = []
     for i, each in enumerate(_list(plain["members"], f"{pointer}/members")):
         here = f"{pointer}/members/{i}"
         if not isinstance(each, dict) or each.keys() != {"part", "required"} or not isinstance(each["required"], bool):
             raise GrammarError("expected a map with part and required (true or false)", here)
-        parts.append((_part(each["part"], f"{here}/part", depth + 1), each["required"]))
+        parts.append((_part(each["part"], f"{here}/part", depth + 1, known), each["required"]))
     order = plain.get("order", PropertyOrder.ANY)
     if order not in list(PropertyOrder):
         raise GrammarError(f"order = {order!r}: expected one of {', '.join(PropertyOrder)}", f"{pointer}/order")
@@ -359,13 +480,13 @@ def _texts(plain: dict[str, Any], key: str, pointer: str) -> tuple[str, ...]:
     return found
 
 
-def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
+def _tags(plain: dict[str, Any], pointer: str, depth: int, known: _Known) -> Tags:
     tags: list[Tag] = []
     for i, each in enumerate(_list(plain["tags"], f"{pointer}/tags")):
         here = f"{pointer}/tags/{i}"
         if not isinstance(each, dict) or each.keys() != {"begin", "part", "end"}:
             raise GrammarError("expected a map with begin, part and end", here)
-        part = _part(each["part"], f"{here}/part", depth + 1)
+        part = _part(each["part"], f"{here}/part", depth + 1, known)
         tags.append(Tag(_mark(each["begin"], f"{here}/begin"), part, _mark(each["end"], f"{here}/end")))
     if not tags:
         raise GrammarError("expected at least one tag", pointer)

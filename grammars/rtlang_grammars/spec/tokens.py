@@ -184,6 +184,18 @@ class SpecialTokens:
             raise GrammarError(f"{tokens.source}: no token of the vocabulary is left")
         return found
 
+    def texts(self, tokens: Ranges) -> frozenset[str]:
+        """The texts of tokens as a reader sees them: special tokens by name. Tokens with parts of characters are left out."""
+        names = {token_id: name for name, token_id in self.names.items()}
+        found = set[str]()
+        for first, last in tokens:
+            for token_id in range(first, last + 1):
+                data = self._token_bytes[token_id] if token_id < len(self._token_bytes) else b""
+                text = names.get(token_id) or data.decode("utf-8", "ignore")
+                if text and (token_id in names or text.encode() == data):
+                    found.add(text)
+        return frozenset(found)
+
     @functools.cached_property
     def _existing(self) -> Ranges:
         """All ids that a text may have."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.thought_limit import ThoughtLimit
-from rtlang_grammars import GrammarError, GrammarMatcher, Report, TokenBudget, ValueCheck
+from rtlang_grammars import GrammarError, GrammarMatcher, Report, TextCheck, TokenBudget
 from rtlang_grammars.machine.batch import find_mask
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
@@ -93,7 +93,7 @@ class ConstraintSession:
         keeper: TokenBudget,
         end_token_ids: frozenset[int],
         on_failure: Callable[[], None],
-        value_check: ValueCheck | None = None,
+        value_check: TextCheck | None = None,
         report: Report | None = None,
         *,
         mask_times: MaskTimes | None = None,

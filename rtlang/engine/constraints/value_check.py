@@ -1,8 +1,10 @@
 """Checks finished values against keywords that masks do not enforce, and regenerates invalid ones.
 
-A schema may have keywords that its masks do not enforce (its `Report` lists them). Such values are validated on a separate thread with a
-time limit; an invalid value is generated again up to `max_retries` times, after which the request ends with InvalidValueError. Text that
-may still be replaced is not streamed. Everything except the check itself runs on the engine thread.
+A schema may have keywords that its masks do not enforce (its `Report` lists them). It may be the schema of the whole text, or of a part,
+such as the arguments of a tool call. Finished texts are validated on a separate thread with a time limit. An invalid one is generated again
+up to `max_retries` times, after which the request ends with InvalidValueError. Text that may still be replaced is not streamed: only the
+text before the first part that is checked is passed on as it comes, and later attempts go on behind it. Everything except the check itself
+runs on the engine thread.
 """
 
 from __future__ import annotations
@@ -16,16 +18,22 @@ from rtlang.contract.errors import ConstraintError, EngineDeadError, InvalidValu
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.request import Request, RequestOutput
-from rtlang_grammars import GrammarError, ValueCheck
+from rtlang_grammars import GrammarError, TextCheck
 
 _SEED_STEP = 0x9E3779B97F4A7C15
 _NUM_THREADS = 2
 
 
 class Start(Protocol):
-    """Starts a generation with other parameters, seed and listener; see `Engine.add`."""
+    """Starts a generation with other parameters, seed, listener and given tokens; see `Engine.add`."""
 
-    def __call__(self, params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request: ...
+    def __call__(
+        self,
+        params: SamplingParams,
+        seed: int,
+        listener: Callable[[RequestOutput], None],
+        given_ids: Sequence[int],
+    ) -> Request: ...
 
 
 class ValueChecker:
@@ -52,18 +60,20 @@ class ValueChecker:
         listener: Callable[[RequestOutput], None],
         abort: Callable[[Request], None],
         is_wanted: Callable[[], bool],
+        given_ids: Sequence[int] = (),
     ) -> Request:
         """Start a generation whose listener receives a valid value or an error.
 
         Args:
+            given_ids: for the first attempt.
             abort: ends a request, like `Engine.abort`.
             is_wanted: whether the value is still needed; otherwise later attempts are aborted.
         Returns:
             The first request. Outputs may belong to later attempts and then name their request.
         """
-        return _Generation(self._submit, start, params, seed, listener, abort, is_wanted).begin()
+        return _Generation(self._submit, start, params, seed, listener, abort, is_wanted, given_ids).begin()
 
-    def _submit(self, check: ValueCheck, text: str, then: Callable[[str | RtlangError | None], None]) -> None:
+    def _submit(self, check: TextCheck, text: str, then: Callable[[str | RtlangError | None], None]) -> None:
         def job() -> None:
             answer: str | RtlangError | None
             try:
@@ -85,14 +95,16 @@ class _Generation:
 
     def __init__(
         self,
-        check: Callable[[ValueCheck, str, Callable[[str | RtlangError | None], None]], None],
+        check: Callable[[TextCheck, str, Callable[[str | RtlangError | None], None]], None],
         start: Start,
         params: SamplingParams,
         seed: int,
         listener: Callable[[RequestOutput], None],
         abort: Callable[[Request], None],
         is_wanted: Callable[[], bool],
+        given_ids: Sequence[int],
     ) -> None:
+        self._given_ids = tuple(given_ids)  # with which the next attempt begins
         self._check, self._start, self._params, self._seed = check, start, params, seed
         self._listener, self._abort, self._is_wanted = listener, abort, is_wanted
         self._num_attempts = 0
@@ -103,7 +115,7 @@ class _Generation:
         self._num_attempts += 1
         if attempt and params.temperature == 0:
             params = replace(params, temperature=1.0)  # greedy decoding would repeat the same text
-        return self._start(params, (self._seed + attempt * _SEED_STEP) % (1 << 64), self._on_output)
+        return self._start(params, (self._seed + attempt * _SEED_STEP) % (1 << 64), self._on_output, self._given_ids)
 
     def _on_output(self, output: RequestOutput) -> None:
         session = output.request.session
@@ -111,14 +123,25 @@ class _Generation:
         if check is None or output.error is not None:
             self._listener(output)
         elif output.finish_reason is not None:
-            self._held.append(output)
+            self._hold(check, output)
             self._check(check, output.request.output_text.text, self._on_answer)
         elif self._num_attempts > 1 and not self._is_wanted():
             self._abort(output.request)
-        elif self._params.max_retries:
-            self._held.append(output)
+        elif self._params.max_retries and (
+            self._held or check.may_begin(output.request.output_text.shown, len(output.text))
+        ):
+            self._hold(check, output)
         else:
             self._listener(output)
+
+    def _hold(self, check: TextCheck, output: RequestOutput) -> None:
+        """Keep an output until the text is valid. Later attempts begin with the tokens before the first of them."""
+        if not self._held:
+            shown, token_ids = output.request.output_text.shown, output.request.output_token_ids
+            before = shown[: len(shown) - len(output.text)]
+            is_kept = not check.may_begin(before, len(before))
+            self._given_ids = tuple(token_ids[: len(token_ids) - len(output.token_ids)]) if is_kept else ()
+        self._held.append(output)
 
     def _on_answer(self, answer: str | RtlangError | None) -> None:
         last = self._held[-1]

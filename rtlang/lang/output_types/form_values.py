@@ -17,6 +17,7 @@ from rtlang.contract.params import Constraint, ConstraintKind
 MAX_STEPS = 200_000
 """Maximum number of divisions that are tried."""
 _DECODER = json.JSONDecoder()
+_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +203,10 @@ class _Reading:
             yield from sorted((at + len(each) for each in choices if text.startswith(each, at)), reverse=True)
             return
         if kind is ConstraintKind.JSON_SCHEMA:
+            blanks = _BLANKS.match(text, at)
+            assert blanks is not None
             try:
-                yield _DECODER.raw_decode(text, at)[1]
+                yield _DECODER.raw_decode(text, blanks.end())[1]
             except (ValueError, RecursionError):
                 return
             return

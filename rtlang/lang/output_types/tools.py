@@ -9,7 +9,6 @@ import ast
 import datetime
 import functools
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -17,7 +16,6 @@ from typing import Any, Literal, TypeVar
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import RoleStart
-from rtlang.contract.params import Constraint
 from rtlang.contract.template_options import TemplateOptions
 from rtlang.contract.tool_list import tools_to_text
 from rtlang.lang.output_types.forms import json_style
@@ -194,8 +192,7 @@ def _made_tool_type(
             return Reading("parse_tools", kind, args, path)
 
         calls = Calls(tuple(tool.name for tool in listed), are_many=value is not _one_call, can_run=bool(functions))
-        part_of = lambda pointer: _tool_at(constraint, pointer, listed)  # noqa: E731
-        return OutputType(constraint, parse, part_of=part_of, reading=functools.cache(reading), calls=calls)
+        return OutputType(constraint, parse, reading=functools.cache(reading), calls=calls)
 
     return _resolved_or_later(resolve, format)
 
@@ -297,25 +294,6 @@ def _choice(choice: Any, listed: tuple[Tool, ...]) -> ToolChoice:
         return {"name": choice.__name__}
     is_name = isinstance(choice, str) and choice in {tool.name for tool in listed}
     return {"name": choice} if is_name and choice not in ("auto", "none", "required") else choice
-
-
-def _tool_at(constraint: Constraint, pointer: str, listed: tuple[Tool, ...]) -> str | None:
-    """The tool that a place in the constraint of tools belongs to."""
-    names = {tool.name for tool in listed}
-    at: Any = json.loads(constraint.source)
-    found: str | None = None
-    for step in pointer.split(" ")[0].removeprefix("#").split("/")[1:]:
-        if isinstance(at, list) and step.isdigit() and int(step) < len(at):
-            first = at[0].strip("[( ") if at and isinstance(at[0], str) else None
-            found = first if first in names else found
-            at = at[int(step)]
-        elif isinstance(at, Mapping) and step in at:
-            at = at[step]
-        else:
-            break
-    if found is None and len(listed) == 1:
-        found = listed[0].name
-    return None if found is None else f"tool {found!r}"
 
 
 def _checked(options: Mapping[str, Any], make: Callable[[], _T]) -> _T:

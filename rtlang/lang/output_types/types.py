@@ -67,7 +67,6 @@ class OutputType:
         python_type: the type that `parse` gives, as pydantic reads it; None if it is known by `parse` alone.
         reading: how a graph reads the text, for types without a `python_type`; None if it does not.
         calls: the calls of tools that the value has.
-        part_of: names the part of the constraint that a JSON pointer in an error leads to, in words of the program, such as a tool.
         shape: the types inside a value that is written as JSON; None if the text is not JSON.
     """
 
@@ -75,7 +74,6 @@ class OutputType:
     parse: Callable[[str], Any]
     is_text: bool = False
     for_format: Callable[[str | None], OutputType] | None = None
-    part_of: Callable[[str], str | None] | None = None
     shape: Shape | None = None
     python_type: Any = None
     reading: Callable[[], Reading | None] | None = None

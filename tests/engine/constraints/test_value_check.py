@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import itertools
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -14,10 +16,14 @@ from rtlang.contract.errors import AbortedError, ConstraintError, EngineDeadErro
 from rtlang.contract.params import FinishReason, SamplingParams
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.request import RequestOutput
-from rtlang_grammars import ValueCheck
+from rtlang_grammars import Constraint, ConstraintKind, TextCheck
+from rtlang_grammars.lowering.structure_check import structure_check
 from rtlang_grammars.schema.value_checks import value_check
+from rtlang_grammars.spec.structures import read_structure, tagged
 
 UNIQUE = value_check({"type": "array", "uniqueItems": True})
+SCHEMA = Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "array", "uniqueItems": true}')
+TAGGED = structure_check(read_structure(tagged([("<a>", SCHEMA, "</a>")]).source), ["#/tags/0/part"])
 
 
 class InPlace(Executor):
@@ -31,29 +37,47 @@ class InPlace(Executor):
 
 @dataclass
 class Bench:
-    """An engine that gives one text after the other, in two pieces, and whoever listens to it.
+    """An engine that gives one text after the other, in pieces, and whoever listens to it. Tokens are characters.
 
     Attributes:
         check: of the sessions.
-        texts: what the requests generate, in order.
+        texts: what the requests generate, in order; without what they are given.
+        num_pieces: of each text.
     """
 
-    check: ValueCheck | None
+    check: TextCheck | None
     texts: list[str]
+    num_pieces: int = 2
     is_wanted: bool = True
     started: list[tuple[float, int]] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)
     told: list[tuple[str, Any]] = field(default_factory=list)
     aborted: list[Any] = field(default_factory=list)
     waiting: list[Callable[[], None]] = field(default_factory=list)
 
-    def start(self, params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Any:
+    def start(
+        self,
+        params: SamplingParams,
+        seed: int,
+        listener: Callable[[RequestOutput], None],
+        given_ids: Sequence[int] = (),
+    ) -> Any:
         text = self.texts[len(self.started)]
         self.started.append((params.temperature, seed))
+        given = "".join(map(chr, given_ids))
+        self.given.append(given)
+        shown = SimpleNamespace(text=given, shown=given)
         session = SimpleNamespace(value_check=self.check)
-        request: Any = SimpleNamespace(session=session, output_text=SimpleNamespace(text=text))
-        half = len(text) // 2
-        self.waiting.append(lambda: listener(RequestOutput(request, text[:half], (1,))))
-        self.waiting.append(lambda: listener(RequestOutput(request, text[half:], (2,), FinishReason.STOP)))
+        request: Any = SimpleNamespace(session=session, output_text=shown, output_token_ids=list(given_ids))
+
+        def give(begin: int, end: int) -> None:
+            shown.text = shown.shown = given + text[:end]
+            request.output_token_ids = [*given_ids, *map(ord, text[:end])]
+            reason = FinishReason.STOP if end == len(text) else None
+            listener(RequestOutput(request, text[begin:end], tuple(map(ord, text[begin:end])), reason))
+
+        cuts = [len(text) * i // self.num_pieces for i in range(self.num_pieces + 1)]
+        self.waiting += [functools.partial(give, *each) for each in itertools.pairwise(cuts)]
         return request
 
     def listen(self, output: RequestOutput) -> None:
@@ -101,6 +125,28 @@ def test_a_value_that_stays_invalid_ends_in_an_error_that_says_why(max_retries: 
     assert len(bench.told) == (2 if max_retries == 0 else 1)  # without retries the text is shown as it comes
 
 
+def test_text_before_a_checked_part_is_streamed_and_later_attempts_go_on_behind_it() -> None:
+    bench = Bench(TAGGED, ["hello <a>[1,1]</a> you", ">[2,2]</a>", ">[1,2]</a>."], num_pieces=11)
+    bench.run()
+    assert bench.given == ["", "hello <a", "hello <a"]
+    assert "".join(text for text, _ in bench.told) == "hello <a>[1,2]</a>."
+    assert bench.told[-1] == (">[1,2]</a>.", FinishReason.STOP)
+    assert len(bench.told) == 6
+
+
+def test_content_that_no_call_follows_is_streamed_to_its_end() -> None:
+    bench = Bench(TAGGED, ["just text"], num_pieces=9)
+    bench.run()
+    assert [text for text, _ in bench.told] == list("just text")
+
+
+def test_a_checked_part_is_streamed_if_it_is_not_generated_again() -> None:
+    bench = Bench(TAGGED, ["<a>[1,1]</a>"], num_pieces=3)
+    bench.run(max_retries=0)
+    assert "".join(text for text, _ in bench.told) == "<a>[1,1]"
+    assert isinstance(bench.told[-1][1], InvalidValueError)
+
+
 def test_a_check_that_takes_too_long_ends_in_an_error() -> None:
     bench = Bench(value_check({"uniqueItems": True}, max_seconds=-1), ["[1]"])
     bench.run()
@@ -129,7 +175,7 @@ def test_errors_of_the_engine_are_passed_on() -> None:
     error = AbortedError("gone")
     bench = Bench(UNIQUE, [])
 
-    def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Any:
+    def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None], given_ids: Any) -> Any:
         listener(RequestOutput(request, finish_reason=FinishReason.CANCELLED, error=error))
         return request
 

@@ -275,16 +275,60 @@ def test_more_parameters_than_fit_in_any_order_are_written_in_the_declared_order
             {"max_reasoning_chars": -1},
             "max_reasoning_chars = -1: expected an integer from 0",
         ),
-        ("llama-4", [{"name": "f-g"}], {}, "needs a Python name"),
-        ("llama-4", [{"name": "f", "parameters": {"properties": {"a b": {}}}}], {}, "cannot write this name"),
-        ("glm-4.5", [{"name": "f", "parameters": {"properties": {"a<": {}}}}], {}, "cannot write this name"),
-        ("glm-4.5", [{"name": "f", "parameters": {"required": ["a"]}}], {}, "required parameter 'a' is not declared"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(name: str, tools: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(GrammarError) as caught:
         tool_grammar(name, tools, **options)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        (
+            "llama-4",
+            {"properties": {"a b": {}}, "required": ["a b"]},
+            "tool f: parameter 'a b': the format llama-4 cannot",
+        ),
+        (
+            "llama-4",
+            {"properties": {"class": {}}, "required": ["class"]},
+            "tool f: parameter 'class': the format llama-4",
+        ),
+        (
+            "glm-4.5",
+            {"properties": {"a<": {}}, "required": ["a<"]},
+            "tool f: parameter 'a<': the format glm-4.5 cannot",
+        ),
+        ("glm-4.5", {"required": ["a"]}, "tool f: required parameter 'a' is not declared (at #/required)"),
+        ("hermes", {"properties": {"a": {"type": "text"}}}, "tool f: type must be one of null"),
+        ("qwen-coder", {"properties": {"a": {"pattern": "("}}}, "(at #/properties/a)"),
+        ("llama-4", {"properties": {"a": {"$ref": "#/nowhere"}}}, "(at #/properties/a)"),
+    ],
+)
+def test_a_tool_that_must_be_called_and_cannot_be_is_refused_by_name(
+    name: str, parameters: dict[str, Any], message: str
+) -> None:
+    tool = {"name": "f", "parameters": parameters}
+    with pytest.raises(GrammarError) as caught:
+        backend().compile(tool_grammar(name, [tool], tool_choice="required"))
+    assert message in str(caught.value)
+    checking = RtlangBackend(backend()._index, allow_checked=True)
+    with pytest.raises(GrammarError) as caught:
+        checking.compile(tool_grammar(name, [tool, {"name": "g"}], tool_choice={"name": "f"}))
+    assert message in str(caught.value)
+    matcher = checking.compile(tool_grammar(name, [tool, {"name": "g"}])).matcher()
+    assert accepts(matcher, render(name, "", "", [("g", {})]))
+    assert accepts(matcher, "none")
+
+
+def test_names_that_a_format_cannot_write_are_left_out_if_they_may_be() -> None:
+    tool = {"name": "f-g", "parameters": {"properties": {"a b": {}, "x": {"type": "integer"}}}}
+    matcher = matcher_of(tool_grammar("llama-4", [tool]))
+    assert accepts(matcher, "[f-g(x=1)]")
+    assert parse_output("llama-4", "[f-g(x=1)]", [tool]).calls[0].name == "f-g"
+    assert not accepts(matcher, "[f-g(a b=1)]")
 
 
 def test_schemas_of_the_tools_are_reported_with_their_places() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import enum
 import inspect
@@ -229,17 +230,21 @@ def test_wrong_tools_are_refused_with_their_field_and_value(options: dict[str, A
 
 
 @pytest.mark.parametrize("format", ["json", "hermes", "qwen-coder", "llama-4"])
-@pytest.mark.parametrize("names", [["bad"], ["fine", "bad"]])
-def test_parameters_without_values_name_their_tool(tiny: rt.Runtime, format: str, names: list[str]) -> None:
+def test_a_tool_whose_parameters_have_no_values_is_refused_by_name_if_it_must_be_called(
+    tiny: rt.Runtime, format: str
+) -> None:
     bounds = {"fine": {"type": "integer"}, "bad": {"type": "integer", "minimum": 5, "maximum": 3}}
-    tools = [{"name": name, "parameters": {"properties": {"x": bounds[name]}, "required": ["x"]}} for name in names]
+    tools = [{"name": name, "parameters": {"properties": {"x": bounds[name]}, "required": ["x"]}} for name in bounds]
 
     @rt.program
-    def ask(s: rt.State) -> None:
-        s += rt.user("?") + rt.assistant(rt.gen("call", 60, type=rt.tools(tools, choice="required", format=format)))
+    def ask(s: rt.State, choice: str) -> None:
+        s += rt.user("?") + rt.assistant(rt.gen("call", 60, type=rt.tools(tools, choice=choice, format=format)))
 
-    with pytest.raises(rt.ConstraintError, match=r"tool 'bad': .*generation 'call'"):
-        ask.run(runtime=tiny)
+    with pytest.raises(rt.ConstraintError, match=r"tool bad: .*#/properties/x.*generation 'call'"):
+        ask.run("bad", runtime=tiny)
+    assert [call.name for call in ask.run("fine", runtime=tiny)["call"].calls] == ["fine"]
+    with contextlib.suppress(rt.InvalidValueError):  # names the tool that it called
+        assert {call.name for call in ask.run("auto", runtime=tiny)["call"].calls} <= {"fine"}
 
 
 def test_the_type_of_the_same_tools_is_made_once() -> None:

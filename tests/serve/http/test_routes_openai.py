@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import jsonschema
 import openai
 import pytest
 from openai import OpenAI
@@ -212,6 +213,70 @@ def test_calls_are_held_to_the_tools_and_their_results_go_on(client: OpenAI) -> 
     (choice,) = joined_chunks(chunk.to_dict() for chunk in chunks).values()
     assert {name for name, _, _ in choice["calls"]} <= {"weather", "now"}
     assert all(isinstance(json.loads(arguments), dict) for _, arguments, _ in choice["calls"])
+
+
+CHECKED: dict[str, dict[str, Any]] = {
+    "distinct": {"type": "array", "items": {"type": "string", "maxLength": 4}, "uniqueItems": True, "maxItems": 3},
+    "distinct objects": {
+        "type": "array",
+        "items": {"type": "object", "properties": {"id": {"type": "integer"}}},
+        "uniqueItems": True,
+        "maxItems": 2,
+    },
+    "pattern": {"type": "string", "format": "regex", "maxLength": 2},
+    "names": {"type": "object", "minProperties": 2, "maxProperties": 3, "propertyNames": {"maxLength": 3}},
+    "one of a kind": {"type": "array", "contains": {"const": 1}, "maxContains": 1, "maxItems": 2},
+    "not": {"type": "array", "items": {"enum": [0, 1]}, "maxItems": 3, "not": {"contains": {"const": 1}}},
+}
+"""Schemas with keywords that only a check enforces."""
+UNCOMPILED = {"backreference": {"pattern": r"^(.)\1$"}, "elsewhere": {"$ref": "https://example.org/a.json"}}
+"""Schemas that cannot be compiled."""
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("choice", ["auto", "required", "put"])
+@pytest.mark.parametrize("kind", CHECKED)
+def test_keywords_of_a_tool_that_masks_cannot_hold_are_checked(
+    client: OpenAI, kind: str, choice: str, is_stream: bool
+) -> None:
+    parameters = {"type": "object", "properties": {"value": CHECKED[kind]}, "required": ["value"]}
+    put: Any = {"type": "function", "function": {"name": "put", "parameters": parameters}}
+    named: Any = {"type": "function", "function": {"name": "put"}} if choice == "put" else choice
+    options: dict[str, Any] = {"model": "default", "max_tokens": 200, "tools": [*TOOLS, put], "tool_choice": named}
+    refusals: list[openai.APIError] = []
+    for seed in range(3):
+        try:
+            found = client.chat.completions.create(messages=MESSAGES, seed=seed, stream=is_stream, **options)
+            chunks = [chunk.to_dict() for chunk in found] if is_stream else []
+        except openai.APIError as error:
+            refusals.append(error)
+            continue
+        calls = [call[:2] for call in joined_chunks(chunks)[0]["calls"]] if is_stream else calls_of(found)
+        assert calls or choice == "auto"
+        for name, arguments in calls:
+            if name == "put":
+                jsonschema.Draft202012Validator(parameters).validate(json.loads(arguments))
+    assert {error.code for error in refusals} <= {"invalid_value"}
+    assert all("tool put: " in error.message for error in refusals)
+
+
+@pytest.mark.parametrize("kind", UNCOMPILED)
+def test_a_tool_that_cannot_be_compiled_is_refused_only_where_it_must_be_called(plain: HttpClient, kind: str) -> None:
+    parameters = {"type": "object", "properties": {"value": UNCOMPILED[kind]}}
+    put: Any = {"type": "function", "function": {"name": "put", "parameters": parameters}}
+    body = {"messages": MESSAGES, "tools": [*TOOLS, put], "max_tokens": 60}
+
+    def answer(choice: Any, seed: int = 0) -> Any:
+        named = choice if choice in ("auto", "required") else {"type": "function", "function": {"name": choice}}
+        return plain.post("/v1/chat/completions", body | {"tool_choice": named, "seed": seed})
+
+    assert answer("weather").status == 200
+    answers = [answer(choice, seed) for choice in ("auto", "required") for seed in range(6)]
+    assert 200 in {each.status for each in answers}
+    for each in (answer("put"), *(each for each in answers if each.status != 200)):
+        assert (each.status, each.json["error"]["code"], each.json["error"]["param"]) == (400, "constraint", "tools")
+        assert each.json["error"]["message"].startswith("tool put: ")
+        assert "#/properties/value" in each.json["error"]["message"]
 
 
 @pytest.mark.parametrize("is_stream", [False, True])

@@ -308,6 +308,11 @@ def escape(token: str) -> str:
     return token.replace("~", "~0").replace("/", "~1")
 
 
+def unescape(token: str) -> str:
+    """The inverse of `escape`."""
+    return token.replace("~1", "/").replace("~0", "~")
+
+
 def invalid_value(value: Json, wanted: str, keyword: str, pointer: str) -> GrammarError:
     """Return the error for a keyword whose value is not allowed.
 

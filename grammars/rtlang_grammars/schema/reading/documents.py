@@ -25,6 +25,7 @@ from rtlang_grammars.schema.reading.dialects import (
     escape,
     invalid_value,
     survey,
+    unescape,
 )
 from rtlang_grammars.schema.reading.report import LazyLocation, LazyPointer, pointer_of
 from rtlang_grammars.schema.reading.values import Json
@@ -312,7 +313,7 @@ class Documents:
     def _locate(self, resource: Resource, fragment: str, node: Node, keyword: str, reference: str) -> Node:
         value, pointer = resource.schema, resource.pointer
         for token in fragment.split("/")[1:]:
-            name = token.replace("~1", "/").replace("~0", "~")
+            name = unescape(token)
             if isinstance(value, dict) and name in value:
                 value = value[name]
             elif isinstance(value, list) and name.isdecimal() and name.isascii() and int(name) < len(value):
