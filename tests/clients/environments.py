@@ -148,11 +148,11 @@ def run_program(client: Client, folder: Path, url: str) -> None:
 
 
 @contextlib.contextmanager
-def running_server() -> Iterator[str]:
-    """`rtlang serve` in a process of its own, with the tiny model and a key; yields its http address."""
+def running_server(model: str = "rtlang:tiny") -> Iterator[str]:
+    """`rtlang serve` in a process of its own, with a model and a key; yields its http address."""
     paths = [ROOT, ROOT / "kernels", ROOT / "grammars"]
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths)), "RTLANG_API_KEY": KEY}
-    command = [sys.executable, "-m", "rtlang", "serve", "--model", "rtlang:tiny", "--port", "0"]
+    command = [sys.executable, "-m", "rtlang", "serve", "--model", model, "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
