@@ -257,7 +257,9 @@ class GraphRun:
         def is_wanted() -> bool:
             return not (self.is_ended or any(each in self._aborted for each in attempts))
 
-        attempts.append(self._checker.start(start, params, seed, guarded, self._abort, is_wanted, given_ids))
+        attempts.append(
+            self._checker.start(start, params, seed, guarded, self._abort, is_wanted, given_ids, begins_with)
+        )
         return attempts[0]
 
     def _abort(self, request: Request) -> None:

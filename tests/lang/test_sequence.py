@@ -32,7 +32,7 @@ def test_parts_are_those_from_the_start_or_behind_a_node(recording: Recording) -
 
 def test_a_branch_continues_at_the_same_place_and_in_the_same_message(recording: Recording) -> None:
     sequence = Sequence(recording)
-    sequence.open_role("user")
+    sequence.open_role(RoleStart("user"))
     branch = sequence.branch()
     branch.append(["theirs"])
     sequence.append(["ours"])
@@ -41,7 +41,7 @@ def test_a_branch_continues_at_the_same_place_and_in_the_same_message(recording:
     assert branch.role == "user"
     assert recording.branch_points == {0}
     with pytest.raises(TraceError, match="inside a user message"):
-        branch.open_role("assistant")
+        branch.open_role(RoleStart("assistant"))
 
 
 def test_an_empty_branch_starts_empty(recording: Recording) -> None:
@@ -51,7 +51,7 @@ def test_an_empty_branch_starts_empty(recording: Recording) -> None:
 
 def test_a_message_is_opened_and_closed(recording: Recording) -> None:
     sequence = Sequence(recording)
-    start = sequence.open_role("user")
+    start = sequence.open_role(RoleStart("user"))
     sequence.close_role(start)
     assert sequence.parts(None) == [RoleStart("user"), RoleEnd()]
     assert sequence.role is None
@@ -60,7 +60,7 @@ def test_a_message_is_opened_and_closed(recording: Recording) -> None:
 def test_a_message_of_side_branches_only_is_taken_back(recording: Recording) -> None:
     sequence = Sequence(recording)
     sequence.append(["a"])
-    start = sequence.open_role("assistant")
+    start = sequence.open_role(RoleStart("assistant"))
     recording.add_generate(sequence.head, "x", SamplingParams(n=2), TEXT)
     sequence.keep_head()
     sequence.close_role(start)

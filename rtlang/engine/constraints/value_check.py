@@ -61,17 +61,21 @@ class ValueChecker:
         abort: Callable[[Request], None],
         is_wanted: Callable[[], bool],
         given_ids: Sequence[int] = (),
+        begins_with: str = "",
     ) -> Request:
         """Start a generation whose listener receives a valid value or an error.
 
         Args:
             given_ids: for the first attempt.
+            begins_with: see `Engine.add`; the constraint, and so its check, includes this text.
             abort: ends a request, like `Engine.abort`.
             is_wanted: whether the value is still needed; otherwise later attempts are aborted.
         Returns:
             The first request. Outputs may belong to later attempts and then name their request.
         """
-        return _Generation(self._submit, start, params, seed, listener, abort, is_wanted, given_ids).begin()
+        return _Generation(
+            self._submit, start, params, seed, listener, abort, is_wanted, given_ids, begins_with
+        ).begin()
 
     def _submit(self, check: TextCheck, text: str, then: Callable[[str | RtlangError | None], None]) -> None:
         def job() -> None:
@@ -103,7 +107,9 @@ class _Generation:
         abort: Callable[[Request], None],
         is_wanted: Callable[[], bool],
         given_ids: Sequence[int],
+        begins_with: str,
     ) -> None:
+        self._begins_with = begins_with
         self._given_ids = tuple(given_ids)  # with which the next attempt begins
         self._check, self._start, self._params, self._seed = check, start, params, seed
         self._listener, self._abort, self._is_wanted = listener, abort, is_wanted
@@ -124,11 +130,11 @@ class _Generation:
             self._listener(output)
         elif output.finish_reason is not None:
             self._hold(check, output)
-            self._check(check, output.request.output_text.text, self._on_answer)
+            self._check(check, self._begins_with + output.request.output_text.text, self._on_answer)
         elif self._num_attempts > 1 and not self._is_wanted():
             self._abort(output.request)
         elif self._params.max_retries and (
-            self._held or check.may_begin(output.request.output_text.shown, len(output.text))
+            self._held or check.may_begin(self._begins_with + output.request.output_text.shown, len(output.text))
         ):
             self._hold(check, output)
         else:
@@ -138,7 +144,7 @@ class _Generation:
         """Keep an output until the text is valid. Later attempts begin with the tokens before the first of them."""
         if not self._held:
             shown, token_ids = output.request.output_text.shown, output.request.output_token_ids
-            before = shown[: len(shown) - len(output.text)]
+            before = self._begins_with + shown[: len(shown) - len(output.text)]
             is_kept = not check.may_begin(before, len(before))
             self._given_ids = tuple(token_ids[: len(token_ids) - len(output.token_ids)]) if is_kept else ()
         self._held.append(output)
