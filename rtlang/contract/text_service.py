@@ -36,19 +36,6 @@ class TextServiceInfo:
     chat_template: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPrompt:
-    """The prompt of a conversation.
-
-    Attributes:
-        token_ids: its tokens.
-        ending: its last characters, with the names of special tokens.
-    """
-
-    token_ids: tuple[int, ...]
-    ending: str
-
-
 class TextService(Protocol):
     """The tokenizer of a target. Thread-safe; calls may block for as long as encoding takes, so call it on a thread of its own."""
 
@@ -77,8 +64,8 @@ class TextService(Protocol):
         tools: str | None,
         end: HistoryEnd,
         template_options: str | None = None,
-    ) -> ChatPrompt:
-        """The prompt that the model's chat template writes for a whole conversation.
+    ) -> list[int]:
+        """The tokens of the prompt that the model's chat template writes for a whole conversation.
 
         Args:
             messages: maps with `role`, `content` (text, a list of maps with `type` "text" and `text`, or None), and other fields that

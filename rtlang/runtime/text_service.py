@@ -7,7 +7,7 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part
-from rtlang.contract.text_service import ChatPrompt, HistoryEnd, TextServiceInfo
+from rtlang.contract.text_service import HistoryEnd, TextServiceInfo
 from rtlang.model.text.history import chat_prompt
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.token_sequence import TokenSequence, append_text
@@ -60,7 +60,7 @@ class TokenizerTextService:
         tools: str | None,
         end: HistoryEnd,
         template_options: str | None = None,
-    ) -> ChatPrompt:
+    ) -> list[int]:
         """See `TextService.chat_prompt`."""
         return chat_prompt(self._tokenizer.chat.with_settings(tools, template_options), messages, end)
 

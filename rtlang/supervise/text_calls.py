@@ -7,7 +7,7 @@ from typing import Any
 
 from rtlang.contract.graph import Text, nodes_from_plain, nodes_to_plain
 from rtlang.contract.nodes import Part
-from rtlang.contract.text_service import ChatPrompt, HistoryEnd, TextService, TextServiceInfo
+from rtlang.contract.text_service import HistoryEnd, TextService, TextServiceInfo
 
 Ask = Callable[[str, Any], Any]
 """Calls a method in the other process with plain arguments; returns its plain value. Blocks."""
@@ -44,10 +44,9 @@ class RemoteTextService:
         tools: str | None,
         end: HistoryEnd,
         template_options: str | None = None,
-    ) -> ChatPrompt:
+    ) -> list[int]:
         """See `TextService.chat_prompt`."""
-        token_ids, ending = self._ask("chat_prompt", [[dict(each) for each in messages], tools, end, template_options])
-        return ChatPrompt(tuple(token_ids), ending)
+        return list(self._ask("chat_prompt", [[dict(each) for each in messages], tools, end, template_options]))
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         """See `TextService.decode`."""
@@ -78,8 +77,7 @@ def answer_text_call(service: TextService, method: str, args: Any) -> Any:
         case "encode_parts":
             return service.encode_parts(tuple(parts_from_plain(args)))
         case "chat_prompt":
-            prompt = service.chat_prompt(*args)
-            return [list(prompt.token_ids), prompt.ending]
+            return service.chat_prompt(*args)
         case "decode":
             return service.decode(args[0], shows_special=args[1])
         case "token_names":

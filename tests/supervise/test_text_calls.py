@@ -8,7 +8,7 @@ import msgpack
 import pytest
 
 from rtlang.contract.graph import RoleEnd, RoleStart
-from rtlang.contract.text_service import ChatPrompt, TextServiceInfo
+from rtlang.contract.text_service import TextServiceInfo
 from rtlang.supervise.text_calls import RemoteTextService, answer_text_call
 
 
@@ -24,10 +24,8 @@ class Service:
         assert parts == (RoleStart("user"), "hello", RoleEnd())
         return [7]
 
-    def chat_prompt(
-        self, messages: Any, tools: str | None, end: str, template_options: str | None = None
-    ) -> ChatPrompt:
-        return ChatPrompt((len(messages),), f"{messages[0]['role']} {tools} {end} {template_options}")
+    def chat_prompt(self, messages: Any, tools: str | None, end: str, template_options: str | None = None) -> list[int]:
+        return list(map(ord, f"{messages[0]['role']} {tools} {end} {template_options}"))
 
     def decode(self, token_ids: Any, *, shows_special: bool = False) -> str:
         return f"{token_ids} {shows_special}"
@@ -50,8 +48,8 @@ def test_calls_and_their_values_cross_as_they_are() -> None:
     assert remote.encode("four", allow_special=True) == [4, True, True]
     assert remote.encode_parts([RoleStart("user"), "hello", RoleEnd()]) == [7]
     history = [{"role": "user", "content": "Hi"}]
-    assert remote.chat_prompt(history, "[]", "prompt", "{}") == ChatPrompt((1,), "user [] prompt {}")
-    assert remote.chat_prompt(history, None, "open") == ChatPrompt((1,), "user None open None")
+    assert remote.chat_prompt(history, "[]", "prompt", "{}") == list(map(ord, "user [] prompt {}"))
+    assert remote.chat_prompt(history, None, "open") == list(map(ord, "user None open None"))
     assert remote.decode((1, 2), shows_special=True) == "[1, 2] True"
     assert remote.token_names([255]) == ["255"]
     assert remote.token_bytes([255]) == [b"\xff"]

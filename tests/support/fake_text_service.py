@@ -7,7 +7,7 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
-from rtlang.contract.text_service import ChatPrompt, TextServiceInfo
+from rtlang.contract.text_service import TextServiceInfo
 from rtlang.serve.openai.messages import content_text
 
 END_ID, START_ID = 0, 1
@@ -46,10 +46,10 @@ class FakeTextService:
 
     def chat_prompt(
         self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: str, template_options: str | None = None
-    ) -> ChatPrompt:
+    ) -> list[int]:
         text = "".join(f"<{each['role']}>{content_text(each.get('content') or '', 'content')}</>" for each in messages)
         text = {"prompt": text + "<assistant>", "open": text.removesuffix("</>"), "closed": text}[end]
-        return ChatPrompt(tuple(map(ord, text)), text)
+        return list(map(ord, text))
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         for token_id in token_ids:

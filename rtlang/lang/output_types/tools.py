@@ -27,13 +27,12 @@ from rtlang_grammars import GrammarError, JsonStyle
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import Span, ToolFormat
 from rtlang_grammars.formats.parsing import parse_output
+from rtlang_grammars.formats.reasoning import PLAIN_FORMAT
 from rtlang_grammars.formats.tool_grammar import Reasoning, reasoning_part, tool_grammar
 from rtlang_grammars.formats.tools import Tool, read_tools
 from rtlang_grammars.formats.tools import ToolChoice as ToolChoice
 
 _T = TypeVar("_T")
-_PLAIN = "json"
-"""The format of models whose template shows none."""
 _THINK = Span("<think>", "</think>")
 """The reasoning of models whose format has none."""
 
@@ -178,7 +177,7 @@ def _made_tool_type(
 
     @functools.cache
     def resolve(tool_format: str | None) -> OutputType:
-        name = format or tool_format or _PLAIN
+        name = format or tool_format or PLAIN_FORMAT
         how: Any = {"tool_choice": chosen, "parallel": parallel, "reasoning": reasoning, "style": style}
         constraint = _checked(options, lambda: tool_grammar(name, listed, **how))
 
@@ -215,7 +214,7 @@ def thoughts(*, format: str | None = None, opened: bool = False) -> OutputType:
 
     def resolve(tool_format: str | None) -> OutputType:
         options = {"format": format}
-        found = _with_reasoning(_checked(options, lambda: format_named(format or tool_format or _PLAIN)))
+        found = _with_reasoning(_checked(options, lambda: format_named(format or tool_format or PLAIN_FORMAT)))
         kind = Reasoning.OPENED if opened else Reasoning.REQUIRED
         constraint = _checked(options, lambda: reasoning_part(found, kind, None))
         return OutputType(constraint, lambda text: parse_output(found, text, is_reasoning=opened).reasoning)
@@ -249,7 +248,7 @@ def tool_list(given: Iterable[Any] | None) -> str | None:
 
 
 def message_start(role: str, tools: Iterable[Any] | None = None, template: TemplateOptions | None = None) -> RoleStart:
-    """The start of a message, with what the chat template is given for a conversation that begins with it.
+    """The start of a message, with the tools and template options of a conversation that begins with it.
 
     Raises:
         ParameterError: `tools` is no list of tools, a tool is invalid, or `template` is something else.

@@ -1,4 +1,4 @@
-"""Which files of a checkpoint hold its weights, and what a folder without them holds instead.
+"""Finds the files of a checkpoint that hold its weights, and names the content of a folder without them.
 
 Works on names, so that a repository on a hub is judged before anything of it is downloaded. Only safetensors in the layout of transformers
 are loaded: the files of the index, or one file.
@@ -66,10 +66,10 @@ def names_in(directory: Path) -> list[str]:
 
 
 def weight_names(names: Collection[str], read: Callable[[str], str]) -> list[str]:
-    """Those of the files `names` of a checkpoint that hold its weights, in shard order.
+    """The files of a checkpoint that hold its weights, in shard order.
 
     Args:
-        names: relative to the checkpoint; files in subfolders are never used.
+        names: its files, relative to the checkpoint; files in subfolders are never used.
         read: returns the text of a file.
     Raises:
         ValueError: there are none, they are in another format, or shards are missing; names the files.
@@ -91,7 +91,7 @@ def weight_names(names: Collection[str], read: Callable[[str], str]) -> list[str
 
 
 def config_obstacle(names: Collection[str], read: Callable[[str], str]) -> str:
-    """Why a checkpoint without config.json is none; the arguments are those of `weight_names`."""
+    """Why a checkpoint without config.json is none; arguments as for `weight_names`."""
     if INDEX not in names and not _own_weights(names) and (found := other_format(names, read)):
         return found
     inside = sorted({name.rpartition("/")[0] for name in names if name.endswith("/config.json")})

@@ -16,6 +16,7 @@ from typing import Any
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.checkpoint_files import INDEX, config_obstacle, weight_files, weight_names
 from rtlang.model.loading.model_names import HubName
+from rtlang.model.loading.published import first_line
 
 _SUFFIXES = (".json", ".jinja", ".model", ".tiktoken")
 _NAMES = ("merges.txt", "vocab.txt")
@@ -132,7 +133,7 @@ def _reported(name: HubName) -> Iterator[None]:
     except errors.RepositoryNotFoundError:
         reason = f"the model hub refused the download: it has no model {name.repository!r}, or a private one that needs HF_TOKEN"
     except errors.HfHubHTTPError as error:
-        reason = f"the model hub refused the download: {_first_line(error)}"
+        reason = f"the model hub refused the download: {first_line(error)}"
     except (
         Exception
     ) as error:  # connections of any HTTP library, or a name, an address or a cache folder that the client rejects
@@ -146,13 +147,8 @@ def _reported(name: HubName) -> Iterator[None]:
 
 
 def _cause(error: Any) -> str:
-    return "no answer" if "Timeout" in type(error).__name__ else _first_line(error)
+    return "no answer" if "Timeout" in type(error).__name__ else first_line(error)
 
 
 def _text(name: HubName) -> str:
     return name.repository if name.revision is None else f"{name.repository}@{name.revision}"
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else repr(error)

@@ -74,11 +74,8 @@ def load_model(
     device = torch.device("cpu") if accelerator is None else accelerator.device
     tokenizer = Tokenizer.from_pretrained(directory)
     tokenizer.chat = tokenizer.chat.with_settings(None, template_settings(config).text)
-    is_native = model_config.native is not None and config.decoder != "transformers"
-    if not is_native:
-        refuse_known(
-            read_config(directory), str(directory), config.max_model_len or model_config.max_position_embeddings
-        )
+    is_native = _is_native(config, model_config)
+    _refuse_unsupported(config, directory, model_config)
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else _fetched_weights(config, directory, model_config)
     needed = _weight_bytes(config, directory, model_config, files, 1 if group is None else group.size)
@@ -146,7 +143,7 @@ def check_ranks(config: RuntimeConfig) -> None:
     if config.tensor_parallel == 1:
         return
     model_config = ModelConfig.from_pretrained(model_directory(config.model))
-    if model_config.native is not None and config.decoder != "transformers":
+    if _is_native(config, model_config):
         part_of(model_config, config.tensor_parallel)
     else:
         transformers_bytes(model_directory(config.model), pick_dtype(config.dtype), config.tensor_parallel)
@@ -158,12 +155,25 @@ def weight_bytes(config: RuntimeConfig) -> int:
     """Minimum memory in bytes of the loaded weights of `config.model`.
 
     Raises:
-        ModelLoadError: the config or weights are missing or damaged.
+        ModelLoadError: the config or weights are missing or damaged, or the model is not supported.
     """
     directory = model_directory(config.model)
     model_config = ModelConfig.from_pretrained(directory)
+    _refuse_unsupported(config, directory, model_config)
     files = [] if config.weights == "dummy" else _fetched_weights(config, directory, model_config)
     return _weight_bytes(config, directory, model_config, files)
+
+
+def _is_native(config: RuntimeConfig, model_config: ModelConfig) -> bool:
+    """Whether the native decoder computes the model."""
+    return model_config.native is not None and config.decoder != "transformers"
+
+
+def _refuse_unsupported(config: RuntimeConfig, directory: Path, model_config: ModelConfig) -> None:
+    """Refuse a model of the transformers decoder by its configuration, before weights are downloaded; see `refuse_known`."""
+    if not _is_native(config, model_config):
+        longest = config.max_model_len or model_config.max_position_embeddings
+        refuse_known(read_config(directory), str(directory), longest)
 
 
 def _weight_bytes(
@@ -171,25 +181,22 @@ def _weight_bytes(
 ) -> int:
     """Bytes of the weights of one of `num_ranks` ranks."""
     dtype = pick_dtype(config.dtype, config.device)
-    if model_config.native is not None and config.decoder != "transformers":
+    if _is_native(config, model_config):
         return native_bytes(part_of(model_config, num_ranks), dtype)
-    if (
-        config.weights == "dummy" or num_ranks > 1 or model_config.is_multimodal
-    ):  # whose files hold more than the text half
+    # Files of a multimodal model hold more than its text half.
+    if config.weights == "dummy" or num_ranks > 1 or model_config.is_multimodal:
         return transformers_bytes(directory, dtype, num_ranks)
     return checkpoint_bytes(files, dtype, is_quantized=model_config.is_quantized)
 
 
 def _fetched_weights(config: RuntimeConfig, directory: Path, model_config: ModelConfig) -> list[Path]:
-    """The weight files of a checkpoint. Those of a hub are downloaded, once the configuration shows that the model can be loaded."""
+    """The weight files of a checkpoint. Files on a hub are downloaded, if there is memory for the weights."""
     name = HubName.parse(config.model)
     if name is not None:
         dtype = pick_dtype(config.dtype, config.device)
-        if model_config.native is not None and config.decoder != "transformers":
+        if _is_native(config, model_config):
             needed = native_bytes(part_of(model_config, config.tensor_parallel), dtype)
         else:
-            longest = config.max_model_len or model_config.max_position_embeddings
-            refuse_known(read_config(directory), config.model, longest)
             needed = transformers_bytes(directory, dtype, config.tensor_parallel)
         free = system_resources.free_bytes()
         if config.device == "cpu" and needed > free:
@@ -222,7 +229,7 @@ def model_directory(model: str) -> Path:
     """The directory of `RuntimeConfig.model`. Of a model on a hub, files other than weights are downloaded unless they are in the cache.
 
     Raises:
-        ModelLoadError: `model` is no directory, or on a hub from which it cannot be downloaded; says what it was meant to be.
+        ModelLoadError: `model` is no directory, or on a hub from which it cannot be downloaded; explains a misspelled or mistaken name.
     """
     if model == EMBEDDED_MODEL:
         return Path(str(resources.files("rtlang.tiny")))

@@ -1,4 +1,4 @@
-"""Names of models: `owner/name` or `owner/name@revision` on a hub, and what a name that leads to no directory was meant to be."""
+"""Names of models: `owner/name` or `owner/name@revision` on a hub, and explanations of names that lead to no directory."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def _file_obstacle(path: Path) -> str:
     if "config.json" in names:
         return f"it is a file; pass its directory, {directory}"
     reason = other_format(names, lambda each: (directory / each).read_text(encoding="utf-8"))
-    return f"it is a file, and the model's directory is expected; of {directory}: {reason or 'config.json is missing'}"
+    return f"it is a file, expected the model's directory; {directory}: {reason or 'config.json is missing'}"
 
 
 def _meaning(model: str, path: Path) -> str:
-    """What follows "no such directory"; empty if nothing is known."""
+    """The explanation after "no such directory"; empty if nothing is known."""
     if model != model.strip():
         return f"; without the blanks around it: {model.strip()!r}"
     family = EMBEDDED_MODEL.partition(":")[0]
@@ -136,7 +136,7 @@ def _folders(parent: Path) -> list[str]:
 
 
 def directory_obstacle(directory: Path) -> str:
-    """Why a directory without config.json is no model, and what it holds instead."""
+    """Why a directory without config.json is no model; names its content."""
     try:
         nested = [path.relative_to(directory).as_posix() for path in directory.glob("*/config.json")]
         nested += [path.relative_to(directory).as_posix() for path in directory.glob("snapshots/*/config.json")]

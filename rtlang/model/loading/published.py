@@ -1,6 +1,6 @@
-"""What a checkpoint was published as: the class that config.json names, and the half of a multimodal model that writes text.
+"""Reads the published form of a checkpoint: the class that config.json names, and the half of a multimodal model that writes text.
 
-A published config.json need not name what the code of its model takes as default, may nest the text model, and may name a model type that
+A published config.json may leave out entries for which its class has defaults, may nest the text model, and may name a model type that
 only remote code knows although the class is one of transformers. Read with the configuration class of transformers, all of these look
 alike. Classes that do not write text are refused by name: their weights would fill a language model, whose text would be noise.
 """
@@ -39,8 +39,8 @@ _REFUSED = {
     "mistral_large4": _SPARSE,
 }
 MEDIA_CONFIGS = {"vision_config": "images", "audio_config": "audio"}
-"""Entries of config.json that describe what a model takes besides text."""
-# Names of the text half's tensors in files of any age; those of towers have other beginnings.
+"""Entries of config.json for inputs other than text, and the names of these inputs."""
+# Names of the text half's tensors in files of any age; tensors of towers have other prefixes.
 _TEXT_NAME = re.compile(
     r"(?:model\.language_model\.|language_model\.model\.|model\.text_model\.|language_model\.|model\.)?"
     r"(?:(?P<body>(?:embed_tokens|layers|norm)\..*)|lm_head\.(?P<head>.*))"
@@ -63,7 +63,7 @@ _PURPOSES = {
 def read_config(directory: Path) -> Any:
     """Read the `transformers` configuration of a checkpoint.
 
-    A model type that transformers does not know is read as that of the published class, if the class is one of its own.
+    A model type that transformers does not know is read as the type of the published class, if transformers has the class.
 
     Raises:
         ModelLoadError: the model type and the class are unknown, or the configuration is invalid.
@@ -80,12 +80,12 @@ def read_config(directory: Path) -> Any:
             return _known_types()[known["model_type"]].from_dict(known)
     except Exception as error:  # third-party code of any model type may raise anything
         if raw.get("model_type") in _known_types() and "auto_map" not in raw:
-            what, reason = "cannot read the config.json of", _first_line(error)
+            what, reason = "cannot read the config.json of", first_line(error)
         elif "auto_map" in raw:
             what = "does not know"
             reason = "it requires remote code, which is never run; look for a version of the model in the format of transformers"
         else:
-            what, reason = "does not know", _first_line(error)
+            what, reason = "does not know", first_line(error)
         raise ModelLoadError(
             str(directory), f"transformers {what} model type {raw.get('model_type')!r}: {reason}"
         ) from None
@@ -135,7 +135,7 @@ def writes_text(class_name: str) -> bool:
 def text_entries(directory: Path) -> dict[str, Any]:
     """The entries of config.json for the half that writes text, with the defaults of its configuration class.
 
-    `model_type` is that of the text half, `tie_word_embeddings` that of the whole model, which decides.
+    `model_type` is the type of the text half; `tie_word_embeddings` comes from the whole model, which decides.
 
     Raises:
         ModelLoadError: transformers cannot read it.
@@ -152,12 +152,12 @@ def text_entries(directory: Path) -> dict[str, Any]:
 
 
 def media(config: Any) -> tuple[str, ...]:
-    """What a model of this `transformers` configuration takes besides text, such as images."""
+    """The inputs other than text, such as images, of a model with this `transformers` configuration."""
     return tuple(dict.fromkeys(what for name, what in MEDIA_CONFIGS.items() if getattr(config, name, None) is not None))
 
 
 def model_class(config: Any) -> Any:
-    """The class of transformers that generates text with a configuration: the published one, else that of the model type.
+    """The class of transformers that generates text with a configuration: the published one, else the class for the model type.
 
     Raises:
         ValueError: there is none.
@@ -189,18 +189,18 @@ class TextReader:
     """An open safetensors file whose tensors have other names.
 
     Args:
-        names: those of the file, by those that are asked for.
+        names: the names in the file by the requested names.
     """
 
     def __init__(self, reader: Any, names: Mapping[str, str]) -> None:
         self._reader, self._names = reader, names
 
     def get_slice(self, name: str) -> Any:
-        """As that of the file."""
+        """As `get_slice` of the file."""
         return self._reader.get_slice(self._names[name])
 
     def get_tensor(self, name: str) -> Any:
-        """As that of the file."""
+        """As `get_tensor` of the file."""
         return self._reader.get_tensor(self._names[name])
 
 
@@ -284,6 +284,7 @@ def _is_sentence_encoder(directory: Path) -> bool:
     return any(isinstance(each, dict) and str(each.get("type")).startswith("sentence_transformers") for each in modules)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of the message of an exception from another library; its `repr` if it has none."""
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else repr(error)
+    return lines[0].rstrip() if lines else repr(error)

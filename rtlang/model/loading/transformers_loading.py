@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.loading.published import media, model_class, quiet, read_config
+from rtlang.model.loading.published import first_line, media, model_class, quiet, read_config
 from rtlang.model.loading.quantized import float_state, is_beside_a_weight, quantization_obstacle
 from rtlang.model.parallel.plan_table import kept_numel, read_plan
 
@@ -66,9 +66,9 @@ def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch
             return kind._from_config(config, **options)
     except ModelLoadError:
         raise
-    except Exception as error:  # third-party code, as above
+    except Exception as error:  # third-party code of any model type may raise anything
         raise ModelLoadError(
-            str(directory), f"transformers cannot load model type {config.model_type!r}: {_first_line(error)}"
+            str(directory), f"transformers cannot load model type {config.model_type!r}: {first_line(error)}"
         ) from error
 
 
@@ -90,7 +90,7 @@ def _text_half(kind: Any) -> Any:
                 setattr(self.get_submodule(parent), leaf, None)
                 dropped.append(f"{name}.")
             self.all_tied_weights_keys = self.get_expanded_tied_weights_keys(all_submodels=True)
-            # of their tensors, under the names that files of any age give them
+            # the dropped towers' tensors, under the names that files of any age give them
             left = {rf"(^|\.){name.split('.')[-2]}\." for name in dropped}
             ignored = getattr(self, "_keys_to_ignore_on_load_unexpected", None) or ()
             self._keys_to_ignore_on_load_unexpected = {*ignored, *left}
@@ -186,8 +186,3 @@ class _ReportingBar:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bar, name)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else repr(error)

@@ -14,14 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.text_service import ChatPrompt, HistoryEnd
-from rtlang.model.text import tracked_text
+from rtlang.contract.text_service import HistoryEnd
 from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.conversation import end_of, text_before
 from rtlang.model.text.tracked_text import Source, TrackedText
 
-ENDING_CHARS = 500
-"""Length of the end of a prompt that is given out as text."""
 _MAX_FORMS = 64
 _PARTS_AS_TEXT = re.compile(r"""\{\\?['"]type\\?['"]:\s*\\?['"]text\\?['"]""")
 _REASONING = ("reasoning_content", "thinking", "reasoning")
@@ -31,8 +28,8 @@ Message: TypeAlias = Mapping[str, Any]
 Messages: TypeAlias = list[dict[str, Any]]
 
 
-def chat_prompt(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd) -> ChatPrompt:
-    """The prompt of a conversation.
+def chat_prompt(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd) -> list[int]:
+    """The tokens of the prompt of a conversation.
 
     Args:
         messages: maps with `role`, `content` (text, a list of text parts, or None), and any other field that templates read. Messages
@@ -53,8 +50,7 @@ def chat_prompt(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd
                 "the model's chat template does not write the content of the last message",
             )
         text = text[:stop]
-    token_ids = chat.encode(text, is_start=True, cuts=chat.cuts(text, used, ends_with_prompt=end == "prompt"))
-    return ChatPrompt(tuple(token_ids), tracked_text.plain(text)[-ENDING_CHARS:])
+    return chat.encode(text, is_start=True, cuts=chat.cuts(text, used, ends_with_prompt=end == "prompt"))
 
 
 def _rendered(chat: ChatTemplate, messages: Messages, end: HistoryEnd) -> tuple[TrackedText, Messages]:

@@ -113,7 +113,7 @@ def _hides_marks(text_service: TextService, found: ToolFormat) -> bool:
 
 
 def _start_of(parts: Sequence[Part], text_service: TextService | None, model: ChatFormat) -> PromptEnd:
-    """What the end of a prompt says about the reasoning of the reply."""
+    """The state of the reasoning at the end of a prompt."""
     last = parts[-1] if parts else ""
     if isinstance(last, str) and model.name is not None:
         return prompt_end(format_named(model.name), last)

@@ -18,7 +18,7 @@ from rtlang.serve.openai import reasoning, sampling, structured, template_option
 from rtlang.serve.openai.completions import read_model, read_stream
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
 from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
-from rtlang.serve.openai.messages import content_text, read_prompt
+from rtlang.serve.openai.messages import content_text, read_messages
 from rtlang.serve.openai.reasoning import ThoughtPlace
 from rtlang.serve.openai.sections import SectionedTokens, num_thought_tokens
 from rtlang.serve.openai.shapes import Asked, Heading, UsageCount, finish_reason
@@ -65,7 +65,7 @@ class ChatFormat(NamedTuple):
         name: its name; None if the chat template shows none.
         thinks: whether the model knows the marks of its reasoning.
         hides_marks: whether marks of the format are special tokens, which free text does not show by itself.
-        start: what the generation prompt of the chat template says about the reasoning of a reply.
+        start: the state of the reasoning at the end of the chat template's generation prompt.
     """
 
     name: str | None
@@ -106,7 +106,7 @@ def read_chat(
         model_format: the name of the format of the model's tool calls; None if its chat template shows none.
         longest_output: the maximum number of tokens if the request says none.
         thinks, hides_marks: see `ChatFormat`.
-        start_of: what the end of a prompt, given by its parts, says about the reasoning of the reply.
+        start_of: the state of the reasoning at the end of a prompt, given by its parts.
         texts: the tokenizer and chat template of the model, for a history of calls; None if they are not known here.
         all_tokens: as `longest_output` for all choices together; None for no limit.
     Raises:
@@ -118,19 +118,19 @@ def read_chat(
     form, thought = structured.read_structured(given), reasoning.read_reasoning(given)
     if read_bool(given, "add_generation_prompt", not continues) is continues:
         raise ParameterError("add_generation_prompt", continues, "expected the opposite of continue_final_message")
-    prompt = read_prompt(
+    parts = read_messages(
         given,
         asked.text,
         model_format,
         texts,
         end="open" if continues else "prompt",
-        template_options=template_options.read_template_options(given, thought.template_kwargs),
+        template_options=template_options.read_template_options(given, thought.template_variables),
     )
     plan = tools.plan_reply(
         asked,
         form,
         model_format,
-        start=_start(given, prompt.parts, model_format, start_of, continues),
+        start=_start(given, parts, model_format, start_of, continues),
         thinks=thinks,
         hides_marks=hides_marks,
         reasoning=thought,
@@ -142,7 +142,7 @@ def read_chat(
     max_tokens = sampling.read_max_tokens(given, "max_completion_tokens", "max_tokens", default=default_tokens)
     params = sampling.read_sampling(given, max_tokens, logprobs=num_top, **plan.sampling(max_tokens))
     is_stream, includes_usage = read_stream(given)
-    graph = RequestGraph((Text(0, None, prompt.parts), Generate(1, 0, None, params, plan.constraint)), outputs=(1,))
+    graph = RequestGraph((Text(0, None, parts), Generate(1, 0, None, params, plan.constraint)), outputs=(1,))
     model, priority = read_model(given), sampling.read_priority(given)
     return ChatRequest(
         Asked(graph, model, priority, is_stream, "messages", plan.field), plan, params.n, includes_usage, num_top

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.text_service import HistoryEnd, TextService
 from rtlang.serve.openai.fields import check_inner, read_list, read_text
 from rtlang_grammars.formats.parsing import ToolCall
+from rtlang_grammars.formats.reasoning import PLAIN_FORMAT
 from rtlang_grammars.formats.rendering import rendered_calls
 
-PLAIN_FORMAT = "json"
-"""The format of models whose template shows none."""
 MAX_MESSAGES = 10_000
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 _TEXT_FIELDS = ("name", "reasoning_content", "reasoning", "thinking")
@@ -27,18 +26,6 @@ _TEXT_FIELDS = ("name", "reasoning_content", "reasoning", "thinking")
 _IGNORED = ("refusal", "annotations", "audio", "function_call", "reasoning_details")
 """Ignored fields of messages: what assistants' messages of responses carry, mostly as null."""
 _TEXT_TYPES = ("text", "input_text", "output_text")
-
-
-class Prompt(NamedTuple):
-    """The prompt of a chat.
-
-    Attributes:
-        parts: parts of a text node.
-        ending: the last characters of its text; None if the chat template is not known here.
-    """
-
-    parts: tuple[Part, ...]
-    ending: str | None = None
 
 
 def read_messages(
@@ -50,24 +37,11 @@ def read_messages(
     end: HistoryEnd = "prompt",
     template_options: str | None = None,
 ) -> tuple[Part, ...]:
-    """The parts of `read_prompt`."""
-    return read_prompt(given, tools, tool_format, texts, end=end, template_options=template_options).parts
-
-
-def read_prompt(
-    given: Mapping[str, Any],
-    tools: str | None,
-    tool_format: str | None,
-    texts: TextService | None,
-    *,
-    end: HistoryEnd = "prompt",
-    template_options: str | None = None,
-) -> Prompt:
-    """The prompt of a chat.
+    """The prompt of a chat, as parts of a text node.
 
     Args:
         given: the accepted fields of the body.
-        tools, template_options: what the chat template gets besides the messages; see `RoleStart`.
+        tools, template_options: see `RoleStart`.
         tool_format: the format of the model's tool calls.
         texts: the tokenizer and chat template of the model; None if they are not known here.
         end: how the prompt ends; the last message is left open for the model to continue it, which must be the assistant's.
@@ -81,9 +55,8 @@ def read_prompt(
     if end == "open" and messages[-1]["role"] != "assistant":
         raise ParameterError("continue_final_message", True, "expected the last message to be the assistant's")
     if texts is None:
-        return Prompt(tuple(_framed(messages, tools, tool_format or PLAIN_FORMAT, end, template_options)))
-    prompt = texts.chat_prompt(messages, tools, end, template_options)
-    return Prompt((TokenIds(prompt.token_ids),), prompt.ending)
+        return tuple(_framed(messages, tools, tool_format or PLAIN_FORMAT, end, template_options))
+    return (TokenIds(tuple(texts.chat_prompt(messages, tools, end, template_options))),)
 
 
 def _message(message: Any, where: str) -> dict[str, Any]:

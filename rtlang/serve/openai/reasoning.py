@@ -1,7 +1,7 @@
 """Reasoning that a request asks for: whether the model may think, for how many tokens, and where the thought goes in the response.
 
-The fields are those of the OpenAI API (`reasoning_effort`, `reasoning`) and of other servers and hosts: vLLM, SGLang, llama.cpp,
-OpenRouter, and the services of model makers. What chat templates know of it comes from the same fields, as variables of the template.
+The fields come from the OpenAI API (`reasoning_effort`, `reasoning`) and from other servers and hosts: vLLM, SGLang, llama.cpp,
+OpenRouter, and the services of model makers. Chat templates get the same fields as variables.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import MAX_MAX_TOKENS
 from rtlang.serve.openai.fields import check_inner, read_bool
+from rtlang.serve.openai.template_options import read_variables
 
 _T = TypeVar("_T")
 SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.95, "max": 0.95}
@@ -48,19 +49,19 @@ class ThoughtPlace(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningRequest:
-    """What a request says about the thought.
+    """The fields of a request about the thought.
 
     Attributes:
         effort: one of `EFFORTS`; None if the request names none.
         budget: maximum number of tokens of the thought; 0 for none, None if the request names no number.
         place: where the thought stands in the response.
-        template_kwargs: variables for the chat template.
+        template_variables: variables of the chat template that follow from fields other than `chat_template_kwargs`.
     """
 
     effort: str | None = None
     budget: int | None = None
     place: ThoughtPlace = ThoughtPlace.APART
-    template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    template_variables: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_off(self) -> bool:
@@ -75,7 +76,7 @@ class ReasoningRequest:
 
 
 class _Reader:
-    """Collects what the fields say; each may be said several times, but not in contradiction."""
+    """Collects the values of the fields; several fields may give one value, but not contradict each other."""
 
     def __init__(self) -> None:
         self.effort: tuple[str, str] | None = None
@@ -127,14 +128,14 @@ class _Reader:
 
 
 def _agreed(known: tuple[str, _T] | None, where: str, value: _T) -> tuple[str, _T]:
-    """What a field says, if no field before it says something else."""
+    """The value of a field, if no field before it has another one."""
     if known is not None and known[1] != value:
         raise ParameterError(where, value, f"contradicts {known[0]}; give one of them")
     return known or (where, value)
 
 
 def read_reasoning(given: Mapping[str, Any]) -> ReasoningRequest:
-    """What the fields of a request say about the thought.
+    """Read the fields of a request about the thought.
 
     Args:
         given: the accepted fields of the body, without nulls.
@@ -142,9 +143,7 @@ def read_reasoning(given: Mapping[str, Any]) -> ReasoningRequest:
         ParameterError: a field is malformed, or two fields contradict each other; names it.
     """
     reader = _Reader()
-    kwargs = given.get("chat_template_kwargs", {})
-    if not isinstance(kwargs, Mapping):
-        raise ParameterError("chat_template_kwargs", kwargs, "expected an object")
+    kwargs = read_variables(given)
     is_left_out = False
     if "reasoning" in given:
         is_left_out = reader.read_object("reasoning", given["reasoning"])
@@ -166,7 +165,7 @@ def read_reasoning(given: Mapping[str, Any]) -> ReasoningRequest:
             raise ParameterError(reader.budget[0], budget, f"contradicts {reader.is_on[0]}; give one of them")  # type: ignore[index]
         budget = 0
     effort = None if reader.effort is None else reader.effort[1]
-    return ReasoningRequest(effort, budget, _place(given, is_left_out), _template_kwargs(reader, budget, kwargs))
+    return ReasoningRequest(effort, budget, _place(given, is_left_out), _template_variables(reader, budget))
 
 
 def _place(given: Mapping[str, Any], is_left_out: bool) -> ThoughtPlace:
@@ -176,8 +175,8 @@ def _place(given: Mapping[str, Any], is_left_out: bool) -> ThoughtPlace:
     return ThoughtPlace.APART if read_bool(given, "separate_reasoning", True) else ThoughtPlace.IN_CONTENT
 
 
-def _template_kwargs(reader: _Reader, budget: int | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables for the chat template: those that the request names, and those that follow from its other fields."""
+def _template_variables(reader: _Reader, budget: int | None) -> dict[str, Any]:
+    """The variables of the chat template that follow from fields other than `chat_template_kwargs`."""
     found: dict[str, Any] = {}
     where, is_on = reader.is_on or ("chat_template_kwargs", True)
     if not where.startswith("chat_template_kwargs") and not (is_on and where.endswith("effort")):
@@ -186,4 +185,4 @@ def _template_kwargs(reader: _Reader, budget: int | None, kwargs: Mapping[str, A
         found["reasoning_effort"] = reader.effort[1]
     if budget is not None and (reader.budget is not None or found):
         found["thinking_budget"] = budget
-    return found | dict(kwargs)
+    return found

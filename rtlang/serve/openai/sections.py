@@ -18,7 +18,7 @@ class Sections:
 
     Attributes:
         text: the text so far.
-        num_read: the length of its beginning of which it is known what it belongs to; None: of all.
+        num_read: the length of the beginning whose sections are known; None: the whole text.
         start: where content or the first call begins; None as long as neither has.
         thought: where the thought begins and ends, without its marks; None without a thought.
     """
@@ -48,7 +48,7 @@ class SectionedTokens:
     def push(
         self, tokens: Iterable[TokenLogprob], sections: Sections, *, is_last: bool = False
     ) -> tuple[list[TokenLogprob], list[TokenLogprob]]:
-        """Add the tokens of the next text; returns those of which the section is known by now.
+        """Add the tokens of the next text; returns the tokens whose section is known by now: before the content, and the others.
 
         Args:
             sections: of the text with these tokens.
@@ -62,17 +62,17 @@ class SectionedTokens:
         start = None if sections.start is None else sections.num_bytes(sections.start)
         known = self._end if is_last or sections.num_read is None else sections.num_bytes(sections.num_read)
         before: list[TokenLogprob] = []
-        behind: list[TokenLogprob] = []
+        after: list[TokenLogprob] = []
         while self._waiting and self._waiting[0][0] <= known:
             end, token = self._waiting.pop(0)
-            (before if start is None or end <= start else behind).append(token)
-        return before, behind
+            (before if start is None or end <= start else after).append(token)
+        return before, after
 
 
 def num_thought_tokens(
     token_ids: Sequence[int], num_tokens: int, sections: Sections, token_bytes: TokenBytes | None
 ) -> int:
-    """The number of tokens of the thought, without those of its marks.
+    """The number of tokens of the thought, without its marks.
 
     Args:
         token_ids: the tokens of the text; may be missing.

@@ -2,7 +2,7 @@
 
 `response_format` (json_object, json_schema, structural_tag), `structured_outputs` with one of json, regex, choice, grammar, json_object and
 structural_tag, the older `guided_*` fields, and `regex`, `ebnf` and `json_schema` at the top level. A request has at most one of them.
-`json_style` says how the JSON of a request is written, that of its tools included.
+`json_style` says how the JSON of a request is written, including the arguments of its tools.
 """
 
 from __future__ import annotations

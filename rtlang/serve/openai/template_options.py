@@ -1,4 +1,4 @@
-"""The fields of a request that only reach the model's chat template."""
+"""The fields of a request for the model's chat template: its source, and its variables."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ FIELDS = frozenset(("chat_template", "chat_template_kwargs"))
 """The fields that `read_template_options` reads."""
 
 
+def read_variables(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The variables in `chat_template_kwargs`.
+
+    Raises:
+        ParameterError: they are no object.
+    """
+    variables = given.get("chat_template_kwargs", {})
+    if not isinstance(variables, Mapping):
+        raise ParameterError("chat_template_kwargs", variables, "expected an object of names and values")
+    return variables
+
+
 def read_template_options(given: Mapping[str, Any], variables: Mapping[str, Any] | None = None) -> str | None:
     """The options of the chat template, as JSON text for a `RoleStart`; None if the request has none.
 
@@ -20,7 +32,4 @@ def read_template_options(given: Mapping[str, Any], variables: Mapping[str, Any]
     Raises:
         ParameterError: a field is malformed; names it.
     """
-    kwargs = given.get("chat_template_kwargs", {})
-    if not isinstance(kwargs, Mapping):
-        raise ParameterError("chat_template_kwargs", kwargs, "expected an object of names and values")
-    return TemplateOptions(given.get("chat_template"), {**(variables or {}), **kwargs}).text
+    return TemplateOptions(given.get("chat_template"), {**(variables or {}), **read_variables(given)}).text

@@ -16,7 +16,6 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.contract.tool_list import tools_to_text
 from rtlang.serve.openai.fields import check_inner, read_bool, read_list, read_text
-from rtlang.serve.openai.messages import PLAIN_FORMAT
 from rtlang.serve.openai.reasoning import ReasoningRequest, ThoughtPlace
 from rtlang.serve.openai.sections import Sections
 from rtlang.serve.openai.structured import Structured, read_style
@@ -24,7 +23,7 @@ from rtlang_grammars import GrammarError, JsonStyle
 from rtlang_grammars.formats.catalogue import FORMATS, format_named
 from rtlang_grammars.formats.description import Json, Slot, ToolFormat
 from rtlang_grammars.formats.parsing import ToolParseError, ToolStream
-from rtlang_grammars.formats.reasoning import PromptEnd
+from rtlang_grammars.formats.reasoning import PLAIN_FORMAT, PromptEnd
 from rtlang_grammars.formats.tool_grammar import Reasoning, reasoning_part, tool_grammar
 from rtlang_grammars.formats.tools import Tool, read_tools
 from rtlang_grammars.spec.structures import any_of, sequence
@@ -33,7 +32,7 @@ FIELDS = frozenset(("tools", "tool_choice", "parallel_tool_calls"))
 """The fields that `read_tool_request` reads."""
 MAX_TOOLS = 128
 NO_REASONING = ReasoningRequest()
-"""What a request says about the thought that says nothing."""
+"""The request of a body without fields of reasoning."""
 _LINES = Constraint(ConstraintKind.REGEX, "\n{0,4}")
 _BLANKS = Constraint(ConstraintKind.REGEX, "[ \n]{0,2}")
 
@@ -66,7 +65,7 @@ class Thought:
     Attributes:
         kind: whether the constraint of the reply has a thought.
         marks: what begins and ends it; the first is empty if the prompt has begun it. Empty if nothing limits it.
-        request: what the request says about it.
+        request: the fields of the request about it.
     """
 
     kind: Reasoning = Reasoning.FORBIDDEN
@@ -82,8 +81,8 @@ class ReplyPlan:
         field: the field that an error of the constraint is about.
         tool_format: the format of reasoning and calls; None if the text is content as it is.
         is_either: calls follow no content: content has a form of its own, in which texts that look like calls are content.
-        start: what the prompt says about the thought.
-        is_exact: content is what the constraint of the request binds, so it is passed on as it is.
+        start: the state of the thought at the end of the prompt.
+        is_exact: the constraint of the request binds the content, so it is passed on as it is.
         thought: the thought before content and calls.
         place: where the thought stands in the response.
         shows_special: the text needs the names of special tokens although no constraint asks for them.
@@ -183,10 +182,10 @@ def plan_reply(
 
     Args:
         model_format: the name of the format of the model; None if its chat template shows none.
-        start: what the end of the prompt says about the thought.
+        start: the state of the thought at the end of the prompt.
         thinks: whether the model knows the marks of a thought; if not, a reply without tools has none, unless the prompt has begun it.
         hides_marks: marks of the format are special tokens, which free text does not show by itself.
-        reasoning: what the request says about the thought.
+        reasoning: the fields of the request about the thought.
     Raises:
         ParameterError: the tools do not fit the format.
     """
@@ -232,7 +231,7 @@ def _marks(found: ToolFormat, start: PromptEnd) -> tuple[str, ...]:
 
 def _plan_tools(plan: ReplyPlan, found: ToolFormat, asked: ToolRequest, structured: Structured | None) -> ReplyPlan:
     if plan.start is PromptEnd.CONTENT and found.content is not None and asked.choice == "auto":
-        # The reply goes on inside the content, behind which this format has no calls.
+        # The reply goes on inside the content, after which this format has no calls.
         body = None if structured is None else sequence(structured.constraint, found.content.end)
         field = None if structured is None else structured.field
         return replace(plan, constraint=body, field=field, is_exact=structured is not None)
@@ -270,7 +269,7 @@ def _behind_thought(found: ToolFormat, kind: Reasoning, body: Constraint) -> Con
         return body
     lines = _LINES if found.content is None else ""
     before = sequence(reasoning_part(found, Reasoning.REQUIRED if kind is Reasoning.OPTIONAL else kind, None), lines)
-    if found.answer is not None:  # its marks stand only behind a thought
+    if found.answer is not None:  # its marks stand only after a thought
         answer = sequence(_BLANKS, found.answer.begin, _LINES, body, _LINES, found.answer.end)
         whole = sequence(before, any_of(body, answer))
         return whole if kind is Reasoning.OPENED else any_of(body, whole)

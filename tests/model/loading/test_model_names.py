@@ -118,7 +118,7 @@ def test_a_near_name_and_a_revision_of_a_directory_are_recognised(
         ({"model.zip": ""}, "model.zip", "it is an archive; unpack it"),
         ({"pytorch_model.bin": ""}, "pytorch_model.bin", "the weights are pickled (pytorch_model.bin)"),
         ({"adapter_model.safetensors": ""}, "adapter_model.safetensors", "it is an adapter (LoRA), not a whole model"),
-        ({"notes.txt": ""}, "notes.txt", "it is a file, and the model's directory is expected"),
+        ({"notes.txt": ""}, "notes.txt", "it is a file, expected the model's directory"),
         ({"tiny-q4.gguf": "", "tiny-q8.gguf": ""}, "", "its weights are GGUF (tiny-q4.gguf and 1 more)"),
         ({"pytorch_model.bin": ""}, "", "the weights are pickled (pytorch_model.bin)"),
         ({"params.json": "{}", "consolidated.00.pth": ""}, "", "the layout of the model's authors"),

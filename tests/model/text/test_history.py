@@ -174,10 +174,8 @@ def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def written(tokenizer: Tokenizer, messages: list[dict[str, Any]], end: Any = "prompt", tools: Any = TOOLS) -> str:
     service = TokenizerTextService(tokenizer)
-    prompt = service.chat_prompt(messages, None if tools is None else json.dumps(tools, ensure_ascii=False), end)
-    text = service.decode(prompt.token_ids, shows_special=True)
-    assert text.endswith(prompt.ending)
-    return text
+    token_ids = service.chat_prompt(messages, None if tools is None else json.dumps(tools, ensure_ascii=False), end)
+    return service.decode(token_ids, shows_special=True)
 
 
 @pytest.mark.parametrize("num_calls", [1, 2])
@@ -211,7 +209,7 @@ def test_contents_and_arguments_never_become_special_tokens(loaded: tuple[str, T
     special = tokenizer.special_token_ids
 
     def specials(messages: list[dict[str, Any]]) -> list[int]:
-        found = TokenizerTextService(tokenizer).chat_prompt(messages, None, "prompt").token_ids
+        found = TokenizerTextService(tokenizer).chat_prompt(messages, None, "prompt")
         return [i for i in found if i in special]
 
     hostile = conversation("abcDEF123")

@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.contract.nodes import RoleStart
 from rtlang.contract.principal import Principal, PrincipalLimits
-from rtlang.contract.text_service import ChatPrompt, TextServiceInfo
+from rtlang.contract.text_service import TextServiceInfo
 from rtlang.serve.http.text_models import read_served_chat
 from rtlang_grammars.formats.reasoning import PromptEnd
 from tests.support.scripted_target import ScriptedTarget
@@ -37,9 +37,9 @@ class Texts:
         assert isinstance(parts[-1], RoleStart)
         return list(map(ord, self.prompt))
 
-    def chat_prompt(self, messages: Any, tools: Any, end: Any, template_options: Any = None) -> ChatPrompt:
+    def chat_prompt(self, messages: Any, tools: Any, end: Any, template_options: Any = None) -> list[int]:
         self.options = template_options
-        return ChatPrompt(tuple(map(ord, self.prompt)), self.prompt)
+        return list(map(ord, self.prompt))
 
     def decode(self, token_ids: list[int], *, shows_special: bool = False) -> str:
         return "".join(map(chr, token_ids))

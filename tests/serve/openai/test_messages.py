@@ -8,8 +8,7 @@ import pytest
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
-from rtlang.contract.text_service import ChatPrompt
-from rtlang.serve.openai.messages import read_messages, read_prompt
+from rtlang.serve.openai.messages import read_messages
 from tests.support.fake_text_service import FakeTextService
 
 USER = {"role": "user", "content": "Hi"}
@@ -25,9 +24,9 @@ class Texts(FakeTextService):
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    def chat_prompt(self, messages: Any, tools: Any, end: Any, template_options: Any = None) -> ChatPrompt:
+    def chat_prompt(self, messages: Any, tools: Any, end: Any, template_options: Any = None) -> list[int]:
         self.asked.append((messages, tools, end, template_options))
-        return ChatPrompt((1, 2), "the end")
+        return [1, 2]
 
 
 def call(arguments: Any = '{"a":  1}', **more: Any) -> dict[str, Any]:
@@ -74,8 +73,8 @@ def test_the_chat_template_gets_the_messages_as_they_are_sent() -> None:
         {"role": "assistant", "content": None, "annotations": []},
     ]
     given = {"messages": messages}
-    prompt = read_prompt(given, "[]", "hermes", texts, end="open", template_options='{"chat_template_kwargs": {}}')
-    assert prompt == ((TokenIds((1, 2)),), "the end")
+    prompt = read_messages(given, "[]", "hermes", texts, end="open", template_options='{"chat_template_kwargs": {}}')
+    assert prompt == (TokenIds((1, 2)),)
     function = {"name": "f", "arguments": {"a": 1}}
     assert texts.asked == [
         (

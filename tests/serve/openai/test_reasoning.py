@@ -33,13 +33,13 @@ OFF = dict.fromkeys(ON, False)
             {"chat_template_kwargs": {"thinking": False, "style": "x"}},
             None,
             0,
-            {"thinking": False, "style": "x"},
+            {},
         ),
         (
             {"chat_template_kwargs": {"reasoning_effort": "3"}, "reasoning_effort": "low"},
             "low",
             None,
-            {"reasoning_effort": "3"},
+            {"reasoning_effort": "low"},
         ),
     ],
 )
