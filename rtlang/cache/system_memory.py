@@ -34,7 +34,7 @@ def release(address: int, num_bytes: int) -> int:
 def release_files(paths: Iterable[Path]) -> None:
     """Give back the memory of files that this process has mapped and does not write to; their pages are read again when they are used.
 
-    What was written to a private mapping is lost.
+    Changes of a private mapping are lost.
     """
     names = {os.path.realpath(path) for path in paths}
     library = _library()

@@ -95,8 +95,8 @@ class SamplingParams:
             `exit` ends the process.
         distortion: report the probability mass that the masks of a constraint removed at each step; on the CPU only.
         thought_marks: the texts that begin and end a thought at the start of the text, by the names of their special tokens; the first is
-            empty if the prompt has begun the thought. A constraint must allow the thought; it keeps `reserved_tokens` of `max_tokens` for
-            what follows. Without a constraint, what follows is free text, and a thought is limited only by `max_thought_tokens`.
+            empty if the prompt has begun the thought. A constraint must allow the thought; `reserved_tokens` of `max_tokens` are
+            kept for the text after it. Without a constraint that text is free, and only `max_thought_tokens` limits a thought.
         max_thought_tokens: maximum number of tokens of the thought, its marks not counted; then the mark that ends it is forced.
         shows_special: special tokens stand in the text under their names, as they always do in constrained text.
     """

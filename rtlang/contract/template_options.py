@@ -19,7 +19,7 @@ _OF_THE_RUNTIME = ("messages", "tools", "documents", "add_generation_prompt", "c
 
 @dataclass(frozen=True, slots=True)
 class TemplateOptions:
-    """What a chat template is given besides messages and tools.
+    """The source and the variables of a chat template, which gets them with messages and tools.
 
     Attributes:
         chat_template: the Jinja source of another template than the model's; None for the model's.
@@ -74,7 +74,7 @@ class TemplateOptions:
         """
         names = ("chat_template", "chat_template_kwargs")
         if not isinstance(plain, Mapping) or not set(plain) <= set(names):
-            raise ParameterError("template_options", plain, f"expected a map with {' and '.join(names)}")
+            raise ParameterError("template_options", plain, f"expected a map with {' or '.join(names)}")
         return cls(plain.get("chat_template"), plain.get("chat_template_kwargs", {}))
 
     @classmethod

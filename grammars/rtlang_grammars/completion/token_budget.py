@@ -39,7 +39,7 @@ class TokenBudget:
         return None if self._offset == len(self._path.data) else self._path.token_ids(self._offset)[0]
 
     def shown(self, token_id: int) -> bytes:
-        """The text of a token; for a special token that of its name."""
+        """The text of a token; for a special token its name."""
         return self._search.vocabulary.shown((token_id,))
 
     def after(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> TokenBudget | None:

@@ -48,7 +48,7 @@ def lark_errors(text: str) -> Iterator[None]:
 
 @contextmanager
 def errors_of(name: str, text: str) -> Iterator[None]:
-    """Raise a GrammarError without a location again, with that of a terminal or rule.
+    """Raise a GrammarError without a location again, with the location of a terminal or rule.
 
     Args:
         name: the terminal or rule.

@@ -56,7 +56,7 @@ def call_arguments(tool_format: ToolFormat, tool: Tool, style: JsonStyle, *, is_
 
 
 def reading_of(part: Arguments) -> tuple[ToolFormat, Tool]:
-    """What reads the arguments of a part: a format with their style, and the tool.
+    """The format, with the style of the arguments, and the tool that read the arguments of a part.
 
     Raises:
         GrammarError: the tool is malformed.

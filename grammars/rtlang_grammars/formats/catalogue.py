@@ -42,7 +42,7 @@ MARKS: dict[str, Span] = {
     "inner": Span("<|inner_prefix|>", "<|inner_suffix|>"),
     "think": _THINK,
 }
-"""Marks of reasoning by name, for models whose marks are others than those of the format of their calls."""
+"""Marks of reasoning by name, for models whose marks differ from the marks of their format of calls."""
 
 
 def _array(opening: str, closing: str = "") -> Calls:
@@ -229,5 +229,5 @@ def format_named(name: str) -> ToolFormat:
 @functools.lru_cache(maxsize=256)
 def _composed(calls: str, marks: str) -> ToolFormat:
     if marks not in MARKS:
-        raise GrammarError(f"format = {calls}+{marks}: expected one of {', '.join(MARKS)} behind +", "format")
+        raise GrammarError(f"format = {calls}+{marks}: expected one of {', '.join(MARKS)} after +", "format")
     return replace(FORMATS[calls], name=f"{calls}+{marks}", reasoning=MARKS[marks])

@@ -136,8 +136,8 @@ class ToolStream:
         Args:
             reads_calls: False: calls are content.
             reads_calls_in_content: False: what begins as content is content to its end.
-            start: what the prompt says; `PromptEnd.OPEN` is the same as `is_reasoning`.
-            is_exact: content keeps its line breaks, as a constraint on it demands; only those behind reasoning are not part of it.
+            start: the state of the reasoning at the end of the prompt; `PromptEnd.OPEN` is the same as `is_reasoning`.
+            is_exact: content keeps its line breaks, as a constraint on it demands, except line breaks after reasoning.
         """
         self._format = format_named(tool_format) if isinstance(tool_format, str) else tool_format
         listed = list(tools)
@@ -179,7 +179,7 @@ class ToolStream:
 
     @property
     def num_read(self) -> int:
-        """Number of characters of which it is known what they belong to."""
+        """Number of characters whose section is known."""
         return self._num_dropped - len(self._held)
 
     @property

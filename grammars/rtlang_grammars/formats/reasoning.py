@@ -1,4 +1,4 @@
-"""Reasoning of a model: the marks that its chat template shows, and what the end of a prompt says about the reasoning of the reply."""
+"""Reasoning of a model: the marks that its chat template shows, and the state in which the end of a prompt leaves it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLAIN_FORMAT = "json"
 
 
 class PromptEnd(StrEnum):
-    """What the end of a prompt says about the reasoning of the reply."""
+    """The state of the reasoning of a reply at the end of its prompt."""
 
     UNDECIDED = "undecided"  # the model may begin its reasoning
     OPEN = "open"  # the prompt has begun it; the reply goes on inside
@@ -22,7 +22,7 @@ class PromptEnd(StrEnum):
 
 
 def detect_reply_format(chat_template: str | None, special_tokens: Iterable[str] = ()) -> ToolFormat | None:
-    """The format of a model's replies: that of its tool calls, with the marks of reasoning that its chat template shows.
+    """The format of a model's replies: its format of tool calls, with the marks of reasoning that its chat template shows.
 
     Args:
         special_tokens: names of special tokens; looked at only if the template shows nothing.
@@ -51,7 +51,7 @@ def shows_reasoning(tool_format: ToolFormat, text: str) -> bool:
 
 
 def prompt_end(tool_format: ToolFormat, prompt: str) -> PromptEnd:
-    """What a prompt says about the reasoning of the reply.
+    """The state of the reasoning of a reply at the end of its prompt.
 
     Args:
         prompt: the prompt with its generation prompt, or the end of it; special tokens under their names.

@@ -29,7 +29,7 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, define, defined, raw_text, repeat, sequence, tagged
 
 _BLANKS = Constraint(ConstraintKind.REGEX, JSON_BLANKS)
-_REST = "behind the first call"
+_REST = "after the first call"
 """The name of a shared part; no name of a tool has blanks."""
 _LINES = Constraint(ConstraintKind.REGEX, "\n{0,4}")
 

@@ -1,7 +1,7 @@
 """Checks finished texts of structures against the schemas in them, for keywords that masks cannot enforce.
 
 A text is valid if it can be divided into the parts of the structure such that every value and the arguments of every call are valid. The
-divisions are the paths of a graph whose nodes are pairs of what is still to come and a position in the text: it is built forwards, then
+divisions are the paths of a graph whose nodes are pairs of the rest of the structure and a position in the text: it is built forwards, then
 cut down to the nodes from which the end of the text is reached, and only values on the paths that are left are validated. Everything but
 the values is taken to be as the masks have allowed it.
 """
@@ -64,7 +64,7 @@ class _Edge(NamedTuple):
 
 
 class _Rest(NamedTuple):
-    """What is still to come: a part, of which some items were written, and then the rest with the number `then`.
+    """The rest of a structure: a part, of which some items were written, and then the rest with the number `then`.
 
     Attributes:
         written: of a repeat or of tags, how many; of members, the set of those that were written; None: the part has not begun.
@@ -87,7 +87,7 @@ class StructureCheck:
         part: the structure.
         checked: the pointers of the parts whose values the masks do not enforce.
         tokens: of the vocabulary.
-        max_seconds: limit on the wall time for one text.
+        max_seconds: limit on the CPU time for one text.
     """
 
     part: Part
@@ -116,7 +116,7 @@ class StructureCheck:
             raise
 
     def may_begin(self, text: str, num_new: int) -> bool:
-        """Whether a part that is checked may begin in the last `num_new` characters of a text, or right behind it."""
+        """Whether a part that is checked may begin in the last `num_new` characters of a text, or right after it."""
         if self.marks is None:
             return True
         longest = max(map(len, self.marks), default=0)
@@ -359,7 +359,7 @@ class _Division:
             return (len(self._text),) if tool_format.arguments is ArgumentStyle.TAGGED else ()
         except Malformed:
             return ()
-        return range(at + len(self._text[at:end].rstrip(_BLANKS)), end + 1)  # blanks may belong to what follows
+        return range(at + len(self._text[at:end].rstrip(_BLANKS)), end + 1)  # blanks may belong to the next part
 
     def _violation(self, part: _Checked, begin: int, end: int) -> str | None:
         """Why the value from one position to another is not valid; None if it is."""

@@ -1,6 +1,6 @@
-"""What is done about tools whose schemas cannot be compiled: they are widened, and errors name their place in the schema.
+"""Tools whose schemas cannot be compiled: their schemas are widened, and errors name their place in the schema.
 
-A structure is built again with what was widened. First single parameters are widened, those that have the errors, then all of a tool; if
+A structure is built again with the widened schemas. First single parameters are widened, those that have the errors, then all of a tool; if
 the tools are only too large together, all parameters of all tools.
 """
 

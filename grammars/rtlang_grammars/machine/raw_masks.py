@@ -85,7 +85,7 @@ class Staying:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A mask in parts: the tokens of `base`, and those of the tries that can follow.
+    """A mask in parts: the tokens of `base`, and the tokens of the tries that can follow.
 
     Attributes:
         base: uint32 [num_mask_words].

@@ -72,7 +72,7 @@ class TextCheck(Protocol):
         """
 
     def may_begin(self, text: str, num_new: int) -> bool:
-        """Whether a value that is checked may begin in the last `num_new` characters of a text, or right behind it."""
+        """Whether a value that is checked may begin in the last `num_new` characters of a text, or right after it."""
 
 
 class CompiledGrammar(Protocol):

@@ -75,7 +75,7 @@ class LinearLayer(Protocol):
         """Rows [n, in_features] of the weight at int64 `indices` [n], as an embedding; not of gated or int8 layers.
 
         Raises:
-            IndexError: an index is not that of a row.
+            IndexError: an index is not from 0 to out_features - 1.
         """
 
 

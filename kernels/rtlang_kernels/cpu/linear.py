@@ -469,10 +469,10 @@ class PackedLinear:
         )
 
     def rows(self, indices: Tensor) -> Tensor:
-        """Rows of the weight, not gated and not int8: those of int64 `indices` [n] as [n, in_features], contiguous.
+        """Rows of the weight, not gated and not int8, at int64 `indices` [n]: [n, in_features], contiguous.
 
         Raises:
-            IndexError: an index is not that of a row.
+            IndexError: an index is not from 0 to out_features - 1.
         """
         num_steps, per_word = self.weight.shape[1], self.weight.shape[3]
         out = torch.empty((len(indices), num_steps * per_word), dtype=self.dtype)

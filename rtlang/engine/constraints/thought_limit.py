@@ -17,7 +17,7 @@ from rtlang_grammars.spec.structures import any_of, raw_text, sequence
 class _Where(Enum):
     BEFORE = auto()  # the text may go on to be the mark that begins a thought
     INSIDE = auto()
-    BEHIND = auto()  # the thought has ended, or there is none
+    AFTER = auto()  # the thought has ended, or there is none
 
 
 class ThoughtLimit:
@@ -38,7 +38,7 @@ class ThoughtLimit:
     @property
     def is_open(self) -> bool:
         """Whether the text is within its thought, or may still begin one."""
-        return self._where is not _Where.BEHIND
+        return self._where is not _Where.AFTER
 
     @property
     def is_spent(self) -> bool:
@@ -46,7 +46,7 @@ class ThoughtLimit:
         return self._where is _Where.INSIDE and self._num_tokens + _num_missing(self._text) >= self._max_tokens
 
     def allows(self, text: bytes) -> bool:
-        """Whether the thought can end in time behind a token of this text, with the character that the token may begin."""
+        """Whether the thought can end in time after a token of this text, with the character that the token may begin."""
         if self._where is not _Where.INSIDE:
             return True
         return self._num_tokens + 1 + _num_missing(self._text + text) <= self._max_tokens
@@ -60,15 +60,15 @@ class ThoughtLimit:
                     self._where, self._text = _Where.INSIDE, self._text[len(self._begin) :]
                     self._num_tokens = bool(self._text.strip())
                 elif not self._begin.startswith(self._text):
-                    self._where = _Where.BEHIND
+                    self._where = _Where.AFTER
             case _Where.INSIDE:
                 self._text += text
                 self._num_tokens += 1
-            case _Where.BEHIND:
+            case _Where.AFTER:
                 return
         if self._where is _Where.INSIDE:
             if self._end in self._text:
-                self._where = _Where.BEHIND
+                self._where = _Where.AFTER
             self._text = self._text[-max(len(self._end), 4) :]
 
 
@@ -87,7 +87,7 @@ def limit_of(params: SamplingParams, max_tokens: int, *, is_constrained: bool) -
 
     Args:
         max_tokens: maximum number of tokens of the text.
-        is_constrained: a constraint binds what follows the thought, which keeps its part of `max_tokens`.
+        is_constrained: a constraint binds the text after the thought, which keeps its part of `max_tokens`.
     """
     limits = [] if params.max_thought_tokens is None else [params.max_thought_tokens]
     if is_constrained:

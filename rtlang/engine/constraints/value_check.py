@@ -3,7 +3,7 @@
 A schema may have keywords that its masks do not enforce (its `Report` lists them). It may be the schema of the whole text, or of a part,
 such as the arguments of a tool call. Finished texts are validated on a separate thread with a time limit. An invalid one is generated again
 up to `max_retries` times, after which the request ends with InvalidValueError. Text that may still be replaced is not streamed: only the
-text before the first part that is checked is passed on as it comes, and later attempts go on behind it. Everything except the check itself
+text before the first checked part is passed on as it comes, and later attempts continue after it. Everything except the check itself
 runs on the engine thread.
 """
 

@@ -1,4 +1,4 @@
-"""What pydantic's core schemas and the JSON schemas made from them say: small questions of `pydantic_schema`."""
+"""Reads details of pydantic's core schemas, and of the JSON schemas that `pydantic_schema` makes from them."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def decimal_schema(schema: Any) -> dict[str, Any]:
         made = _with_places(found, step, min(places, digits), max(digits - places, 0))
         if digits > places:
             return made
-        # The 0 of 0.25 does not count as a digit, but that of 0 counts as one before the point.
+        # The 0 of 0.25 does not count as a digit, but a lone 0 counts as one before the point.
         above = made | {"exclusiveMinimum": max(made["exclusiveMinimum"], 0)}
         below = made | {"exclusiveMaximum": min(made["exclusiveMaximum"], 0)}
         return {"anyOf": [above, below]}

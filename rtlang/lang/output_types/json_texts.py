@@ -1,4 +1,4 @@
-"""Regexes of the JSON texts of a schema, for strings that hold JSON, such as those of pydantic's `Json[...]`.
+"""Regexes of the JSON texts of a schema, for strings that hold JSON, such as pydantic's `Json[...]`.
 
 The texts are compact or have a space after a comma or colon, with properties in the order of the schema. Strings in them have no escapes.
 A schema that refers to itself has no such regex.

@@ -2,9 +2,9 @@
 
 The schemas of pydantic are looser than its validators: any string is a Decimal, a key of `dict[int, str]` or a UUID of version 4, patterns
 are not those of JSON Schema, bounds of dates are left out. Text that matches such a schema may fail to validate. The schemas here are made
-from the core schemas, by which pydantic validates; what they leave out is spelled differently by people and programs (`+1`, `0x1F`).
+from the core schemas, by which pydantic validates. They leave out spellings that people and programs do not use (`+1`, `0x1F`).
 
-What depends on more than the text is refused where a type says so (a path that must exist). Validators written in Python cannot be read:
+Types whose validity depends on more than the text, such as a path that must exist, are refused. Python validators cannot be read:
 they see the finished value.
 
 Objects are closed: pydantic ignores undeclared keys by default, so that writing them only costs tokens. With `extra="allow"` they are open.
@@ -49,7 +49,7 @@ _STRIPPED = {"pattern": r"^(?:\S(?s:.*\S)?)?$", PATTERN_DIALECT: "rust"}
 _TIGHT_LENGTH = 1000
 """Longest URLs of which the type must write the same text, because their length is limited."""
 _MAX_VARIADIC = 16
-"""Items of the middle of a tuple with items behind it."""
+"""Items of the middle of a tuple with items after it."""
 _TEXT_KEYWORDS = frozenset(
     {"type", "pattern", PATTERN_DIALECT, "enum", "const", "format", "minLength", "maxLength", "anyOf", "allOf", "$ref"}
 )
@@ -123,7 +123,7 @@ def generator() -> type[GenerateJsonSchema]:
             if "ref" in schema:
                 self._core_definitions.setdefault(schema["ref"], schema)
             self._check_function(schema)
-            if self._is_name or self._is_canonical:  # the definitions are those of values in general
+            if self._is_name or self._is_canonical:  # the definitions describe values, not names
                 schema = self._without_reference(schema)
             found = super().generate_inner(schema)
             form_of = found.get("format")
@@ -156,7 +156,7 @@ def generator() -> type[GenerateJsonSchema]:
             return {"type": "string", "pattern": f"^({pattern})$"}
 
         def _with_form(self, found: dict[str, Any], name: str) -> dict[str, Any]:
-            """A string with the pattern of its format, if pydantic's types name it. Lengths of encoded bytes are those of the bytes."""
+            """A string with the pattern of its format, if pydantic's types name it. Lengths of encoded bytes count the bytes."""
             low, high = found.get("minLength", 0), found.get("maxLength")
             if name in ("base64", "base64url"):
                 if "pattern" in found and not low and high is None:
@@ -374,7 +374,7 @@ def generator() -> type[GenerateJsonSchema]:
             if inner["type"] in ("url", "multi-host-url") and limit is not None:
                 return found | {"pattern": self._url({**inner, "max_length": limit})}
             if inner["type"] == "bytes" and function.keywords.keys() & {"min_length", "max_length"}:
-                return {"pattern": _ASCII} | found  # lengths are those of the bytes
+                return {"pattern": _ASCII} | found  # lengths count bytes
             return found
 
         def _check_function(self, schema: Any) -> None:

@@ -1,7 +1,7 @@
 """Regexes of ranges: integers, decimals and texts of one form between two bounds, such as dates and durations.
 
-All patterns are those of ECMA-262, without anchors. They hold one spelling of each value: no leading zeros and no `-0`, and decimals
-without zeros at their end, so that different texts are different values.
+All patterns are ECMA-262, without anchors. They hold one spelling of each value: no leading zeros and no `-0`, and decimals without zeros
+at their end, so that different texts are different values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def either(*patterns: str) -> str:
 
 
 def between(low: str, high: str) -> str:
-    """The texts between two texts of the same form, such as 2024-01-31: digits vary, and order is that of texts."""
+    """The texts between two texts of the same form, such as 2024-01-31: digits vary, and texts are ordered as texts."""
     if low > high:
         return NOTHING
     if low == high:

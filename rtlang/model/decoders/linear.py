@@ -156,7 +156,7 @@ def pack_linears(module: torch.nn.Module) -> int:
     """Replace every `torch.nn.Linear` inside `module` by a packed one, in place; returns the number of replacements.
 
     Subclasses of `torch.nn.Linear` are not replaced, since they may compute something else. Each plain weight is freed once it is packed. A
-    packed weight that is an embedding as well, as that of a tied head, serves as the embedding too. Modules that use `.weight` of a
+    packed weight that is an embedding as well, as in a tied head, serves as the embedding too. Modules that use `.weight` of a
     replaced layer in another way fail, which the self-check at load time detects.
     """
     uses: Counter[int] = Counter()  # of a weight

@@ -1,8 +1,8 @@
 """Chat templates: the text that a model's template writes for a conversation, and which of it comes from messages.
 
-A template is given whole conversations with their real contents, so what it does to them is done: it may trim or split them, test them, or
-move them into another message. The text keeps the sources of its characters (tracked_text.py), so that names of special tokens are these
-tokens only where the template writes them. Templates run in a bounded sandbox (chat_template.py).
+A template gets whole conversations with their real contents, so it may trim or split them, test them, or move them into another message.
+The text keeps the sources of its characters (tracked_text.py), so that names of special tokens are these tokens only where the template
+writes them. Templates run in a bounded sandbox (chat_template.py).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Conversation:
     """The messages of a sequence. Immutable.
 
     Attributes:
-        messages: role and content of each; the content of an open message is what it has so far.
+        messages: role and content of each; an open message has its content so far.
         is_open: the last message is open.
         tools, template_options: see `RoleStart`.
         anchor: the last message whose content was generated, if it is closed; None if there is none.

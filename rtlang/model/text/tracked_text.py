@@ -17,7 +17,7 @@ class Source(NamedTuple):
     """The origin of text.
 
     Attributes:
-        message: the index of a message; -1 for what belongs to the whole conversation: tools and options.
+        message: the index of a message; -1 for tools and options, which belong to the whole conversation.
         field: the field of the message, such as "content".
     """
 

@@ -205,7 +205,7 @@ def _add_plain_keys(
     """The value of the quote that begins a key of an object where every name is allowed and the declared ones are plain.
 
     Args:
-        is_late: other names are allowed only behind the required ones.
+        is_late: other names are allowed only after the required ones.
     """
     tables = build.tables
     value = tables.action(KEY_OTHER, description, other) if registers else other

@@ -28,7 +28,7 @@ _FILLERS = "a0_xyz.-,;:123456789bcdefghijklmnopqrstuvw"
 
 @dataclass(frozen=True, slots=True)
 class RawLanguage:
-    """The texts of a part: those of a language whose number of code points lies within bounds.
+    """The texts of a part: the texts of a language whose number of code points lies within bounds.
 
     Attributes:
         language: nonempty texts.
@@ -158,7 +158,7 @@ def raw_embedding(tables: Tables, raw: RawLanguage, follow: bytes, budget: Budge
     """Add raw text to tables.
 
     Args:
-        follow: the bytes that may come right behind it.
+        follow: the bytes that may come right after it.
     Raises:
         GrammarError: the language is empty, or the budget ran out.
     """

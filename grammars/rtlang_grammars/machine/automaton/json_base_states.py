@@ -320,7 +320,7 @@ def _add_number(tables: Tables, *, is_integer: bool) -> int:
 
 
 def _add_plain_integer(tables: Tables) -> int:
-    """Add a frame for an integer written as digits alone, with at most MAX_DIGITS behind the first one. Zero has no sign."""
+    """Add a frame for an integer written as digits alone, with at most MAX_DIGITS after the first one. Zero has no sign."""
     start, minus, zero, whole = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS))
     rows = [tables.rows[tables.state(state, ROW)] for state in (start, minus, zero, whole)]
     rows[0][list(b"123456789")] = rows[1][list(b"123456789")] = whole

@@ -66,7 +66,7 @@ KEY_PHASE = 14  # object, target while a required name is missing, target otherw
     OBJ_ORDERED,  # the names below this number have an order; IN_ANY_ORDER: 0
 ) = range(11)
 IN_ANY_ORDER, IN_ORDER, OTHERS_LAST = range(3)
-"""OBJ_ORDER: any order; the ordered names in the order of their numbers; the same, and all other names only behind them."""
+"""OBJ_ORDER: any order; the ordered names in the order of their numbers; the same, and all other names only after them."""
 BITS = 30
 MAX_PACKED_NAMES = 60
 

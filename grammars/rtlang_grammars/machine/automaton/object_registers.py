@@ -91,7 +91,7 @@ class ObjectRegister:
         return ordered if self._X[self._o + OBJ_ORDER] == OTHERS_LAST else 0
 
     def _is_in_order(self, name: int) -> bool:
-        """Whether a name skips no required one and leaves as many names behind it as a closed object needs."""
+        """Whether a name skips no required one and leaves as many names after it as a closed object needs."""
         X, o = self._X, self._o
         if X[o + OBJ_ORDER] == IN_ANY_ORDER:
             return True

@@ -76,12 +76,12 @@ class Embedded(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TextFacts:
-    """What the states of raw text know of what may follow; see `lowering.languages.raw_text`.
+    """The text that may follow the states of raw text; see `lowering.languages.raw_text`.
 
     Attributes:
         start: the state before the text; -1 in the facts of the states within it.
         last: bytes without which no text leads out of the raw text, if nothing else is forbidden in it; None: they are not known.
-        follow: the bytes that may come right behind the raw text.
+        follow: the bytes that may come right after the raw text.
         most: code points that it may have; None: any number.
         others: first bytes of what else may come in the state before the text; None: not known.
     """

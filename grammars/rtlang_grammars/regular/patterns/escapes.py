@@ -17,7 +17,7 @@ from rtlang_grammars.spec.errors import GrammarError
 
 
 class Dialect(StrEnum):
-    """A regex dialect. Lark's is Python's; Rust's is that of the crate `regex`, in which pydantic writes patterns."""
+    """A regex dialect. Lark's is Python's; Rust's is the dialect of the crate `regex`, in which pydantic writes patterns."""
 
     ECMA = "ecma"
     PYTHON = "python"
@@ -224,7 +224,7 @@ def class_atom(source: Source, flags: Flags) -> CodePoints | int:
 
 
 def apply_case_flag(points: CodePoints, flags: Flags, *, is_rust: bool) -> CodePoints:
-    """The set, extended by case variants if case is ignored. Rust has those of Unicode's simple case folding, others those of Python."""
+    """The set, extended by case variants if case is ignored. Rust uses Unicode's simple case folding, the others Python's variants."""
     if not flags.ignore_case:
         return points
     if is_rust and not flags.ascii_only:

@@ -47,7 +47,7 @@ MAX_NESTED_SEARCHES = (
 )
 
 _CONDITIONS = frozenset({"if", "not", "dependentRequired", "dependentSchemas"})
-"""Groups of keywords that are read after the others: the names in them come behind those that the schema declares otherwise."""
+"""Groups of keywords that are read after the others: the names in them come after the names that the schema declares otherwise."""
 
 Facets: TypeAlias = Sequence[Facet]
 Handler: TypeAlias = "Callable[[Algebra, Node, JsonType, bool, bool], Facets]"

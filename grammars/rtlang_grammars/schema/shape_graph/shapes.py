@@ -182,7 +182,7 @@ class ObjectShape:
         additional: index of the shape of the values of all other properties; None if they are forbidden.
         required: names of the properties that must be present; none of them is forbidden.
         min_properties, max_properties: inclusive bounds on their number; None means no upper bound.
-        unordered: names of the properties that are only listed. They may come in any order, behind those that are declared.
+        unordered: names of the properties that are only listed. They may come in any order, after the declared ones.
     """
 
     properties: tuple[Property, ...] = ()
