@@ -82,12 +82,13 @@ class _Reader:
         self.effort: tuple[str, str] | None = None
         self.budget: tuple[str, int] | None = None
         self.is_on: tuple[str, bool] | None = None
+        self.sets_switches = False  # of the chat template
 
     def read_effort(self, where: str, value: Any) -> None:
         if value not in EFFORTS:
             raise ParameterError(where, value, f"expected one of {', '.join(EFFORTS)}")
         self.effort = _agreed(self.effort, where, value)
-        self.switch(where, value != "none")
+        self.switch(where, value != "none", sets_switches=value == "none")
 
     def read_budget(self, where: str, value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= MAX_MAX_TOKENS:
@@ -96,8 +97,10 @@ class _Reader:
         if value == 0:
             self.switch(where, False)
 
-    def switch(self, where: str, is_on: bool) -> None:
+    def switch(self, where: str, is_on: bool, *, sets_switches: bool = True) -> None:
+        """`sets_switches`: the variables of the chat template that turn the thought on or off get this value."""
         self.is_on = _agreed(self.is_on, where, is_on)
+        self.sets_switches |= sets_switches
 
     def read_switch(self, where: str, value: Any) -> None:
         """`thinking` is true or false, or an object with `type` and `budget_tokens`."""
@@ -158,7 +161,7 @@ def read_reasoning(given: Mapping[str, Any]) -> ReasoningRequest:
         reader.read_switch("thinking", given["thinking"])
     for name in _SWITCHES:
         if isinstance(kwargs.get(name), bool):
-            reader.switch(f"chat_template_kwargs.{name}", kwargs[name])
+            reader.switch(f"chat_template_kwargs.{name}", kwargs[name], sets_switches=False)
     budget = None if reader.budget is None or reader.budget[1] < 0 else reader.budget[1]
     if reader.is_on is not None and not reader.is_on[1]:
         if budget:
@@ -178,9 +181,8 @@ def _place(given: Mapping[str, Any], is_left_out: bool) -> ThoughtPlace:
 def _template_variables(reader: _Reader, budget: int | None) -> dict[str, Any]:
     """The variables of the chat template that follow from fields other than `chat_template_kwargs`."""
     found: dict[str, Any] = {}
-    where, is_on = reader.is_on or ("chat_template_kwargs", True)
-    if not where.startswith("chat_template_kwargs") and not (is_on and where.endswith("effort")):
-        found |= dict.fromkeys(_SWITCHES, is_on)
+    if reader.is_on is not None and reader.sets_switches:
+        found |= dict.fromkeys(_SWITCHES, reader.is_on[1])
     if reader.effort is not None and reader.effort[1] != "none":
         found["reasoning_effort"] = reader.effort[1]
     if budget is not None and (reader.budget is not None or found):

@@ -29,6 +29,7 @@ OFF = dict.fromkeys(ON, False)
         ({"thinking": {"type": "enabled", "budget_tokens": 7}}, None, 7, ON | {"thinking_budget": 7}),
         ({"thinking": {"type": "disabled"}}, None, 0, OFF | {"thinking_budget": 0}),
         ({"enable_thinking": False}, None, 0, OFF | {"thinking_budget": 0}),
+        ({"reasoning_effort": "low", "enable_thinking": True}, "low", None, ON | {"reasoning_effort": "low"}),
         (
             {"chat_template_kwargs": {"thinking": False, "style": "x"}},
             None,
