@@ -11,6 +11,7 @@ import bisect
 import contextlib
 import datetime
 import functools
+import hashlib
 import itertools
 import json
 from collections import OrderedDict
@@ -22,7 +23,7 @@ import jinja2
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.template_options import TemplateOptions
 from rtlang.model.text import tracked_text
-from rtlang.model.text.chat_template import MAX_RENDERED_CHARS, TemplateEnvironment
+from rtlang.model.text.chat_template import MAX_RENDERED_CHARS, LimitExceeded, TemplateEnvironment
 from rtlang.model.text.tracked_text import Source, TrackedText, tracked
 from rtlang_grammars.formats.catalogue import detect_format
 
@@ -57,6 +58,13 @@ class EncodeText(Protocol):
     def __call__(self, text: str, *, is_start: bool, allow_special: bool = False) -> Sequence[int]: ...
 
 
+class UnusableTemplateError(ParameterError):
+    """A chat template that is invalid, or that exceeds a limit: another form of the messages is not worth a try."""
+
+    def __init__(self, role: str, reason: str) -> None:
+        super().__init__("role", role, f"the model's chat template cannot be used: {reason}")
+
+
 class ChatTemplate:
     """The chat template of a model, for conversations with certain tools and options.
 
@@ -85,7 +93,8 @@ class ChatTemplate:
         self._others: dict[tuple[str | None, str | None], ChatTemplate] = {}
         self._environment: TemplateEnvironment | None = None
         self._template: jinja2.Template | None = None
-        self._prefixes: OrderedDict[Any, str] = OrderedDict()
+        self._fault: str | None = None
+        self._prefixes: OrderedDict[bytes, str] = OrderedDict()
 
     @property
     def template(self) -> str | None:
@@ -153,12 +162,13 @@ class ChatTemplate:
             adds_prompt: ends with the beginning of an answer of the assistant.
         Raises:
             ParameterError: the template refuses the messages.
+            UnusableTemplateError: the template is invalid, or exceeds a limit.
         """
         environment = self._ready_environment()
         pieces: list[str] = []
         num_chars = 0
+        template = self._usable_template(messages)
         try:
-            template = self._ready_template()
             environment.begin()
             for piece in template.generate(
                 messages=[_tracked_message(message, index) for index, message in enumerate(messages)],
@@ -171,7 +181,9 @@ class ChatTemplate:
                 pieces.append(piece)
                 num_chars += len(piece)
                 if num_chars > MAX_RENDERED_CHARS:
-                    raise jinja2.TemplateError(f"its output exceeds {MAX_RENDERED_CHARS} characters")
+                    raise LimitExceeded(f"its output exceeds {MAX_RENDERED_CHARS} characters")
+        except LimitExceeded as error:
+            raise UnusableTemplateError(_role(messages), str(error)) from None
         except jinja2.TemplateError as error:
             raise _refusal(messages, error.message or type(error).__name__) from None
         except Exception as error:  # a template is a program and may raise anything
@@ -225,7 +237,7 @@ class ChatTemplate:
         return found
 
     def _framing_of_answer(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        key = json.dumps(messages, default=str)
+        key = hashlib.sha256(json.dumps(messages, default=str).encode("utf-8", "surrogatepass")).digest()
         framing = self._prefixes.get(key)
         if framing is None:
             try:
@@ -294,6 +306,15 @@ class ChatTemplate:
             self._environment = TemplateEnvironment(self._now or datetime.datetime.now())
         return self._environment
 
+    def _usable_template(self, messages: Sequence[Mapping[str, Any]]) -> jinja2.Template:
+        """The compiled template. An invalid one is compiled once: that may take seconds."""
+        if self._fault is None:
+            try:
+                return self._ready_template()
+            except Exception as error:
+                self._fault = str(error) or type(error).__name__
+        raise UnusableTemplateError(_role(messages), f"it is invalid: {self._fault}")
+
     def _ready_template(self) -> jinja2.Template:
         if self._template is None:
             self._template = self._ready_environment().compiled(
@@ -324,5 +345,8 @@ def _tracked_message(message: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def _refusal(messages: Sequence[Mapping[str, Any]], reason: str) -> ParameterError:
-    role = str(messages[-1]["role"]) if messages else ""
-    return ParameterError("role", role, f"the model's chat template refuses the conversation: {reason}")
+    return ParameterError("role", _role(messages), f"the model's chat template refuses the conversation: {reason}")
+
+
+def _role(messages: Sequence[Mapping[str, Any]]) -> str:
+    return str(messages[-1]["role"]) if messages else ""

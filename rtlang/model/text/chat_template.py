@@ -1,16 +1,18 @@
 """A sandboxed, bounded Jinja environment for chat templates.
 
-A template is untrusted code from the checkpoint that runs on the engine thread. It runs in Jinja's immutable sandbox, with limits on the
-number of loop iterations and macro calls per rendering, and on the size of values that its operators produce. Its operators, methods and
-filters keep the sources of `TrackedText`.
+A template is untrusted code, from the checkpoint or from a request. It runs in Jinja's immutable sandbox, with limits on the number of loop
+iterations and macro calls per rendering, on its CPU time, and on the size of values that it makes. Its operators, methods and filters keep
+the sources of `TrackedText`.
 """
 
 from __future__ import annotations
 
 import datetime
 import functools
+import itertools
 import json
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +20,7 @@ import jinja2
 import jinja2.ext
 import jinja2.nodes
 import jinja2.sandbox
+import jinja2.utils
 import jinja2.visitor
 from jinja2.exceptions import SecurityError
 
@@ -30,6 +33,8 @@ MAX_ROUNDS = 1_000_000
 """Maximum loop iterations plus macro calls per rendering. Published templates need a few per message."""
 MAX_WORK_CHARS = 1 << 28
 """Maximum characters that the operators, methods and filters of one rendering read; about a second of work."""
+MAX_RENDER_CPU_S = 4.0
+"""Maximum CPU time of one rendering: others wait for the thread that renders."""
 _MAX_NUMBER = 100_000
 _MAX_BITS = 4096
 _FOLLOWED_METHODS = frozenset(name for name in vars(TrackedText) if not name.startswith("_") and name != "runs")
@@ -39,7 +44,13 @@ _CHOOSING_FILTERS = frozenset(("default", "d", "first", "last", "random", "min",
 """Filters that return a part of an argument."""
 _JINJA_ARGUMENTS = ("_loop_vars", "_block_vars")
 """Arguments that compiled templates pass with every call in a loop or a block."""
+_CONTAINERS = (list, tuple, dict)
+_MAX_NESTING = 200
 _WIDE_FORMAT = re.compile(r"%[^%a-zA-Z]*(\*|\d{5})")
+
+
+class LimitExceeded(SecurityError):
+    """A rendering needs more work, time or memory than a template may use."""
 
 
 class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
@@ -57,13 +68,15 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             extensions=[_Generation, jinja2.ext.loopcontrols],
-            finalize=tracked_text.text_of,
+            finalize=self._written,
         )
-        self._rounds_left, self._chars_left = MAX_ROUNDS, MAX_WORK_CHARS
+        self._sizes: dict[int, tuple[object, int]] = {}
+        self.begin()
         self.globals.pop("lipsum")
+        self.globals["namespace"] = _Namespace
         self.globals["raise_exception"] = _raise_exception
         self.globals["strftime_now"] = now.strftime
-        self.filters |= {"tojson": _tojson, "join": _join, "string": tracked_text.text_of, "safe": tracked_text.text_of}
+        self.filters |= {"tojson": _tojson, "join": _join, "string": self._written, "safe": self._written}
         self.filters = {name: self._bounded(function, name) for name, function in self.filters.items()}
 
     def compiled(self, source: str) -> jinja2.Template:
@@ -79,30 +92,68 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
     def begin(self) -> None:
         """Reset the counts for a new rendering."""
         self._rounds_left, self._chars_left = MAX_ROUNDS, MAX_WORK_CHARS
+        self._sizes.clear()
+        self._end_of_time = time.thread_time() + MAX_RENDER_CPU_S
 
     def count_iteration(self) -> None:
         """Count a loop iteration or macro call; called by the template.
 
         Raises:
-            SecurityError: the limit is exceeded.
+            LimitExceeded: the limit is exceeded, or the time is over.
         """
         self._rounds_left -= 1
+        self._check_time()
         if self._rounds_left < 0:
-            raise SecurityError(f"the template exceeds {MAX_ROUNDS} loop iterations and macro calls")
+            raise LimitExceeded(f"the template exceeds {MAX_ROUNDS} loop iterations and macro calls")
 
     def count_work(self, *values: object) -> None:
         """Count the texts and lists among the arguments of an operation.
 
         Raises:
-            SecurityError: the limit is exceeded.
+            LimitExceeded: the limit is exceeded, or the time is over.
         """
+        self._check_time()
         self._chars_left -= sum(len(value) for value in values if isinstance(value, str | list | tuple | dict))
         if self._chars_left < 0:
-            raise SecurityError(f"the template's operations read more than {MAX_WORK_CHARS} characters")
+            raise LimitExceeded(f"the template's operations read more than {MAX_WORK_CHARS} characters")
+
+    def built(self, value: Any) -> Any:
+        """A list, tuple or map that the template makes, or a result that may be one.
+
+        Raises:
+            LimitExceeded: its texts and elements are too many, counted as often as they would be written.
+        """
+        if isinstance(value, _CONTAINERS):
+            _check_size(self._size(value))
+        return value
+
+    def _size(self, value: object, depth: int = 0) -> int:
+        """The characters and elements in a value. Values do not change while a template runs, so each is counted once."""
+        if isinstance(value, str):
+            return len(value) + 1
+        if not isinstance(value, _CONTAINERS):
+            return 1
+        known = self._sizes.get(id(value))
+        if known is not None:
+            return known[1]
+        if depth > _MAX_NESTING:
+            raise LimitExceeded(f"the template nests values more than {_MAX_NESTING} deep")
+        inner = itertools.chain(value, value.values()) if isinstance(value, dict) else value
+        size = 1 + sum(self._size(each, depth + 1) for each in inner)
+        self._sizes[id(value)] = value, size
+        return size
+
+    def _written(self, value: Any) -> str:
+        """The text of a value."""
+        return tracked_text.text_of(self.built(value))
+
+    def _check_time(self) -> None:
+        if time.thread_time() > self._end_of_time:
+            raise LimitExceeded(f"the template runs for more than {MAX_RENDER_CPU_S:g} s")
 
     def concatenate(self, *values: object) -> str:
         """The result of the `~` operator."""
-        texts = [tracked_text.text_of(value) for value in values]
+        texts = [self._written(value) for value in values]
         _check_size(sum(map(len, texts)))
         self.count_work(*texts)
         return tracked_text.joined(texts)
@@ -112,8 +163,10 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         method = getattr(obj, "__wrapped__", obj)  # the sandbox wraps `format`
         text = getattr(method, "__self__", None)
         self.count_work(text, *args)
+        for value in (*args, *kwargs.values()):
+            self.built(value)
         if not isinstance(text, str):
-            return super().call(context, obj, *args, **kwargs)
+            return self.built(super().call(context, obj, *args, **kwargs))
         kwargs = {key: value for key, value in kwargs.items() if key not in _JINJA_ARGUMENTS}
         if tracked_text.first_source((text, args, kwargs)) is None:
             return super().call(context, obj, *args, **kwargs)
@@ -130,8 +183,8 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         _check_operands(operator, left, right)
         self.count_work(left, right)
         if operator == "%" and isinstance(left, str):
-            return _remainder(left, right)
-        return super().call_binop(context, operator, left, right)
+            return _remainder(left, self.built(right))
+        return self.built(super().call_binop(context, operator, left, right))
 
     def _bounded(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         """Wrap a filter to refuse huge numbers as arguments, and to keep sources of texts if the filter itself does not."""
@@ -140,9 +193,11 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         def bounded(*args: Any, **kwargs: Any) -> Any:
             _check_numbers(args[1:], kwargs)
             self.count_work(*args)
+            for value in (*args, *kwargs.values()):
+                self.built(value)
             if name in _FOLLOWED_FILTERS:
                 args = tuple(TrackedText.whole(each, None) if type(each) is str else each for each in args)
-            result = function(*args, **kwargs)
+            result = self.built(function(*args, **kwargs))
             is_followed = name in _FOLLOWED_FILTERS or name in _CHOOSING_FILTERS
             return result if is_followed else tracked_text.covered(result, *args, kwargs)
 
@@ -153,8 +208,24 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         return tree
 
 
+class _Namespace(jinja2.utils.Namespace):
+    """`namespace()` of Jinja, whose values may change: its text does not show them."""
+
+    def __repr__(self) -> str:
+        return "<Namespace>"
+
+
 class _Counted(jinja2.visitor.NodeTransformer):
-    """Inserts a call of `count_iteration` into each loop and macro, and replaces each `~` by a call of `concatenate`."""
+    """Inserts a call of `count_iteration` into each loop and macro, and calls of `built` and `concatenate` where values are made."""
+
+    def visit_List(self, node: jinja2.nodes.List) -> jinja2.nodes.Node:
+        return self._building(node)
+
+    def visit_Tuple(self, node: jinja2.nodes.Tuple) -> jinja2.nodes.Node:
+        return self._building(node) if node.ctx == "load" else node
+
+    def visit_Dict(self, node: jinja2.nodes.Dict) -> jinja2.nodes.Node:
+        return self._building(node)
 
     def visit_For(self, node: jinja2.nodes.For) -> jinja2.nodes.Node:
         return self._counting(node)
@@ -168,6 +239,10 @@ class _Counted(jinja2.visitor.NodeTransformer):
     def visit_Concat(self, node: jinja2.nodes.Concat) -> jinja2.nodes.Node:
         self.generic_visit(node)
         return _method_call("concatenate", node.nodes, node.lineno)
+
+    def _building(self, node: Any) -> jinja2.nodes.Node:
+        self.generic_visit(node)
+        return _method_call("built", [node], node.lineno)
 
     def _counting(self, node: Any) -> jinja2.nodes.Node:
         self.generic_visit(node)
@@ -183,21 +258,21 @@ def _method_call(name: str, arguments: list[Any], line: int) -> jinja2.nodes.Cal
 
 def _check_size(size: int) -> None:
     if size > MAX_RENDERED_CHARS:
-        raise SecurityError(f"the template creates a value of more than {MAX_RENDERED_CHARS} elements")
+        raise LimitExceeded(f"the template creates a value of more than {MAX_RENDERED_CHARS} elements")
 
 
 def _check_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for value in (*args, *kwargs.values()):
         if isinstance(value, int) and abs(value) > _MAX_NUMBER:
-            raise SecurityError(f"the template passes a number above {_MAX_NUMBER} to a function")
+            raise LimitExceeded(f"the template passes a number above {_MAX_NUMBER} to a function")
 
 
 def _check_operands(name: str, left: object, right: object) -> None:
-    """Raise SecurityError for an operation whose result could be huge."""
+    """Raise LimitExceeded for an operation whose result could be huge."""
     if isinstance(left, int) and isinstance(right, int):
         bits = {"*": left.bit_length() + right.bit_length(), "**": left.bit_length() * abs(right)}.get(name, 0)
         if bits > _MAX_BITS:
-            raise SecurityError(f"the template computes a number of more than {_MAX_BITS} bits")
+            raise LimitExceeded(f"the template computes a number of more than {_MAX_BITS} bits")
     elif name == "*":
         for many, times in ((left, right), (right, left)):
             if isinstance(many, (str, list, tuple)) and isinstance(times, int):
@@ -205,7 +280,7 @@ def _check_operands(name: str, left: object, right: object) -> None:
     elif name == "+" and isinstance(left, (str, list, tuple)) and isinstance(right, (str, list, tuple)):
         _check_size(len(left) + len(right))
     elif name == "%" and isinstance(left, str) and _WIDE_FORMAT.search(left):
-        raise SecurityError("the template uses too large a format width")
+        raise LimitExceeded("the template uses too large a format width")
 
 
 def _remainder(template: str, values: Any) -> Any:
@@ -224,7 +299,7 @@ def _join(
 ) -> str:
     if attribute is not None:
         values = map(jinja2.filters.make_attrgetter(environment, attribute), values)
-    return tracked_text.joined(map(tracked_text.text_of, values), str(separator))
+    return tracked_text.joined(map(environment._written, values), str(separator))
 
 
 class _Generation(jinja2.ext.Extension):

@@ -14,7 +14,7 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.model.text import tracked_text
-from rtlang.model.text.chat import ChatTemplate
+from rtlang.model.text.chat import ChatTemplate, UnusableTemplateError
 from rtlang.model.text.tracked_text import Source, TrackedText
 
 _MARK = "rtlangcontentmark"
@@ -117,9 +117,17 @@ def text_before(chat: ChatTemplate, messages: Messages, role: str) -> TrackedTex
         if chat.has_prompt:
             try:
                 return chat.render(messages, adds_prompt=True)
+            except UnusableTemplateError:
+                raise
             except ParameterError:
                 return _before_mark(chat, messages, role)
-        closed, finished = chat.render(messages, adds_prompt=True), _before_mark(chat, messages, role)
+        closed = chat.render(messages, adds_prompt=True)
+        try:
+            finished = _before_mark(chat, messages, role)
+        except UnusableTemplateError:
+            raise
+        except ParameterError:  # a template that writes no answers, such as one of a translator
+            return closed
         header = finished[len(closed) :] if finished.startswith(closed) else ""
         return finished if header.strip() else closed  # a blank belongs to the answer, as in the forms with [INST]
     return _before_mark(chat, messages, role)
@@ -150,6 +158,8 @@ def _before_mark(chat: ChatTemplate, messages: Messages, role: str) -> TrackedTe
         marked = [*messages, {"role": role, "content": _MARK}, *({"role": each, "content": _MARK} for each in more)]
         try:
             text = chat.render(marked, adds_prompt=False)
+        except UnusableTemplateError:
+            raise
         except ParameterError as error:
             refusal = refusal or ParameterError("role", role, error.allowed)
             continue

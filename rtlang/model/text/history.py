@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.text_service import HistoryEnd
-from rtlang.model.text.chat import ChatTemplate
+from rtlang.model.text.chat import ChatTemplate, UnusableTemplateError
 from rtlang.model.text.conversation import end_of, text_before
 from rtlang.model.text.tracked_text import Source, TrackedText
 
@@ -60,6 +60,8 @@ def _rendered(chat: ChatTemplate, messages: Messages, end: HistoryEnd) -> tuple[
     for form in _forms(messages):
         try:
             text = text_before(chat, form, "assistant") if end == "prompt" else chat.render(form, adds_prompt=False)
+        except UnusableTemplateError as error:
+            raise ParameterError("messages", [message["role"] for message in messages], error.allowed) from None
         except ParameterError as error:
             refusal = refusal or error
             continue

@@ -8,7 +8,7 @@ import jinja2
 import pytest
 
 from rtlang.model.text import chat_template
-from rtlang.model.text.chat_template import MAX_SOURCE_CHARS, TemplateEnvironment
+from rtlang.model.text.chat_template import MAX_SOURCE_CHARS, LimitExceeded, TemplateEnvironment
 from rtlang.model.text.tracked_text import Source, TrackedText, joined
 
 NOW = datetime.datetime(2024, 5, 17)
@@ -124,6 +124,49 @@ def test_what_would_not_end_or_fill_the_memory_or_leave_the_sandbox_is_an_error(
     monkeypatch.setattr(chat_template, "MAX_ROUNDS", 50_000)
     with pytest.raises(jinja2.TemplateError):
         render(source)
+
+
+SHARING = "{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(40) %}{% set ns.a = MADE %}{% endfor %}USE"
+
+
+@pytest.mark.parametrize(
+    "use", ["{{ ns.a }}", "{{ ns.a | tojson }}", "{{ 'x' ~ ns.a }}", "{{ '%s' % (ns.a,) }}", "{{ ns.a == ns.b }}"]
+)
+@pytest.mark.parametrize(
+    "made",
+    [
+        "[ns.a, ns.a]",
+        "(ns.a, ns.a)",
+        "{'x': ns.a, 'y': ns.a}",
+        "dict(x=ns.a, y=ns.a)",
+        "[ns.a] * 2",
+        "[ns.a] + [ns.a]",
+        "[ns.a, ns.a] | list",
+        "('x' * 4000000, ns.a)",
+    ],
+)
+def test_values_that_hold_one_another_several_times_count_as_often(made: str, use: str) -> None:
+    with pytest.raises(LimitExceeded, match="more than 4194304"):
+        render(SHARING.replace("MADE", made).replace("USE", use))
+
+
+def test_lists_of_arguments_that_hold_one_another_are_not_written() -> None:
+    source = (
+        "{% macro a(n) %}{% if n %}{{ a(n - 1, varargs, varargs) }}{% else %}{{ varargs }}{% endif %}{% endmacro %}"
+    )
+    with pytest.raises(LimitExceeded):
+        render(source + "{{ a(40, 1, 1) }}")
+
+
+def test_a_namespace_does_not_show_what_it_holds() -> None:
+    assert "<Namespace>" in render("{% set ns = namespace(a=messages) %}{{ ns }}")
+
+
+@pytest.mark.parametrize("body", ["{% set x = 1 %}" * 500, "{% for m in range(90000) if false %}{% endfor %}"])
+def test_the_time_of_a_rendering_is_limited(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_template, "MAX_RENDER_CPU_S", 0.2)
+    with pytest.raises(LimitExceeded, match="for more than"):
+        render("{% for i in range(99999) %}" + body + "{% endfor %}")
 
 
 def test_each_rendering_has_all_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ParameterError
+from rtlang.contract.template_options import TemplateOptions
+from rtlang.model.text import chat_template
+from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.text_service import TokenizerTextService
 from tests.model.text.test_chat_tools import GRANITE, LLAMA, QWEN, TOOLS
@@ -341,3 +344,43 @@ def test_tools_that_a_template_does_not_write_are_described_in_the_first_message
     text = written(Tokenizer.from_pretrained(tmp_path), [PARTS, ANSWER])
     assert text.startswith("user:a b\n\nTools:\n")
     assert '"name": "search"' in text
+
+
+@pytest.mark.parametrize(
+    "source", ["{% for %}", "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"]
+)
+def test_a_template_that_no_conversation_can_use_is_tried_once(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_template, "MAX_ROUNDS", 1000)
+    begun: list[int] = []
+    for name in ("compiled", "begin"):
+        real = getattr(TemplateEnvironment, name)
+        monkeypatch.setattr(TemplateEnvironment, name, lambda *args, real=real: (begun.append(1), real(*args))[1])
+    write_tokenizer_kind(tmp_path, "byte_level")
+    service = TokenizerTextService(Tokenizer.from_pretrained(tmp_path))
+    begun.clear()
+    messages = [{"role": "developer", "content": None}, {"role": "user", "content": [{"type": "text", "text": "a"}]}]
+    with pytest.raises(ParameterError, match=r"messages = .*cannot be used"):
+        service.chat_prompt(messages, None, "prompt", TemplateOptions(source).text)
+    assert len(begun) <= 3  # the environment's own, one compilation, one rendering
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ messages[0].content }}",
+        "{% for m in messages if m.role == 'user' %}Translate: {{ m.content }}\n{% endfor %}",
+    ],
+)
+def test_a_template_that_writes_no_answers_makes_prompts(source: str, tmp_path: Path) -> None:
+    import transformers
+
+    write_tokenizer_kind(tmp_path, "byte_level")
+    expected = transformers.AutoTokenizer.from_pretrained(str(tmp_path)).apply_chat_template(
+        [{"role": "user", "content": "one"}], chat_template=source, add_generation_prompt=True, tokenize=False
+    )
+    prompt = TokenizerTextService(Tokenizer.from_pretrained(tmp_path)).chat_prompt(
+        [{"role": "user", "content": "one"}], None, "prompt", TemplateOptions(source).text
+    )
+    assert prompt.ending == expected
