@@ -18,6 +18,10 @@ from rtlang.contract.text_service import HistoryEnd
 from rtlang.model.text.chat import ChatTemplate, UnusableTemplateError
 from rtlang.model.text.conversation import end_of, text_before
 from rtlang.model.text.tracked_text import Source, TrackedText
+from rtlang_grammars.formats.catalogue import detect_format
+from rtlang_grammars.formats.parsing import ToolCall
+from rtlang_grammars.formats.reasoning import PLAIN_FORMAT
+from rtlang_grammars.formats.rendering import rendered_calls
 
 _MAX_FORMS = 64
 _PARTS_AS_TEXT = re.compile(r"""\{\\?['"]type\\?['"]:\s*\\?['"]text\\?['"]""")
@@ -54,7 +58,20 @@ def chat_prompt(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd
 
 
 def _rendered(chat: ChatTemplate, messages: Messages, end: HistoryEnd) -> tuple[TrackedText, Messages]:
-    """The text, and the form of the messages in which the template takes them."""
+    """The text, and the form of the messages in which the template takes them.
+
+    Where the tools are described for the template, it writes no calls either: they become text, in the form that the description asks for.
+    """
+    text, form = _best_form(chat, messages, end)
+    if chat.description_of_tools and any(_calls(messages)) and not _is_whole(text, form):
+        other = _best_form(chat, _calls_as_text(chat, messages), end)
+        if _is_whole(*other):
+            return other
+    return text, form
+
+
+def _best_form(chat: ChatTemplate, messages: Messages, end: HistoryEnd) -> tuple[TrackedText, Messages]:
+    """The first form of which nothing is lost; otherwise the first that the template takes."""
     first: tuple[TrackedText, Messages] | None = None
     refusal: ParameterError | None = None
     for form in _forms(messages):
@@ -181,6 +198,23 @@ def _names_of_results(messages: Messages) -> Messages:
 def _calls(messages: Messages) -> Iterator[Mapping[str, Any]]:
     for message in messages:
         yield from message.get("tool_calls") or ()
+
+
+def _calls_as_text(chat: ChatTemplate, messages: Messages) -> Messages:
+    tool_format = detect_format(chat.template) or PLAIN_FORMAT
+    found: Messages = []
+    for message in messages:
+        calls = [
+            ToolCall(call["function"]["name"], call["function"]["arguments"], call.get("id"))
+            for call in message.get("tool_calls") or ()
+        ]
+        if calls:
+            text = "".join(piece for piece, _ in rendered_calls(tool_format, calls))
+            content = message.get("content")
+            message = {name: value for name, value in message.items() if name != "tool_calls"}
+            message["content"] = _with_text(content, ("\n" if _has_text(content) else "") + text)
+        found.append(message)
+    return found
 
 
 def _one_call_each(messages: Messages) -> Messages:

@@ -384,3 +384,31 @@ def test_a_template_that_writes_no_answers_makes_prompts(source: str, tmp_path: 
         [{"role": "user", "content": "one"}], None, "prompt", TemplateOptions(source).text
     )
     assert prompt.ending == expected
+
+
+def test_calls_that_a_template_does_not_write_are_text_of_their_messages(tmp_path: Path) -> None:
+    source = (
+        "{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}"
+        "{% if add_generation_prompt %}[assistant]{% endif %}"
+    )
+
+    def call(name: str, **arguments: Any) -> dict[str, Any]:
+        return {"id": name, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+    write_tokenizer_kind(tmp_path, "byte_level")
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": None, "tool_calls": [call("one", x="</s>")]},
+        {"role": "tool", "tool_call_id": "one", "content": "r"},
+        {"role": "assistant", "content": "And:", "tool_calls": [call("two"), call("three", é=1)]},
+        {"role": "tool", "tool_call_id": "two", "content": "s"},
+    ]
+    tokenizer = Tokenizer.from_pretrained(tmp_path)
+    prompt = TokenizerTextService(tokenizer).chat_prompt(
+        messages, json.dumps(TOOLS), "prompt", TemplateOptions(source).text
+    )
+    assert prompt.ending.endswith(
+        'on a line.\n[assistant]{"name": "one", "arguments": {"x": "</s>"}}\n[tool]r\n'
+        '[assistant]And:\n{"name": "two", "arguments": {}}\n{"name": "three", "arguments": {"é": 1}}\n[tool]s\n[assistant]'
+    )
+    assert not set(prompt.token_ids) & set(tokenizer.special_token_ids)
