@@ -170,14 +170,14 @@ class ChatTemplate:
         template = self._usable_template(messages)
         try:
             environment.begin()
-            for piece in template.generate(
-                messages=[_tracked_message(message, index) for index, message in enumerate(messages)],
-                add_generation_prompt=adds_prompt,
-                tools=tracked(self._tools, Source(OF_CONVERSATION, "tools")),
-                documents=None,
-                **self._special_names,
-                **self._variables_of_template(),
-            ):
+            variables = self._special_names | self._variables_of_template()
+            variables |= {
+                "messages": [_tracked_message(message, index) for index, message in enumerate(messages)],
+                "add_generation_prompt": adds_prompt,
+                "tools": tracked(self._tools, Source(OF_CONVERSATION, "tools")),
+                "documents": None,
+            }
+            for piece in template.generate(variables):
                 pieces.append(piece)
                 num_chars += len(piece)
                 if num_chars > MAX_RENDERED_CHARS:

@@ -17,7 +17,8 @@ from rtlang.model.text import tracked_text
 from rtlang.model.text.chat import ChatTemplate, UnusableTemplateError
 from rtlang.model.text.tracked_text import Source, TrackedText
 
-_MARK = "rtlangcontentmark"
+MARK = "rtlangcontentmark"
+"""Content in place of one that is not known yet, or that a template would leave out."""
 CHARS_OF_MESSAGE = 50
 """Characters that take a template about as long as a message without content."""
 _MORE = ((), ("user",), ("assistant",), ("user", "assistant"))
@@ -98,7 +99,7 @@ class Conversation:
             return text
         end = end_of(text, Source(self.anchor, "content"))
         if end is None:  # an empty content, or one of which nothing is left
-            messages[self.anchor] = {**messages[self.anchor], "content": _MARK}
+            messages[self.anchor] = {**messages[self.anchor], "content": MARK}
             text = render(messages)
             end = end_of(text, Source(self.anchor, "content"))
         if end is None:
@@ -143,19 +144,19 @@ def framing(chat: ChatTemplate, roles: Sequence[str], role: str, *, is_begin: bo
     """
     before = Conversation()
     for each in roles:
-        before = before.opened(each).grown(_MARK).closed()
+        before = before.opened(each).grown(MARK).closed()
     closing = before.text(chat) if roles else ""
     opened = before.opened(role)
     if is_begin:
         return tracked_text.plain(opened.text(chat)).removeprefix(closing)
-    return tracked_text.plain(opened.grown(_MARK).closed().text(chat))
+    return tracked_text.plain(opened.grown(MARK).closed().text(chat))
 
 
 def _before_mark(chat: ChatTemplate, messages: Messages, role: str) -> TrackedText:
     """The text up to the content of a finished message of this role."""
     refusal: ParameterError | None = None
     for more in _MORE:
-        marked = [*messages, {"role": role, "content": _MARK}, *({"role": each, "content": _MARK} for each in more)]
+        marked = [*messages, {"role": role, "content": MARK}, *({"role": each, "content": MARK} for each in more)]
         try:
             text = chat.render(marked, adds_prompt=False)
         except UnusableTemplateError:

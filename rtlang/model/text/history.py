@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.text_service import HistoryEnd
 from rtlang.model.text.chat import ChatTemplate, UnusableTemplateError
-from rtlang.model.text.conversation import end_of, text_before
+from rtlang.model.text.conversation import MARK, end_of, start_of, text_before
 from rtlang.model.text.tracked_text import Source, TrackedText
 from rtlang_grammars.formats.catalogue import detect_format
 from rtlang_grammars.formats.parsing import ToolCall
@@ -46,7 +46,14 @@ def chat_prompt(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd
         given[0]["content"] = _with_text(given[0].get("content"), chat.description_of_tools)
     text, used = _rendered(chat, given, end)
     if end == "open":
-        stop = end_of(text, Source(len(used) - 1, "content"))
+        last = Source(len(used) - 1, "content")
+        stop = end_of(text, last)
+        is_begun = used[-1]["role"] == "assistant" and not used[-1].get("tool_calls")
+        if (
+            stop is None and is_begun and not _has_text(used[-1].get("content"))
+        ):  # it ends where its content would begin
+            text = chat.render([*used[:-1], {**used[-1], "content": MARK}], adds_prompt=False)
+            stop = start_of(text, last)
         if stop is None:
             raise ParameterError(
                 "continue_final_message",

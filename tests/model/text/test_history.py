@@ -412,3 +412,29 @@ def test_calls_that_a_template_does_not_write_are_text_of_their_messages(tmp_pat
         '[assistant]And:\n{"name": "two", "arguments": {}}\n{"name": "three", "arguments": {"é": 1}}\n[tool]s\n[assistant]'
     )
     assert not set(prompt.token_ids) & set(tokenizer.special_token_ids)
+
+
+@pytest.mark.parametrize("name", ["bos_token", "eos_token", "self", "environment", "loop", "strftime_now"])
+def test_variables_of_a_request_replace_those_of_the_same_name(name: str, tmp_path: Path) -> None:
+    write_tokenizer_kind(tmp_path, "byte_level")
+    tokenizer = Tokenizer.from_pretrained(tmp_path)
+    options = TemplateOptions("{{ " + name + " }}{{ messages[0].content }}", {name: "</s>"})
+    prompt = TokenizerTextService(tokenizer).chat_prompt(
+        [{"role": "user", "content": "q"}], None, "prompt", options.text
+    )
+    if name != "self":  # jinja's own
+        assert prompt.ending == "</s>q"
+    assert not set(prompt.token_ids) & set(tokenizer.special_token_ids)
+
+
+@pytest.mark.parametrize("content", ["", None, [], [{"type": "text", "text": ""}]])
+def test_an_open_message_without_text_ends_with_its_beginning(content: Any, tmp_path: Path) -> None:
+    source = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</s>{% endfor %}"
+        "{% if add_generation_prompt %}<assistant><think>{% endif %}"
+    )
+    write_tokenizer_kind(tmp_path, "byte_level")
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": content}]
+    service = TokenizerTextService(Tokenizer.from_pretrained(tmp_path))
+    prompt = service.chat_prompt(messages, None, "open", TemplateOptions(source).text)
+    assert prompt.ending == "<user>q</s><assistant>"
