@@ -590,6 +590,8 @@ WRITTEN: list[tuple[Any, Any]] = [
 """Values, of which pydantic's texts must be allowed."""
 
 REFUSED: list[tuple[Any, str]] = [
+    (type[int], "a class cannot be read"),
+    (list[type[BaseModel]], "a class cannot be read"),
     (
         create_model("Model", table=(dict[tuple[int, int], int], ...)),
         r"table\.\[key\]: names of JSON objects cannot be read",

@@ -390,6 +390,9 @@ def generator() -> type[GenerateJsonSchema]:
                 return {} if found else super().is_instance_schema(schema)
             return {"type": [each for each in found if each != "integer" or "number" not in found]}
 
+        def is_subclass_schema(self, schema: Any) -> dict[str, Any]:
+            raise self.refuse("a class cannot be read from JSON; use a Literal of names")
+
         def chain_schema(self, schema: Any) -> dict[str, Any]:
             first = super().chain_schema(schema)
             checks = [self.generate_inner(each) for each in schema["steps"][1:] if each["type"] == "is-instance"]
