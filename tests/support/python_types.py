@@ -591,6 +591,7 @@ WRITTEN: list[tuple[Any, Any]] = [
 
 REFUSED: list[tuple[Any, str]] = [
     (type[int], "a class cannot be read"),
+    (re.Pattern[bytes], "patterns of bytes"),
     (list[type[BaseModel]], "a class cannot be read"),
     (
         create_model("Model", table=(dict[tuple[int, int], int], ...)),

@@ -59,6 +59,7 @@ _REFUSED_FUNCTIONS = {
     "PathType.validate_new": "whether the path is new cannot be seen from the text; use pathlib.Path",
     "PathType.validate_socket": "whether the path is a socket cannot be seen from the text; use pathlib.Path",
     "PaymentCardNumber.validate": "its check digit cannot be enforced; use a str with a pattern",
+    "pattern_bytes_validator": "pydantic reads patterns of bytes from bytes only; use re.Pattern[str]",
     "import_string": "whether the name can be imported cannot be seen from the text; use str",
 }
 _JSON_SAMPLES: dict[str, Any] = {
