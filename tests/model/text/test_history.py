@@ -353,14 +353,26 @@ def test_a_template_that_no_conversation_can_use_is_tried_once(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chat_template, "MAX_ROUNDS", 1000)
-    begun: list[int] = []
-    for name in ("compiled", "begin"):
+    begun: list[str] = []
+
+    def counted(name: str) -> None:
         real = getattr(TemplateEnvironment, name)
-        monkeypatch.setattr(TemplateEnvironment, name, lambda *args, real=real: (begun.append(1), real(*args))[1])
+
+        def call(*args: Any) -> Any:
+            begun.append(name)
+            return real(*args)
+
+        monkeypatch.setattr(TemplateEnvironment, name, call)
+
+    counted("compiled")
+    counted("begin")
     write_tokenizer_kind(tmp_path, "byte_level")
     service = TokenizerTextService(Tokenizer.from_pretrained(tmp_path))
     begun.clear()
-    messages = [{"role": "developer", "content": None}, {"role": "user", "content": [{"type": "text", "text": "a"}]}]
+    messages: list[dict[str, Any]] = [
+        {"role": "developer", "content": None},
+        {"role": "user", "content": [{"type": "text", "text": "a"}]},
+    ]
     with pytest.raises(ParameterError, match=r"messages = .*cannot be used"):
         service.chat_prompt(messages, None, "prompt", TemplateOptions(source).text)
     assert len(begun) <= 3  # the environment's own, one compilation, one rendering
@@ -396,7 +408,7 @@ def test_calls_that_a_template_does_not_write_are_text_of_their_messages(tmp_pat
         return {"id": name, "type": "function", "function": {"name": name, "arguments": arguments}}
 
     write_tokenizer_kind(tmp_path, "byte_level")
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "user", "content": "q"},
         {"role": "assistant", "content": None, "tool_calls": [call("one", x="</s>")]},
         {"role": "tool", "tool_call_id": "one", "content": "r"},
