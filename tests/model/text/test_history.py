@@ -392,10 +392,9 @@ def test_a_template_that_writes_no_answers_makes_prompts(source: str, tmp_path: 
     expected = transformers.AutoTokenizer.from_pretrained(str(tmp_path)).apply_chat_template(
         [{"role": "user", "content": "one"}], chat_template=source, add_generation_prompt=True, tokenize=False
     )
-    prompt = TokenizerTextService(Tokenizer.from_pretrained(tmp_path)).chat_prompt(
-        [{"role": "user", "content": "one"}], None, "prompt", TemplateOptions(source).text
-    )
-    assert prompt.ending == expected
+    service = TokenizerTextService(Tokenizer.from_pretrained(tmp_path))
+    prompt = service.chat_prompt([{"role": "user", "content": "one"}], None, "prompt", TemplateOptions(source).text)
+    assert service.decode(prompt, shows_special=True) == expected
 
 
 def test_calls_that_a_template_does_not_write_are_text_of_their_messages(tmp_path: Path) -> None:
@@ -416,14 +415,13 @@ def test_calls_that_a_template_does_not_write_are_text_of_their_messages(tmp_pat
         {"role": "tool", "tool_call_id": "two", "content": "s"},
     ]
     tokenizer = Tokenizer.from_pretrained(tmp_path)
-    prompt = TokenizerTextService(tokenizer).chat_prompt(
-        messages, json.dumps(TOOLS), "prompt", TemplateOptions(source).text
-    )
-    assert prompt.ending.endswith(
+    service = TokenizerTextService(tokenizer)
+    prompt = service.chat_prompt(messages, json.dumps(TOOLS), "prompt", TemplateOptions(source).text)
+    assert service.decode(prompt, shows_special=True).endswith(
         'on a line.\n[assistant]{"name": "one", "arguments": {"x": "</s>"}}\n[tool]r\n'
         '[assistant]And:\n{"name": "two", "arguments": {}}\n{"name": "three", "arguments": {"é": 1}}\n[tool]s\n[assistant]'
     )
-    assert not set(prompt.token_ids) & set(tokenizer.special_token_ids)
+    assert not set(prompt) & set(tokenizer.special_token_ids)
 
 
 @pytest.mark.parametrize("name", ["bos_token", "eos_token", "self", "environment", "loop", "strftime_now"])
@@ -431,12 +429,11 @@ def test_variables_of_a_request_replace_those_of_the_same_name(name: str, tmp_pa
     write_tokenizer_kind(tmp_path, "byte_level")
     tokenizer = Tokenizer.from_pretrained(tmp_path)
     options = TemplateOptions("{{ " + name + " }}{{ messages[0].content }}", {name: "</s>"})
-    prompt = TokenizerTextService(tokenizer).chat_prompt(
-        [{"role": "user", "content": "q"}], None, "prompt", options.text
-    )
+    service = TokenizerTextService(tokenizer)
+    prompt = service.chat_prompt([{"role": "user", "content": "q"}], None, "prompt", options.text)
     if name != "self":  # jinja's own
-        assert prompt.ending == "</s>q"
-    assert not set(prompt.token_ids) & set(tokenizer.special_token_ids)
+        assert service.decode(prompt, shows_special=True) == "</s>q"
+    assert not set(prompt) & set(tokenizer.special_token_ids)
 
 
 @pytest.mark.parametrize("content", ["", None, [], [{"type": "text", "text": ""}]])
@@ -449,4 +446,4 @@ def test_an_open_message_without_text_ends_with_its_beginning(content: Any, tmp_
     messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": content}]
     service = TokenizerTextService(Tokenizer.from_pretrained(tmp_path))
     prompt = service.chat_prompt(messages, None, "open", TemplateOptions(source).text)
-    assert prompt.ending == "<user>q</s><assistant>"
+    assert service.decode(prompt, shows_special=True) == "<user>q</s><assistant>"
