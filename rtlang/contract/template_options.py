@@ -11,7 +11,7 @@ from typing import Any
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError, ParameterError
 
-MAX_TEMPLATE_CHARS = 1 << 20
+MAX_TEMPLATE_CHARS = 1 << 17
 MAX_VARIABLES_CHARS = 1 << 16
 _OF_THE_RUNTIME = ("messages", "tools", "documents", "add_generation_prompt", "continue_final_message")
 """Variables that are set from the conversation."""
