@@ -58,7 +58,7 @@ class ThoughtLimit:
                 self._text = (self._text + text).lstrip(b"\n")
                 if self._text.startswith(self._begin):
                     self._where, self._text = _Where.INSIDE, self._text[len(self._begin) :]
-                    self._num_tokens = bool(self._text.strip())
+                    self._num_tokens = int(bool(self._text.strip()))
                 elif not self._begin.startswith(self._text):
                     self._where = _Where.AFTER
             case _Where.INSIDE:

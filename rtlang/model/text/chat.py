@@ -170,12 +170,9 @@ class ChatTemplate:
         template = self._usable_template(messages)
         try:
             environment.begin()
-            variables = self._special_names | self._variables_of_template()
-            variables |= {
+            variables = self._conversation_variables | {
                 "messages": [_tracked_message(message, index) for index, message in enumerate(messages)],
                 "add_generation_prompt": adds_prompt,
-                "tools": tracked(self._tools, Source(OF_CONVERSATION, "tools")),
-                "documents": None,
             }
             for piece in template.generate(variables):
                 pieces.append(piece)
@@ -285,11 +282,15 @@ class ChatTemplate:
                 genuine.append((begin, end))
         return genuine, spelled
 
-    def _variables_of_template(self) -> dict[str, Any]:
+    @functools.cached_property
+    def _conversation_variables(self) -> dict[str, Any]:
+        """The variables that all renderings share: the sandbox lets no template change them."""
         found = tracked(self._variables, Source(OF_CONVERSATION, "variables"))
         if self._source is None:
             found["names"] = _ROLES
-        return {tracked_text.plain(name): value for name, value in found.items()}
+        given = {tracked_text.plain(name): value for name, value in found.items()}
+        tools = tracked(self._tools, Source(OF_CONVERSATION, "tools"))
+        return self._special_names | given | {"tools": tools, "documents": None}
 
     def _writes_tools(self) -> bool:
         """Whether the template writes the names of all tools."""
