@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PATHS = [str(ROOT / part) for part in ("", "kernels", "kernels/benchmarks", "grammars", "grammars/benchmarks")]
-COMPILE = "from rtlang_grammars.api import precompile; precompile.compile_all(('rtlang_kernels.precompile',))"
+COMPILE = "from rtlang_grammars.api import precompile; precompile.main(('rtlang_kernels.precompile',))"
 
 
 def environment_of(folder: Path) -> dict[str, str]:

@@ -92,7 +92,7 @@ def start_background_compile(others: Sequence[str] = ()) -> bool:
         if _waiting is not None or not sys.executable or not native_code.is_any_missing_on_disk():
             return False
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        code = f"from rtlang_grammars.api import precompile; precompile.compile_all({tuple(others)!r})"
+        code = f"from rtlang_grammars.api import precompile; precompile.main({tuple(others)!r})"
         quiet = subprocess.DEVNULL
         try:
             process = subprocess.Popen(
@@ -111,17 +111,26 @@ def start_background_compile(others: Sequence[str] = ()) -> bool:
         return True
 
 
-def compile_all(others: Sequence[str]) -> None:
-    """Entry point of the background process.
+def main(others: Sequence[str]) -> None:
+    """Entry point of the background process: limits its CPU time, and compiles.
 
     Several engines that start at once, or again and again, compile one after the other: all but the first find the code on disk.
     """
-    if not _wait_for_turn(lock := _open_lock()):
-        return
     if resource is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (_LONGEST_S if hard < 0 else min(_LONGEST_S, hard), hard))
     gc.disable()  # saves a sixth of the time: the compiler's objects stay alive until it is done
+    compile_all(others)
+
+
+def compile_all(others: Sequence[str]) -> None:
+    """Compile what is missing on disk, once no other process does so.
+
+    Args:
+        others: modules whose `compile_ahead` is called first.
+    """
+    if not _wait_for_turn(lock := _open_lock()):
+        return
     for name in others:
         with suppress(Exception):  # the process that needs it will report the error
             import_module(name).compile_ahead()

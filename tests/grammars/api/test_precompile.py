@@ -128,7 +128,7 @@ def test_what_is_missing_is_compiled_by_one_process_at_a_time() -> None:
         assert not precompile.start_background_compile()
         assert len(Process.started) == number
         assert Process.started[-1].command[0] == sys.executable
-        assert "compile_all(('a.module',))" in Process.started[-1].command[-1]
+        assert "precompile.main(('a.module',))" in Process.started[-1].command[-1]
         Process.started[-1].finish()  # the next is started where this one has failed
         assert Process.started[-1].is_closed
 
@@ -231,7 +231,6 @@ def test_other_modules_are_compiled_first_and_may_fail(
     done: list[str] = []
     backend = SimpleNamespace(load_lexer=lambda: done.append("lexer"))
     monkeypatch.setattr(precompile, "_load_machine", lambda: done.append("machine") or backend)
-    monkeypatch.setattr(precompile.gc, "disable", lambda: None)
     monkeypatch.setitem(sys.modules, "ahead_of_time", SimpleNamespace(compile_ahead=lambda: done.append("kernels")))
     precompile.compile_all(("no.such.module", "ahead_of_time"))
     assert done == ["kernels", "machine", "lexer"]
