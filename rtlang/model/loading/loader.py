@@ -19,7 +19,7 @@ import safetensors
 import torch
 from torch import Tensor
 
-from rtlang.cache.system_memory import release_files
+from rtlang.cache.system_memory import release_files, trim_heap
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.errors import ConfigError, ModelLoadError
 from rtlang.contract.template_options import template_settings
@@ -342,6 +342,7 @@ class SafetensorsSource:
         """
         if self._num_mapped >= _MAPPED_BYTES:
             release_files(self._files)
+            trim_heap()  # of converted and joined tensors, which are packed by now
             self._num_mapped = 0
         self._num_mapped += num_bytes
 
