@@ -1,0 +1,183 @@
+"""Every sentence of the threat model in SECURITY.md is checked by tests, which this file names.
+
+Sentences that only give advice, or say what is not claimed, are listed in `ADVICE`.
+"""
+
+from __future__ import annotations
+
+import ast
+import hmac
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rtlang.contract.config import ServeConfig
+from rtlang.serve.key_table import KeyTable
+
+ROOT = Path(__file__).parents[2]
+
+CLAIMS: dict[str, tuple[str, ...]] = {
+    "Clients are not trusted.": ("tests/system/test_fuzz.py", "tests/system/test_abuse.py"),
+    "Messages are limited in bytes": (
+        "tests/protocol/test_serialization.py::test_malformed_msgpack_is_one_error",
+        "tests/protocol/test_serialization.py::test_malformed_json_is_one_error",
+        "tests/protocol/test_serialization.py::test_nested_announcements_do_not_reserve_memory",
+        "tests/serve/http/test_body.py::test_a_body_that_turns_out_too_long_is_refused",
+        "tests/serve/test_connection.py::test_no_sequence_of_messages_raises",
+    ),
+    "Graphs are limited in nodes": (
+        "tests/contract/test_graph_checks.py::test_a_broken_rule_names_node_and_field",
+        "tests/contract/test_graph_checks.py::test_control_nodes_nest_to_a_stated_depth",
+        "tests/contract/test_params.py::test_a_wrong_value_is_refused_by_name",
+        "tests/runtime/test_admission.py::test_what_does_not_fit_is_refused_whole_and_what_never_fits_is_another_error",
+    ),
+    "Constraints are limited in size": (
+        "tests/grammars/spec/test_limits.py",
+        "tests/grammars/api/test_rtlang_backend.py::test_limits_bound_a_compile",
+        "tests/engine/constraints/test_compiler.py::test_a_compilation_that_takes_too_long_fails_and_is_not_kept",
+    ),
+    "A constraint compiles beside the engine": (
+        "tests/engine/constraints/test_lanes.py::test_hostile_patterns_hold_up_a_small_one_by_one_slice",
+        "tests/system/test_abuse.py::test_hostile_constraints",
+    ),
+    "No reference is fetched.": (
+        "tests/test_forbidden.py::test_no_part_that_a_request_passes_starts_processes_or_fetches",
+    ),
+    "Connections, streams and waiting requests are limited": (
+        "tests/serve/test_socket_counts.py::test_limits_hold_in_total_and_for_each_address",
+        "tests/serve/test_service_keys.py::test_connections_of_one_principal_are_limited",
+        "tests/serve/test_connection.py::test_too_many_streams_are_refused_one_by_one",
+        "tests/runtime/test_admission.py::test_no_client_can_take_all_places",
+        "tests/runtime/test_admission.py::test_limits_of_a_principal_hold_for_all_of_its_clients",
+    ),
+    "So are the bytes that wait": (
+        "tests/serve/test_websocket.py::test_a_backlogged_client_is_closed_without_affecting_others",
+        "tests/serve/test_websocket.py::test_a_client_that_sends_but_never_reads_is_closed",
+        "tests/serve/test_resumable.py::test_all_logs_together_stay_within_their_memory",
+    ),
+    "A request fails alone": (
+        "tests/model/test_sampler.py::test_a_row_that_is_not_finite_fails_alone",
+        "tests/engine/constraints/test_compiler.py::test_a_bad_constraint_fails_its_own_requests_with_an_error_each",
+        "tests/engine/constraints/test_compiler.py::test_a_matcher_that_fails_fails_its_own_session_only",
+    ),
+    "Each row of logits is checked": ("tests/model/test_sampler.py::test_a_row_that_is_not_finite_fails_alone",),
+    "Keys are compared in constant time.": ("tests/docs/test_security.py::test_each_key_is_compared_in_constant_time",),
+    "Without a key, or an option that allows it": (
+        "tests/contract/test_config.py::test_listening_beyond_loopback_needs_a_key_or_consent",
+        "tests/contract/test_config.py::test_an_empty_key_is_no_key",
+    ),
+    "There it answers to loopback host names only": (
+        "tests/serve/test_access.py::test_loopback_answers_to_no_other_name",
+        "tests/serve/http/test_access_middleware.py::test_another_host_name_is_refused",
+        "tests/serve/http/test_access_middleware.py::test_a_page_of_another_origin_is_refused",
+        "tests/system/test_abuse.py::test_pages_of_other_sites_reach_no_route",
+    ),
+    "No text of a request becomes a label": (
+        "tests/contract/test_metrics.py::test_reasons_are_those_of_the_engine_and_nothing_else_becomes_a_label",
+    ),
+    "Without `--tls-certificate` the server speaks plain HTTP.": (
+        "tests/serve/test_tls.py::test_without_a_certificate_there_is_no_tls",
+        "tests/serve/test_tls.py::test_clients_that_trust_the_certificate_are_served",
+    ),
+    "Clients without a key of their own share one namespace": (
+        "tests/serve/test_key_table.py::test_without_keys_everybody_is_local",
+        "tests/cache/test_scope.py::test_without_a_namespace_nothing_changes",
+    ),
+    "[Keys](docs/serving.md#keys) have namespaces": (
+        "tests/cache/test_scope.py::test_random_sequences_find_those_of_their_namespace_and_public_starts",
+        "tests/serve/test_service_keys.py::test_graphs_carry_the_principal_of_their_key",
+        "tests/runtime/test_principal_cache.py::test_a_principal_keeps_its_share_and_no_more",
+    ),
+    "Text from users is encoded without special tokens": (
+        "tests/model/text/test_tokenizer.py::test_text_never_becomes_a_special_token_unless_allowed",
+        "tests/model/text/test_chat.py::test_names_of_special_tokens_in_contents_stay_plain_text",
+        "tests/model/text/test_chat.py::test_a_template_cannot_be_made_to_put_together_a_special_token",
+    ),
+    "Weights are read from safetensors only.": (
+        "tests/model/loading/test_loader.py::test_pickled_weights_are_refused",
+        "tests/model/loading/test_hub.py::test_repositories_without_safetensors_are_refused_by_their_list_of_files",
+    ),
+    "Pickled checkpoints are never loaded": ("tests/test_forbidden.py::test_nothing_runs_data_as_code",),
+    "A chat template, which a request may also bring": (
+        "tests/test_forbidden.py::test_templates_are_rendered_in_a_sandbox",
+        "tests/model/text/test_chat_template.py::test_what_would_not_end_or_fill_the_memory_or_leave_the_sandbox_is_an_error",
+        "tests/model/text/test_chat_template.py::test_the_time_of_a_rendering_is_limited",
+    ),
+    "The files of `grammar_cache_dir` are arrays and JSON": (
+        "tests/grammars/storage/test_disk_cache.py::test_every_truncation_and_every_changed_byte_is_seen",
+        "tests/test_forbidden.py::test_nothing_runs_data_as_code",
+    ),
+    "Files that are damaged, of another version": (
+        "tests/grammars/storage/test_disk_cache.py::test_files_that_are_no_entries_are_removed_and_said_once",
+        "tests/grammars/storage/test_disk_cache.py::test_what_others_may_write_is_not_read",
+        "tests/grammars/storage/test_grammar_store.py::test_the_key_is_of_all_that_the_tables_depend_on",
+    ),
+    "`rtlang run FILE` executes the file.": ("tests/console/test_source.py",),
+    "A server never receives code": (
+        "tests/test_forbidden.py::test_nothing_runs_data_as_code",
+        "tests/contract/test_graph_plain.py",
+    ),
+    "The search for a `stop_regex` is bounded in time.": (
+        "tests/system/test_abuse.py::test_stop_patterns_that_backtrack",
+    ),
+}
+"""By the beginning of a sentence, the tests that would fail if it were false: whole files or functions."""
+
+ADVICE = (
+    "Each sentence of this section is checked by tests",
+    "Everything they send is bounded and validated before the engine sees it:",
+    "Not protected:",
+    "Beyond loopback, set it or put a reverse proxy in front.",
+    "rtlang constrains the form of a text, not its meaning.",
+    "A checksum is not a signature: keep the directory writable for trusted users only.",
+    "A program is your own Python code and runs with your rights.",
+)
+
+
+def sentences() -> list[str]:
+    """The sentences of the threat model."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8").partition("## Threat model")[2]
+    blocks = re.split(r"\n\s*\n|\n(?=- )", text)
+    joined = [" ".join(block.removeprefix("- ").split()) for block in blocks if block.strip() and "###" not in block]
+    return [
+        each for block in joined for each in re.split(r"(?<=[.:]) (?=[A-Z`\[]|rtlang )|(?<=\.\)) (?=[A-Z`])", block)
+    ]
+
+
+@cache
+def names_in(path: str) -> set[str]:
+    """The names of the tests of a file."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    functions = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    return {each.name for each in functions if each.name.startswith("test_")}
+
+
+def test_every_sentence_is_a_claim_with_tests_or_advice() -> None:
+    begins = [*CLAIMS, *ADVICE]
+    unknown = [each for each in sentences() if not any(each.startswith(begin) for begin in begins)]
+    gone = [begin for begin in begins if not any(each.startswith(begin) for each in sentences())]
+    assert (unknown, gone) == ([], [])
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_tests_of_a_claim_exist(claim: str) -> None:
+    for test in CLAIMS[claim]:
+        path, _, name = test.partition("::")
+        assert names_in(path), path
+        assert not name or name in names_in(path), test
+
+
+def test_each_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def compare(given: bytes, expected: bytes) -> bool:
+        compared.append(expected)
+        return given == expected
+
+    table = KeyTable(ServeConfig(api_key="one"))
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    assert table.principal_of("one") is not None
+    assert table.principal_of("two") is None
+    assert len(compared) == 2  # the one key, for each question
