@@ -105,6 +105,27 @@ MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
 }
 
 
+# Imports of our own inside functions: importer, what it imports, and why not at module level. Each has a part or module and all within it.
+MAY_BE_LAZY = (
+    ("rtlang_kernels.dispatch", "rtlang_kernels.cpu", "the CPU's kernels load numba, which the GPU's do without"),
+    ("rtlang.lang.output_types.types", "rtlang_grammars.schema.value_checks", "only programs with schemas need it"),
+    (
+        "rtlang.lang.output_types.pydantic_schema",
+        "rtlang_grammars.regular.language",
+        "only programs with types need it",
+    ),
+    ("rtlang.lang.output_types.json_texts", "rtlang_grammars.regular.language", "only programs with types need it"),
+    (PLUGS, f"{PLUGS}.llama_cpp", "the plug into outlines serves two libraries, of which one is enough"),
+    (f"{PLUGS}.vllm", "rtlang_grammars", "vllm's workers must not load numba"),
+    ("rtlang.contract.graph", "rtlang.contract.pictures", "only a picture needs it"),
+    ("rtlang_grammars", "rtlang_grammars.lowering.lexed_tables", "it loads lark: 60 ms that only grammars need"),
+    ("rtlang_grammars", "rtlang_grammars.context_free.lexing.parse_trees", "it loads lark"),
+    ("rtlang", "rtlang_grammars.context_free.lexing.parse_trees", "it loads lark"),
+    ("rtlang_grammars", "rtlang_grammars.context_free.lark_reader", "it loads lark"),
+    ("rtlang", "rtlang_grammars.context_free.lark_reader", "it loads lark"),
+)
+
+
 @dataclass(frozen=True)
 class Import:
     """One imported module as one source file names it."""
@@ -196,27 +217,8 @@ def slow_at_module_level(found: Import) -> bool:
 
 
 def needlessly_inside_function(found: Import) -> bool:
-    may_be = found.target.split(".")[0] in MAY_BE_INSIDE_A_FUNCTION or is_within(found.target, TRITON_SIDE)
-    # The CPU's kernels are compiled with numba, which the GPU's can do without.
-    may_be |= is_within(found.target, "rtlang_kernels.cpu") and found.importer == "rtlang_kernels.dispatch"
-    # Of use only to programs with schemas, and as slow to import as all else that a client needs.
-    may_be |= (
-        is_within(found.target, "rtlang_grammars.schema.value_checks")
-        and found.importer == "rtlang.lang.output_types.types"
-    )
-    may_be |= is_within(found.target, "rtlang_grammars.regular.language") and found.importer in (
-        "rtlang.lang.output_types.pydantic_schema",
-        "rtlang.lang.output_types.json_texts",
-    )
-    # The plug into outlines serves two libraries, of which one is enough; that into vllm must not load numba in its workers.
-    may_be |= is_within(found.target, f"{PLUGS}.llama_cpp")
-    may_be |= found.importer == f"{PLUGS}.vllm"
-    # They are needed only when a picture is drawn.
-    may_be |= is_within(found.target, "rtlang.contract.pictures") and found.importer == "rtlang.contract.graph"
-    # They import lark, which takes 60 ms and which only Lark grammars need.
-    may_be |= is_within(found.target, "rtlang_grammars.lowering.lexed_tables")
-    may_be |= is_within(found.target, "rtlang_grammars.context_free.lexing.parse_trees")
-    may_be |= is_within(found.target, "rtlang_grammars.context_free.lark_reader")
+    is_slow = found.target.split(".")[0] in MAY_BE_INSIDE_A_FUNCTION or is_within(found.target, TRITON_SIDE)
+    may_be = is_slow or any(is_within(found.importer, a) and is_within(found.target, b) for a, b, _ in MAY_BE_LAZY)
     return found.is_inside_function and not may_be
 
 
