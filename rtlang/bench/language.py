@@ -24,7 +24,7 @@ from rtlang.contract.errors import AbortedError
 from rtlang.contract.events import Completion, Event, GraphFailed, GraphFinished, NodeFinished, Timing
 from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
 from rtlang.lang import expr as rt
 from rtlang.lang.decorator import program
@@ -79,6 +79,7 @@ class InstantTarget:
     """
 
     tool_format: str | None = None
+    abilities: frozenset[Ability] = frozenset()
 
     def __init__(self, *, has_thread: bool = True, is_held: bool = False, validates: bool = False) -> None:
         self._has_thread, self._is_held, self._validates = has_thread, is_held, validates
@@ -97,24 +98,13 @@ class InstantTarget:
         """Number of submissions whose answers wait for `release`."""
         return len(self._held)
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        principal: Principal | None = None,
-    ) -> _InstantRun:
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> _InstantRun:
         """See `Target.submit`."""
-        del inputs, priority, deadline_s, principal
+        options.check_abilities(self.abilities)
         if self._validates:
             graph.validate()
         run = _InstantRun(self, listener)
-        run.answer(graph.nodes, is_last=not is_open)
+        run.answer(graph.nodes, is_last=not options.is_open)
         return run
 
     def post(self, listener: Listener, events: list[Event]) -> None:

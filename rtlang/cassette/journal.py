@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rtlang.cassette.journal_file import JournalFile, difference
@@ -17,6 +18,7 @@ from rtlang.contract.graph import Generate, Node, RequestGraph, Text, all_nodes,
 from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.run_ledger import node_with
+from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.contract.version import VERSION
 from rtlang.protocol.plain_values import value_from_wire, value_to_wire
@@ -81,19 +83,14 @@ class Journal(DefaultWithin):
             return found if isinstance(found, str) else None
         return None if self.runtime is None else self.runtime.tool_format
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        **options: Any,
-    ) -> GraphRun:
-        """See `Target.submit`; `options` are others of the wrapped runtime.
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """See `Target.abilities`. The results of an earlier run are those of the file."""
+        others = ALL_ABILITIES if self.runtime is None else abilities_of(self.runtime)
+        return others - {Ability.KNOWN, Ability.CONTINUE}
+
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> GraphRun:
+        """See `Target.submit`.
 
         Raises:
             JournalError: a graph was submitted before; the journal is of another model or seed, or of a graph that differs; or it cannot be
@@ -102,25 +99,15 @@ class Journal(DefaultWithin):
         file = self._file
         if self._has_run:
             raise file.error("it holds one run of one program; use a journal for each run")
+        options.check_abilities(self.abilities)
         graph.validate()
-        given = dict(inputs or {})
-        target = self._prepared(given, self._seed if seed is None else seed)
-        run = JournaledRun(file, listener, has_budget=options.get("budget") is not None)
+        target = self._prepared(dict(options.inputs), self._seed if options.seed is None else options.seed)
+        run = JournaledRun(file, listener, has_budget=options.budget is not None)
         results = run.prepare(graph.nodes)
-        if not is_open:
+        if not options.is_open:
             run.check_complete()
         try:
-            run.run = target.submit(
-                graph,
-                run.listen,
-                inputs=given,
-                is_open=is_open,
-                priority=priority,
-                deadline_s=deadline_s,
-                seed=file.head["seed"],
-                **results,
-                **options,
-            )
+            run.run = target.submit(graph, run.listen, options=replace(options, seed=file.head["seed"], **results))
         except BaseException:
             run.take_back()
             raise

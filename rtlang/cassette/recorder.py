@@ -10,20 +10,20 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from rtlang.cassette.file import CassetteFile
 from rtlang.cassette.keys import Keys, digest, graph_digest
 from rtlang.cassette.outcomes import Kept, from_stored, how_kept, to_stored
-from rtlang.cassette.resuming import ResumingRun, RunSettings
-from rtlang.contract.budget import Budget
+from rtlang.cassette.resuming import ResumingRun
 from rtlang.contract.errors import CassetteError, ParameterError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Call, Node, RequestGraph, Text
 from rtlang.contract.known import Known, KnownOutcome
-from rtlang.contract.params import FinishReason, check_run_options
-from rtlang.contract.principal import Principal
+from rtlang.contract.params import FinishReason
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.scripts.model_free import ModelFreeRuntime
@@ -130,19 +130,12 @@ class Recorder(DefaultWithin):
         """See `Target.tool_format`."""
         return self._target.tool_format
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        principal: Principal | None = None,
-    ) -> RecordedRun:
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """See `Target.abilities`."""
+        return abilities_of(self._target) & {Ability.BUDGET}
+
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> RecordedRun:
         """See `Target.submit`.
 
         Raises:
@@ -150,34 +143,20 @@ class Recorder(DefaultWithin):
         """
         if self._error is not None:
             raise self._error
+        options.check_abilities(self.abilities)
         graph.validate()
-        check_run_options(priority, deadline_s, seed)
         self._recorded.file.begin(identity_of(self._target), self._target.tool_format)
-        given = dict(inputs or {})
-        options = {"budget": budget, "principal": principal}
-        others = {name: value for name, value in options.items() if value is not None}
-        with self._recorded.seed_of(graph, given) if seed is None else nullcontext(seed) as seed:
-            run = RecordedRun(self, listener, Keys(given, seed), has_budget=budget is not None)
+        inputs, seed = options.inputs, options.seed
+        with self._recorded.seed_of(graph, inputs) if seed is None else nullcontext(seed) as seed:
+            run = RecordedRun(self, listener, Keys(inputs, seed), has_budget=options.budget is not None)
             known = run.add(graph.nodes)
-            settings = RunSettings(given, is_open, priority, deadline_s, seed, others)
-            run.run = self._started(graph, run.listen, known, settings)
+            run.run = self._started(graph, run.listen, known, replace(options, seed=seed))
         return run
 
-    def _started(self, graph: RequestGraph, listener: Listener, known: Known, settings: RunSettings) -> GraphRun:
+    def _started(self, graph: RequestGraph, listener: Listener, known: Known, options: RunOptions) -> GraphRun:
         if known and not takes_known(self._target):
-            return ResumingRun(self._answering(), self._target, graph, listener, known, settings)
-        options: dict[str, Any] = {"known": known} if takes_known(self._target) else {}
-        return self._target.submit(
-            graph,
-            listener,
-            inputs=settings.inputs,
-            is_open=settings.is_open,
-            priority=settings.priority,
-            deadline_s=settings.deadline_s,
-            seed=settings.seed,
-            **options,
-            **settings.others,
-        )
+            return ResumingRun(self._answering(), self._target, graph, listener, known, options)
+        return self._target.submit(graph, listener, options=replace(options, known=known))
 
     def _answering(self) -> ModelFreeRuntime:
         """The runtime that answers from the recording where the wrapped one cannot."""
@@ -266,6 +245,8 @@ class Replay(DefaultWithin):
     An outcome that the recording lacks fails its node with CassetteError.
     """
 
+    abilities = frozenset({Ability.BUDGET})
+
     def __init__(self, path: str | os.PathLike[str], set_default: Callable[[Any], Any]) -> None:
         try:
             file = CassetteFile(path, is_written=False)
@@ -294,39 +275,18 @@ class Replay(DefaultWithin):
         """See `Target.is_alive`."""
         return self._runtime.is_alive
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        principal: Principal | None = None,
-    ) -> ReplayedRun:
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> ReplayedRun:
         """See `Target.submit`. With a budget, what it has cut short in the recorded run is cut short again."""
+        options.check_abilities(self.abilities)
         graph.validate()
-        given = dict(inputs or {})
+        seed, has_budget = options.seed, options.budget is not None
         if seed is None:
-            with self._recorded.seed_of(graph, given) as seed:
+            with self._recorded.seed_of(graph, options.inputs) as seed:
                 pass
-        keys = Keys(given, seed)
-        known = self._recorded.repeated(keys, graph.nodes, has_budget=budget is not None)
-        run = self._runtime.submit(
-            graph,
-            listener,
-            inputs=given,
-            is_open=is_open,
-            priority=priority,
-            deadline_s=deadline_s,
-            seed=seed,
-            known=known,
-            principal=principal,
-        )
-        return ReplayedRun(self._recorded, run, keys, has_budget=budget is not None)
+        keys = Keys(options.inputs, seed)
+        known = self._recorded.repeated(keys, graph.nodes, has_budget=has_budget)
+        run = self._runtime.submit(graph, listener, replace(options, seed=seed, known=known, budget=None))
+        return ReplayedRun(self._recorded, run, keys, has_budget=has_budget)
 
     def close(self) -> None:
         """End all graphs, and close the file. Idempotent."""
@@ -362,8 +322,8 @@ class ReplayedRun(ForwardedRun):
 
 
 def takes_known(target: Any) -> bool:
-    """Whether a runtime takes known outcomes."""
-    return hasattr(target, "model_identity")
+    """Whether a runtime takes known outcomes, and says of which model it is."""
+    return Ability.KNOWN in abilities_of(target) and hasattr(target, "model_identity")
 
 
 def identity_of(target: Any) -> str:

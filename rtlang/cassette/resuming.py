@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rtlang.contract.errors import CassetteError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph import Node, RequestGraph, Text
 from rtlang.contract.known import Known, KnownOutcome
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import ForwardedRun, Listener, Target
 from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """Options of a run; see `Target.submit`. `others` are those that the remote runtime alone needs."""
-
-    inputs: Mapping[str, str]
-    is_open: bool
-    priority: int
-    deadline_s: float | None
-    seed: int
-    others: Mapping[str, Any]
 
 
 class ResumingRun(ForwardedRun):
@@ -41,25 +30,20 @@ class ResumingRun(ForwardedRun):
         graph: RequestGraph,
         listener: Listener,
         known: Known,
-        settings: RunSettings,
+        options: RunOptions,
     ) -> None:
-        self._target, self._graph, self._listener, self._settings = target, graph, listener, settings
-        self._started = time.monotonic()
+        self._target, self._graph, self._listener = target, graph, listener
+        self._options = options.begun(time.monotonic())
         self._nodes = list(graph.nodes)
         self._known: dict[int, KnownOutcome] = dict(known)
         self._ended: set[int] = set()
-        self._is_closed, self._is_remote = not settings.is_open, False
+        self._is_closed, self._is_remote = not options.is_open, False
         self._lock = threading.RLock()
         with self._lock:
             self.run = runtime.submit(
                 graph,
                 self._on_local_event,
-                inputs=settings.inputs,
-                is_open=settings.is_open,
-                priority=settings.priority,
-                deadline_s=settings.deadline_s,
-                seed=settings.seed,
-                known=known,
+                replace(self._options, known=known, budget=None),  # outcomes that are known spend nothing
                 answer=self._answer,
             )
 
@@ -105,21 +89,10 @@ class ResumingRun(ForwardedRun):
             if self._is_remote:
                 return
             self._is_remote = True
-            local, settings = self.run, self._settings
+            local, options = self.run, replace(self._options, is_open=not self._is_closed)
             graph = RequestGraph(tuple(self._nodes), self._graph.inputs, self._graph.outputs)
-            spent = time.monotonic() - self._started
-            deadline_s = None if settings.deadline_s is None else max(settings.deadline_s - spent, 1e-3)
             try:
-                self.run = self._target.submit(
-                    graph,
-                    self._on_remote_event,
-                    inputs=settings.inputs,
-                    is_open=not self._is_closed,
-                    priority=settings.priority,
-                    deadline_s=deadline_s,
-                    seed=settings.seed,
-                    **settings.others,
-                )
+                self.run = self._target.submit(graph, self._on_remote_event, options=options)
             except RtlangError as error:
                 self._listener(GraphFailed(graph_id, error))
             local.cancel()

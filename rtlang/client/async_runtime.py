@@ -50,6 +50,7 @@ from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.host_calls import HostFunction, answer_call
 from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import Constraint, SamplingParams
+from rtlang.contract.run_options import DEFAULT_OPTIONS, RunOptions
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import describe_close, read_messages
 from rtlang.protocol.messages import CloseCode
@@ -130,21 +131,9 @@ class AsyncRemoteRuntime:
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
     async def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        credit: int | None = None,
-        reports_progress: bool = False,
-        known: Known | None = None,
-        continue_from: ContinueFrom | None = None,
+        self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS
     ) -> RemoteGraphRun:
-        """Run a graph on the server; see `rtlang.contract.target.StreamTarget` and `ResumableTarget`. The listener is called on the loop.
+        """Run a graph on the server; see `rtlang.contract.target.Target`. The listener is called on the loop.
 
         Methods of the run do not wait: a refused `extend` ends the graph with GraphFailed.
 
@@ -155,21 +144,7 @@ class AsyncRemoteRuntime:
         graph.validate()
         protocol = self._connected()
         loop = asyncio.get_running_loop()
-        run = protocol.submit(
-            self,
-            graph,
-            listener,
-            lambda: _FutureAnswer(loop),
-            inputs=inputs,
-            is_open=is_open,
-            priority=priority,
-            deadline_s=deadline_s,
-            seed=seed,
-            credit=credit,
-            reports_progress=reports_progress,
-            known=known,
-            continue_from=continue_from,
-        )
+        run = protocol.submit(self, graph, listener, lambda: _FutureAnswer(loop), options)
         self._flush()
         answer = run.opening
         assert isinstance(answer, _FutureAnswer)
@@ -191,7 +166,7 @@ class AsyncRemoteRuntime:
 
         Args:
             functions: the functions of host calls by name, each called with a tuple of plain values in a thread.
-            options: those of `submit`, without `credit`, which follows the reader.
+            options: the fields of `RunOptions`, without `credit`, which follows the reader.
         Raises:
             As `submit`; the error of a graph that ended early comes as GraphFailed.
         """
@@ -203,7 +178,7 @@ class AsyncRemoteRuntime:
             events.append(event)
             arrived.set()
 
-        run = await self.submit(graph, listen, credit=WINDOW, **options)
+        run = await self.submit(graph, listen, RunOptions(credit=WINDOW, **options))
         is_over, num_read = False, 0
         try:
             while not is_over:

@@ -12,20 +12,21 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from rtlang.client.remote_run import Answer, GraphOwner, Opening, PendingExtend, RemoteGraphRun, in_batches
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, GoneError, GraphError, OverloadError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
-from rtlang.contract.params import MAX_CREDIT, check_credit, seconds_left
+from rtlang.contract.params import MAX_CREDIT
+from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import check_offset, error_from_wire, event_from_wire
-from rtlang.protocol.field_checks import check_int, check_ints, check_str, optional
-from rtlang.protocol.messages import MAX_ID, stream_of
+from rtlang.protocol.field_checks import MAX_ID, check_int, check_ints, check_str, optional
+from rtlang.protocol.messages import stream_of
 from rtlang.protocol.serialization import Encoding
 
 logger = logging.getLogger(__name__)
@@ -72,9 +73,10 @@ class ClientProtocol:
         return identity if isinstance(identity, str) else None
 
     @property
-    def takes_known(self) -> bool:
-        """Whether the server takes results of earlier runs."""
-        return "continue" in self._caps
+    def abilities(self) -> frozenset[Ability]:
+        """The abilities that the server announces. One that takes the tokens of an earlier run takes its outcomes as well."""
+        found = frozenset(each for each in ALL_ABILITIES if each.value in self._caps)
+        return found | {Ability.KNOWN} if Ability.CONTINUE in found else found - {Ability.KNOWN}
 
     def other_model(self, welcome: Mapping[str, Any]) -> str | None:
         """What makes a server useless to go on at: it serves another model. None if it serves the same, or does not say."""
@@ -100,43 +102,21 @@ class ClientProtocol:
         graph: RequestGraph,
         listener: Listener,
         new_answer: Callable[[], Answer],
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        credit: int | None = None,
-        reports_progress: bool = False,
-        known: Known | None = None,
-        continue_from: ContinueFrom | None = None,
+        options: RunOptions = DEFAULT_OPTIONS,
     ) -> RemoteGraphRun:
         """Open a stream; `run.opening` is answered later. A graph larger than one frame is sent in batches.
 
         Raises:
             GraphError: a node is too large for the server.
         """
-        if credit is not None:
-            check_credit(credit)
-        check_continue_from(continue_from or {}, graph.nodes)
-        body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority}
-        if seed is None and self._resume_s is not None:
-            seed = secrets.randbits(63)  # so that another server gives the same texts
-        if seed is not None:
-            body["seed"] = seed
-        if budget is not None:
-            body["budget"] = budget.to_plain()
-        message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
-        if reports_progress:
-            message["progress"] = True
-        if self._resume_s is not None:
-            message["detach_ms"] = max(1, round(self._resume_s * 1000))
-        if deadline_s is not None:
-            message["deadline_ms"] = max(1, round(seconds_left(deadline_s) * 1000))
-        now = self._clock()
-        source = Opening(message, graph.outputs, now, is_repeatable=self._resume_s is not None)
-        source.ledger.give(known or {}, continue_from or {})
+        check_continue_from(options.continue_from, graph.nodes)
+        now, resume_s = self._clock(), self._resume_s
+        options = options.begun(now)
+        if options.seed is None and resume_s is not None:
+            options = replace(options, seed=secrets.randbits(63))  # so that another server gives the same texts
+        detach_ms = None if resume_s is None else max(1, round(resume_s * 1000))
+        source = Opening(options, graph.outputs, now, detach_ms)
+        source.ledger.give(options.known, options.continue_from)
         run = RemoteGraphRun(
             owner,
             self._last_stream + 1,
@@ -144,8 +124,6 @@ class ClientProtocol:
             listener,
             new_answer(),
             source,
-            is_open=is_open,
-            num_granted=MAX_CREDIT if credit is None else credit,
         )
         run.prepare(self.limits.get("max_frame_bytes"), now)
         packed = [self._pack(each) for each in run.opening_messages()]

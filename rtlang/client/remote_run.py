@@ -15,12 +15,14 @@ from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph, last_id, nodes_to_plain
 from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import ContinueFrom, Known
-from rtlang.contract.params import check_credit
+from rtlang.contract.params import MAX_CREDIT, check_credit
 from rtlang.contract.run_ledger import RunLedger
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import Listener
 from rtlang.protocol.continuation import continuation_to_wire
 from rtlang.protocol.event_codec import Offsets
 from rtlang.protocol.plain_values import value_to_wire
+from rtlang.protocol.run_options import Place, deadline_ms, fields_of
 from rtlang.protocol.serialization import Encoding
 
 logger = logging.getLogger(__name__)
@@ -57,28 +59,36 @@ class Opening:
     """The data with which a server opens a graph, or goes on with it.
 
     Attributes:
-        message: the `open` message without stream and nodes.
+        options: the options of the run, which has begun.
         outputs: the outputs of the graph; None for all.
         ledger: the output so far.
         begun_at: when the graph was submitted first, in seconds.
-        is_repeatable: whether another server may open the graph again.
+        detach_ms: how long the server keeps the graph without a connection, so that another one may open it again; None if it does not.
     """
 
-    message: dict[str, Any]
+    options: RunOptions
     outputs: tuple[int, ...] | None
     begun_at: float
-    is_repeatable: bool
+    detach_ms: int | None
     ledger: RunLedger = field(default_factory=RunLedger)
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether another server may open the graph again."""
+        return self.detach_ms is not None
+
     def at(self, now: float) -> dict[str, Any]:
-        """The message with what is left of its times."""
-        message, spent_s = dict(self.message), now - self.begun_at
-        message["body"] = body = dict(message["body"])
-        if "deadline_ms" in message:
-            message["deadline_ms"] = max(1, message["deadline_ms"] - round(1000 * spent_s))
+        """The `open` message without stream and nodes, with what is left of its times."""
+        body, left_ms = fields_of(self.options, Place.BODY), deadline_ms(self.options, now)
         if "seconds" in body.get("budget", ()):
-            body["budget"] = body["budget"] | {"seconds": max(0.001, body["budget"]["seconds"] - spent_s)}
-        if self.is_repeatable:
+            body["budget"]["seconds"] = max(0.001, body["budget"]["seconds"] - (now - self.begun_at))
+        message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
+        message |= fields_of(self.options, Place.BESIDE)
+        if self.detach_ms is not None:
+            message["detach_ms"] = self.detach_ms
+        if left_ms is not None:
+            message["deadline_ms"] = left_ms
+        if self.detach_ms is not None:
             message["idem"] = secrets.token_hex(16)
         return message
 
@@ -130,15 +140,12 @@ class RemoteGraphRun:
         listener: Listener,
         opening: Answer,
         source: Opening,
-        *,
-        is_open: bool,
-        num_granted: int,
     ) -> None:
         self._runtime, self._graph_id, self.listener = runtime, graph_id, listener
         self.stream = graph_id
         self.known: dict[int, Node] = {node.node_id: node for node in graph.nodes}
         self.inputs = graph.inputs
-        self.is_open, self.has_ended = is_open, False
+        self.is_open, self.has_ended = source.options.is_open, False
         self.offsets: Offsets = {}
         self.opening, self.source = opening, source
         self.extending: dict[int, PendingExtend] = {}
@@ -151,7 +158,7 @@ class RemoteGraphRun:
         self.is_postponed = False
         self.num_gone = 0
         self.refused_at: float | None = None
-        self.num_granted, self.num_received = num_granted, 0
+        self.num_granted, self.num_received = MAX_CREDIT if source.options.credit is None else source.options.credit, 0
 
     @property
     def graph_id(self) -> int:

@@ -25,7 +25,6 @@ from rtlang.client.client_protocol import ClientProtocol, Notices
 from rtlang.client.reconnect_backoff import ReconnectBackoff
 from rtlang.client.remote_cache import CacheRequests, RemoteCache
 from rtlang.client.remote_run import Answer, RemoteGraphRun
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     AbortedError,
     ConnectionLostError,
@@ -38,7 +37,7 @@ from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.pictures.page import table_fragment
-from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import describe_close, read_messages
 from rtlang.protocol.messages import CloseCode
@@ -115,14 +114,19 @@ class RemoteRuntime:
         return self._servers.url
 
     @property
+    def abilities(self) -> frozenset[Ability]:
+        """See `Target.abilities`: what the first server announced."""
+        return self._protocol.abilities
+
+    @property
     def model_identity(self) -> str:
-        """See `ResumableTarget.model_identity`.
+        """See `Target.abilities`.
 
         Raises:
             AttributeError: the server does not say it, or takes no results of earlier runs.
         """
         found = self._protocol.model_identity
-        if found is None or not self._protocol.takes_known:
+        if found is None or Ability.KNOWN not in self.abilities:
             raise AttributeError("the server does not say the identity of its model", name="model_identity", obj=self)
         return found
 
@@ -167,53 +171,19 @@ class RemoteRuntime:
     ) -> None:
         self.close()
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        principal: Principal | None = None,
-        credit: int | None = None,
-        reports_progress: bool = False,
-        known: Known | None = None,
-        continue_from: ContinueFrom | None = None,
-    ) -> RemoteGraphRun:
-        """Run a graph on the server; see `rtlang.contract.target.ResumableTarget`. Waits until the server has accepted it.
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> RemoteGraphRun:
+        """Run a graph on the server; see `rtlang.contract.target.Target`. Waits until the server has accepted it.
 
         Called from a listener, it does not wait: there a refusal ends the graph with GraphFailed instead.
 
-        Args:
-            continue_from: by node, for each choice the output tokens that an earlier run of the graph gave out.
         Raises:
             GraphError: the graph is malformed or too large for the server. OverloadError: the server is full or draining.
             ConnectionLostError: the connection is lost, or the server did not answer within the timeout.
         """
-        del principal  # the server derives it from the key
         graph.validate()
         with self._lock:
             self._check_connected()
-            run = self._protocol.submit(
-                self,
-                graph,
-                listener,
-                self._new_answer,
-                inputs=inputs,
-                is_open=is_open,
-                priority=priority,
-                deadline_s=deadline_s,
-                seed=seed,
-                budget=budget,
-                credit=credit,
-                reports_progress=reports_progress,
-                known=known,
-                continue_from=continue_from,
-            )
+            run = self._protocol.submit(self, graph, listener, self._new_answer, options)
             self._flush()
         self._await(run.opening, run)
         return run
@@ -266,7 +236,7 @@ class RemoteRuntime:
             As `submit` and `generation_graph`.
         """
         graph = generation_graph(prompt, params or SamplingParams(), constraint, token_ids=token_ids)
-        return Generation.start(self.submit, graph, listener, priority=priority, deadline_s=deadline_s, seed=seed)
+        return Generation.start(self, graph, listener, RunOptions(priority=priority, deadline_s=deadline_s, seed=seed))
 
     def close(self) -> None:
         """Close the connection; running graphs end with GraphFailed(AbortedError). Idempotent; does nothing in a forked process."""

@@ -8,7 +8,7 @@ the program sees.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -21,6 +21,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.graph import Node, RequestGraph, choices_of
 from rtlang.contract.graph import Text as TextNode
 from rtlang.contract.params import Usage
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.contract.terminal_text import UNSAFE, terminal_text
 from rtlang.lang.execution.result import Result
@@ -53,30 +54,15 @@ class Labels:
         """See `Target.tool_format`."""
         return self._target.tool_format
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        **options: Any,
-    ) -> GraphRun:
-        """See `Target.submit`; `options` are others of the wrapped target, such as a budget."""
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """See `Target.abilities`."""
+        return abilities_of(self._target)
+
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> GraphRun:
+        """See `Target.submit`."""
         self.note(graph.nodes)
-        run = self._target.submit(
-            graph,
-            listener,
-            inputs=inputs,
-            is_open=is_open,
-            priority=priority,
-            deadline_s=deadline_s,
-            seed=seed,
-            **options,
-        )
+        run = self._target.submit(graph, listener, options=options)
         return _LabelledRun(run, self)
 
     def close(self) -> None:

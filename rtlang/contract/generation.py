@@ -19,7 +19,8 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.field_names import check_fields
 from rtlang.contract.graph import Generate, Part, RequestGraph, RoleEnd, RoleStart, Text, TokenIds
 from rtlang.contract.params import MAX_TOKEN_ID, Constraint, SamplingParams
-from rtlang.contract.target import GraphRun, Listener
+from rtlang.contract.run_options import DEFAULT_OPTIONS, RunOptions
+from rtlang.contract.target import GraphRun, Listener, Target
 
 PROMPT_ID, GENERATE_ID = 0, 1
 DEFAULT_NAME = "text"
@@ -94,15 +95,19 @@ class Generation(Future[NodeFinished]):
 
     @classmethod
     def start(
-        cls, submit: Callable[..., GraphRun], graph: RequestGraph, listener: Listener | None = None, **options: Any
+        cls,
+        target: Target,
+        graph: RequestGraph,
+        listener: Listener | None = None,
+        options: RunOptions = DEFAULT_OPTIONS,
     ) -> Generation:
-        """Submit a graph of one generate node, with `submit` of a target.
+        """Submit a graph of one generate node to a target.
 
         Args:
             listener: called with every event of the graph.
         """
         generation = cls(listener)
-        generation._run = submit(graph, generation._listen, **options)
+        generation._run = target.submit(graph, generation._listen, options=options)
         return generation
 
     @property

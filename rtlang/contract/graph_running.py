@@ -9,14 +9,13 @@ from typing import Any, Protocol
 from rtlang.contract.errors import DependencyError, ParameterError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.host_calls import answer_call
+from rtlang.contract.run_options import RunOptions
 
 
 class Runs(Protocol):
     """The part of a runtime that runs graphs; see `rtlang.contract.target.Target`."""
 
-    def submit(
-        self, graph: Any, listener: Callable[[Event], None], *, inputs: Mapping[str, str] | None = None
-    ) -> Any: ...
+    def submit(self, graph: Any, listener: Callable[[Event], None], options: RunOptions) -> Any: ...
 
 
 def run_graph(
@@ -51,7 +50,7 @@ def run_graph(
         is_submitted.wait()
         return runs[0]
 
-    runs.append(runtime.submit(graph, listen, inputs=inputs, **options))
+    runs.append(runtime.submit(graph, listen, options=RunOptions(inputs or {}, **options)))
     is_submitted.set()
     try:
         while not ended.wait(0.5):  # so that Ctrl-C is noticed

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from rtlang.contract.errors import GraphError, RtlangError
 from rtlang.contract.events import NodeFinished, TextDelta
-from rtlang.contract.graph import Generate, Node, Select, choices_of
+from rtlang.contract.nodes import Generate, Node, Select, choices_of
 
 
 @dataclass(frozen=True, slots=True)

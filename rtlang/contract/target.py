@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph
-from rtlang.contract.known import Known
-from rtlang.contract.principal import Principal
+from rtlang.contract.graph_checks import NodeChecks, check_inputs
+from rtlang.contract.known import ContinueFrom, Known, check_continue_from
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 
 Listener = Callable[[Event], None]
 """Called with each event of a graph, in order, on a thread of the runtime. Must return quickly and must not raise."""
@@ -44,7 +45,7 @@ class GraphRun(Protocol):
         """Let a requested call fail, with the code of an error ("call" for CallError), its message and its facts."""
 
     def grant(self, num_tokens: int) -> None:
-        """Add credit to a graph that was submitted with a limit; see `StreamTarget.submit`. Ignored by other graphs.
+        """Add credit to a graph that was submitted with a limit; see `RunOptions.credit`. Ignored by other graphs.
 
         Raises:
             ParameterError: the number is negative or too large.
@@ -58,10 +59,12 @@ class GraphRun(Protocol):
 
 
 class ResumableRun(GraphRun, Protocol):
-    """A submitted graph of a `ResumableTarget`."""
+    """A submitted graph of a target that takes results of earlier runs."""
 
-    def extend(self, nodes: Sequence[Node], *, known: Known | None = None) -> None:
-        """See `GraphRun.extend`; `known` holds outcomes of these nodes."""
+    def extend(
+        self, nodes: Sequence[Node], *, known: Known | None = None, continue_from: ContinueFrom | None = None
+    ) -> None:
+        """See `GraphRun.extend`; `known` and `continue_from` are results of these nodes, as in `RunOptions`."""
 
 
 class ForwardedRun:
@@ -100,31 +103,21 @@ class Target(Protocol):
     def tool_format(self) -> str | None:
         """The name of the format in which the model writes tool calls; None if its chat template shows none. Loads the model if needed."""
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        principal: Principal | None = None,
-    ) -> GraphRun:
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """The abilities that options of a run may need here. A target that wraps another one has at most its abilities.
+
+        With `Ability.KNOWN`, `model_identity` is a digest of what determines the model's outputs: weights, tokenizer and number format.
+        """
+
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> GraphRun:
         """Submit a graph. Once accepted, exactly one final event reaches the listener, whatever fails.
 
-        Args:
-            inputs: the text of each input of the graph.
-            is_open: whether nodes may be added until `close` is called.
-            priority: lower values run first under the priority policy.
-            deadline_s: seconds from now after which the graph fails with DeadlineError.
-            seed: determines the text of every generation that samples without a seed of its own; random if it is not given. The same graph
-                with the same seed gives the same texts.
-            principal: the party that the graph belongs to; None for `LOCAL`. A remote runtime ignores it: its server knows the
-                principal from the key.
+        Callers pass `options` by its name, so that a wrapper may hand it on among other keywords.
+
         Raises:
-            GraphError: the graph is invalid, needs more than the principal may ever use, or an input is missing or unknown.
+            GraphError: the graph is invalid, needs more than the principal may ever use, or an input is missing or unknown; or an option
+                needs an ability that the target lacks.
             OverloadError: the queue is full, or the principal has used up what it may use now.
             EngineDeadError, ConnectionLostError: the runtime is closed or lost.
         """
@@ -133,55 +126,13 @@ class Target(Protocol):
         """Cancel all graphs and free all resources. Idempotent."""
 
 
-class ResumableTarget(Target, Protocol):
-    """A runtime that takes known outcomes of nodes."""
+def check_run(graph: RequestGraph, options: RunOptions) -> NodeChecks:
+    """Check a graph with the options that depend on it. Returns the checks of its nodes, for nodes that are added later.
 
-    @property
-    def model_identity(self) -> str:
-        """A digest of what determines the model's outputs: weights, tokenizer and number format."""
-
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        known: Known | None = None,
-        principal: Principal | None = None,
-    ) -> ResumableRun:
-        """See `Target.submit`.
-
-        Args:
-            known: outcomes of nodes of the graph from an earlier run; nothing is computed for these.
-        """
-
-
-class StreamTarget(Target, Protocol):
-    """A runtime whose graphs wait for their reader, and report their progress."""
-
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        principal: Principal | None = None,
-        credit: int | None = None,
-        reports_progress: bool = False,
-    ) -> GraphRun:
-        """See `Target.submit`.
-
-        Args:
-            credit: number of tokens that may be delivered until `GraphRun.grant` adds more; None for no limit. Every token of a TextDelta
-                takes one. Without credit prompts are computed, but no token of the graph is sampled. Texts that come in one piece
-                (`best_of`, a select, a value that is checked at its end) take theirs at once, so credit may fall below zero.
-            reports_progress: whether NodeStarted, PromptComputed and ValueKnown are sent.
-        """
+    Raises:
+        GraphError: the graph is invalid, an input is missing or unknown, or tokens are given for a node that cannot go on from them.
+    """
+    checks = graph.validate()
+    check_inputs(graph.inputs, options.inputs)
+    check_continue_from(options.continue_from, graph.nodes)
+    return checks

@@ -13,8 +13,7 @@ from rtlang.contract.errors import ProtocolError
 from rtlang.contract.events import NodeFailed, NodeFinished
 from rtlang.contract.known import ContinueFrom, Known, KnownOutcome
 from rtlang.protocol.event_codec import event_from_wire, event_to_wire
-from rtlang.protocol.field_checks import check_int, check_ints, check_list, optional
-from rtlang.protocol.messages import MAX_ID
+from rtlang.protocol.field_checks import MAX_ID, check_int, check_ints, check_list, optional
 
 
 def continuation_to_wire(

@@ -42,6 +42,7 @@ from rtlang.contract.events import (
 )
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.protocol.field_checks import (
+    MAX_ID,
     check_float,
     check_int,
     check_ints,
@@ -51,7 +52,6 @@ from rtlang.protocol.field_checks import (
     error_facts,
     optional,
 )
-from rtlang.protocol.messages import MAX_ID
 from rtlang.protocol.plain_values import value_from_wire, value_to_wire
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 from rtlang.protocol.sliced_packing import CHARS_A_SLICE, NUMBERS_A_SLICE, LazyList, pack_slices

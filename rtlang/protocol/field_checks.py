@@ -7,6 +7,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from rtlang.contract.errors import ProtocolError, RtlangError
 
+MAX_ID = (1 << 53) - 1
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 

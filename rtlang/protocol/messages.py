@@ -18,11 +18,11 @@ from rtlang.contract.graph import Node
 from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.pure_functions import check_plain
-from rtlang.protocol.field_checks import check_int, check_list, check_map, check_str, error_facts, optional
+from rtlang.protocol.field_checks import MAX_ID, check_int, check_list, check_map, check_str, error_facts, optional
 from rtlang.protocol.plain_values import value_from_wire
+from rtlang.protocol.run_options import options_beside
 
 VERSION = 1
-MAX_ID = (1 << 53) - 1
 MAX_DETACH_MS = 600_000
 MIN_KEY_CHARS, MAX_KEY_CHARS = 16, 128
 DEFAULT_CREDIT = 256
@@ -67,19 +67,17 @@ class Open:
     connection for that long.
 
     A repeated open with the same `key` (`idem`) does not run again while the stream is known: the existing stream is replayed from its
-    start. The same key with another `kind` or `body` is refused. `continuation` holds the fields `known` and `continue_from`
-    (continuation.py). `credit` is the number of tokens that may be delivered at first.
+    start. The same key with another `kind` or `body` is refused. `options` are the options of the run beside the body, and `continuation`
+    holds the fields `known` and `continue_from` (continuation.py).
     """
 
     stream: int
     kind: str
     body: Mapping[str, Any]
-    deadline_s: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     resume_timeout_s: float | None = None
     key: OpenKey | None = None
     continuation: Mapping[str, Any] = field(default_factory=dict)
-    credit: int = DEFAULT_CREDIT
-    reports_progress: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,18 +205,15 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
     kind = check_str(message, "t")
     match kind:
         case "open":
-            deadline_ms = optional(check_int, message, "deadline_ms", 1, MAX_ID)
             detach_ms = optional(check_int, message, "detach_ms", 1, MAX_DETACH_MS)
             return Open(
                 check_int(message, "s", 1, MAX_ID),
                 check_str(message, "kind"),
                 check_map(message, "body"),
-                None if deadline_ms is None else deadline_ms / 1000,
+                options_beside(message),
                 None if detach_ms is None else detach_ms / 1000,
                 _key(message, detach_ms),
                 _continuation(message),
-                DEFAULT_CREDIT if message.get("credit") is None else check_int(message, "credit", 0, MAX_CREDIT),
-                message.get("progress") is True,
             )
         case "attach":
             return AttachStream(

@@ -11,11 +11,9 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from rtlang.contract.blocks import BlockPlacement, chosen_block, placed_until
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     ApplyError,
     CallError,
@@ -57,9 +55,10 @@ from rtlang.contract.graph import (
     num_requests,
     parent_of,
 )
-from rtlang.contract.known import ContinueFrom, KnownOutcome, check_known
+from rtlang.contract.known import KnownOutcome, check_known
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.pure_functions import apply, text_of_plain
+from rtlang.contract.run_options import RunOptions
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request
 from rtlang.model.text.tokenizer import Tokenizer
@@ -90,28 +89,28 @@ class GraphExecution:
     """The nodes and sequences of one graph. Used on the engine thread only.
 
     Args:
+        options: of the run, with a seed. `known` and `continue_from` begin with a copy of their results of an earlier run.
         listener: receives all events, with exactly one final event.
         on_end: called once, after the final event.
         max_model_len: maximum sequence length in tokens.
         clock: returns seconds.
-        seed: determines, with the id of the node, the seed of a generation without one.
-        known: outcomes of nodes, which end with them once they start. That of a decision fixes its winner.
         answer: called with each text, generate, select and call node that starts, its prompt and a function that ends it; returns
             whether it ends the node, now or later, instead of the engine.
-        budget: what the nodes may spend together.
         outputs: ids of nodes that no decision cancels.
         on_expand: called with a control node's id and the nodes of a block before they start.
         pages: keeps the pages of sequences that are continued later; None keeps nothing.
         later: calls a function in a later turn of the engine thread, see `Turns`.
         offload: encodes long texts on another thread; None encodes them here.
+
+    Attributes:
+        known: outcomes of nodes, which end with them once they start. That of a decision fixes its winner.
         continue_from: for generations, the output tokens of each choice that an earlier run gave out.
-        reports_progress: whether events about the progress of nodes are sent; see `Target.submit`.
     """
 
     def __init__(
         self,
         graph_id: int,
-        inputs: Mapping[str, str],
+        options: RunOptions,
         listener: Callable[[Event], None],
         *,
         tokenizer: Tokenizer,
@@ -120,27 +119,22 @@ class GraphExecution:
         abort: Callable[[Request], None],
         clock: Callable[[], float],
         on_end: Callable[[], None],
-        is_open: bool,
-        seed: int = 0,
-        known: dict[int, KnownOutcome] | None = None,
         answer: Answer | None = None,
-        budget: Budget | None = None,
         outputs: Collection[int] | None = None,
         on_expand: Callable[[int, Sequence[Node]], None] = lambda control_id, nodes: None,
         pages: ProgramPages | None = None,
         later: Later | None = None,
         offload: Offload | None = None,
-        reports_progress: bool = False,
-        continue_from: ContinueFrom = MappingProxyType({}),
     ) -> None:
-        self.graph_id, self.is_open, self.is_ended, self.ahead = graph_id, is_open, False, WorkAhead(inputs)
-        self._inputs, self._listener = inputs, listener
+        self.graph_id, self.is_open, self.is_ended = graph_id, options.is_open, False
+        self.ahead = WorkAhead(options.inputs)
+        self._inputs, self._listener = options.inputs, listener
         self._tokenizer, self._max_model_len = tokenizer, max_model_len
         self._clock, self._on_end, self._on_expand = clock, on_end, on_expand
-        self._outputs, self._answer, self._reports_progress = frozenset(outputs or ()), answer, reports_progress
-        self.known: dict[int, KnownOutcome] = {} if known is None else known
+        self._outputs, self._answer, self._reports_progress = frozenset(outputs or ()), answer, options.reports_progress
+        self.known, self.continue_from = dict(options.known), dict(options.continue_from)
         self._answering: set[int] = set()
-        self._purse = None if budget is None else Purse(budget)
+        self._purse = None if options.budget is None else Purse(options.budget)
         self._calls = ModelCalls(
             graph_id,
             listener,
@@ -148,18 +142,18 @@ class GraphExecution:
             submit=submit,
             abort=abort,
             clock=clock,
-            seed=seed,
+            seed=options.seed or 0,
             purse=self._purse,
-            reports_progress=reports_progress,
+            reports_progress=options.reports_progress,
             ends_with_text=lambda node: ends_with_text(node.parent, self._nodes, self._value),
             on_text=self._read_text,
             on_choice=lambda node, choice, text: self._know(node.node_id, choice, text),
             on_end=self._end_model_call,
             on_fail=self._fail_node,
             later=later,
-            continue_from=continue_from,
+            continue_from=self.continue_from,
         )
-        self._retention = GraphRetention(pages, is_open)
+        self._retention = GraphRetention(pages, options.is_open)
         self._nodes: dict[int, Node] = {}
         self._ended, self._cancelled = set[int](), set[int]()
         self._sequences: dict[int, TokenSequence] = {}
@@ -171,7 +165,9 @@ class GraphExecution:
         self._staging, self._uses, self._begun = Staging(), Uses(), set[int]()
         self._host_calls: dict[int, float] = {}  # start by node
         self._decision_starts: dict[int, float] = {}
-        self._actions = WaitingActions(generations_last=budget is not None)  # with a budget, these share what is left
+        self._actions = WaitingActions(
+            generations_last=options.budget is not None
+        )  # with a budget, these share what is left
         self._early = EarlyFields(
             self._calls.text_so_far,
             lambda node_id, value: self._actions.add((), partial(self._know, node_id, 0, value)),

@@ -6,12 +6,10 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rtlang.contract.budget import Budget
-from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError, GraphError, RtlangError, internal_error
+from rtlang.contract.errors import AbortedError, EngineDeadError, GraphError, RtlangError, internal_error
 from rtlang.contract.events import (
     CreditSpent,
     Event,
@@ -20,10 +18,10 @@ from rtlang.contract.events import (
 from rtlang.contract.graph import Node
 from rtlang.contract.graph_checks import NodeChecks
 from rtlang.contract.host_calls import checked_answer
-from rtlang.contract.known import ContinueFrom, Known, KnownOutcome, check_continue_from
+from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.node_work import NodeWork
 from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, check_credit, seconds_left
-from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import Listener
 from rtlang.engine.credit import Credit
 from rtlang.engine.planning.program import Program
@@ -42,25 +40,6 @@ if TYPE_CHECKING:  # they load torch
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """Options of one submitted graph; see `Target.submit`."""
-
-    inputs: Mapping[str, str]
-    is_open: bool
-    priority: int
-    deadline_s: float | None
-    seed: int
-    known: dict[int, KnownOutcome] = field(default_factory=dict)
-    answer: Answer | None = None
-    budget: Budget | None = None
-    outputs: Collection[int] | None = None
-    credit: int | None = None
-    reports_progress: bool = False
-    continue_from: ContinueFrom = field(default_factory=dict)
-    principal: Principal = LOCAL
-
-
 class GraphRun:
     """Runs one graph. Used on the engine thread only.
 
@@ -68,6 +47,9 @@ class GraphRun:
 
     Args:
         share: the graph's share of admitted requests; released as nodes end.
+        options: with a seed. Their times begin now, unless they have begun.
+        outputs: see `RequestGraph.outputs`.
+        answer: ends nodes instead of the engine; see `GraphExecution`.
         is_broken: whether the engine has stopped working.
         on_end: called once, after the final event.
         offload: encodes long texts on another thread.
@@ -81,6 +63,8 @@ class GraphRun:
         share: Share,
         options: RunOptions,
         *,
+        outputs: Collection[int] | None = None,
+        answer: Answer | None = None,
         loop: EngineLoop,
         runner: Runner,
         checker: ValueChecker,
@@ -94,12 +78,13 @@ class GraphRun:
         self._principal = options.principal
         self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
         self._arrival = loop.clock()
+        options = options.begun(self._arrival)
         self._program = Program(self._arrival)
+        self._program.deadline = options.deadline
         self._credit = None if options.credit is None else Credit(options.credit)
-        self._continue_from = dict(options.continue_from)
         self._execution = GraphExecution(
             graph_id,
-            options.inputs,
+            options,
             self._on_event,
             tokenizer=runner.tokenizer,
             max_model_len=runner.max_model_len,
@@ -107,26 +92,17 @@ class GraphRun:
             abort=self._abort,
             clock=loop.clock,
             on_end=self._end,
-            is_open=options.is_open,
-            seed=options.seed,
-            outputs=options.outputs,
+            outputs=outputs,
             on_expand=share.expand,
-            known=options.known,
-            answer=options.answer,
-            budget=options.budget,
+            answer=answer,
             pages=pages_of(self._arrival),
             later=lambda act: loop.call_later_turn(partial(self._guard, act)),
             offload=None if offload is None else self._guarded_offload(offload),
-            reports_progress=options.reports_progress,
-            continue_from=self._continue_from,
         )
         self._aborted: set[Request] = set()
         self._timer: Timer | None = None
-        if options.deadline_s is not None:
-            seconds = seconds_left(options.deadline_s)
-            self._program.deadline = self._arrival + seconds
-            expire = partial(self.fail, DeadlineError(f"the deadline of {seconds:g} s has passed"))
-            self._timer = loop.call_at(self._arrival + seconds, expire)
+        if options.deadline is not None:
+            self._timer = loop.call_at(options.deadline, partial(self.fail, options.deadline_error()))
         self._budget_timer: Timer | None = None
         if options.budget is not None and options.budget.seconds is not None:
             seconds = seconds_left(options.budget.seconds)
@@ -147,9 +123,8 @@ class GraphRun:
         self, nodes: Sequence[Node], known: Known | None = None, continue_from: ContinueFrom | None = None
     ) -> None:
         """Add validated nodes, known outcomes and tokens of theirs, and start those whose dependencies are done."""
-        self._continue_from.update(continue_from or {})
-        if known:
-            self._execution.known.update(known)
+        self._execution.continue_from.update(continue_from or {})
+        self._execution.known.update(known or {})
         self._guard(lambda: self._execution.add_nodes(nodes))
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -24,19 +24,16 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
-from rtlang.contract.budget import Budget
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import GraphFailed
 from rtlang.contract.generation import Generation, Prompt, generation_graph
 from rtlang.contract.graph import RequestGraph
-from rtlang.contract.graph_checks import check_inputs
-from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.metrics import Metrics
-from rtlang.contract.params import Constraint, SamplingParams, check_credit, check_run_options
-from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.params import Constraint, SamplingParams
+from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.snapshot import EngineSnapshot
-from rtlang.contract.target import Listener
+from rtlang.contract.target import Listener, check_run
 from rtlang.contract.thread_watch import exclude_computation, watch_of
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.value_check import ValueChecker
@@ -57,7 +54,7 @@ from rtlang.runtime import precompile
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.cache_view import CacheView
 from rtlang.runtime.fork_guard import ForkGuard
-from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
+from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, notify
 from rtlang.runtime.idle import idle_actions
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.nodes.long_texts import Encoded
@@ -196,6 +193,11 @@ class Runtime:
         return self.tokenizer.tool_format
 
     @property
+    def abilities(self) -> frozenset[Ability]:
+        """See `Target.abilities`."""
+        return ALL_ABILITIES
+
+    @property
     def text_service(self) -> TokenizerTextService:
         """The model's tokenizer as plain functions, for clients that handle tokens; loads the model if needed."""
         if self._text_service is None:
@@ -211,50 +213,25 @@ class Runtime:
 
     @property
     def model_identity(self) -> str:
-        """See `ResumableTarget.model_identity`."""
+        """See `Target.abilities`."""
         if self._identity is None:
             self._identity = model_identity(self.config)
         return self._identity
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        known: Known | None = None,
-        budget: Budget | None = None,
-        principal: Principal | None = None,
-        continue_from: ContinueFrom | None = None,
-        credit: int | None = None,
-        reports_progress: bool = False,
-    ) -> LocalGraphRun:
-        """See `ResumableTarget.submit`.
-
-        Args:
-            budget: what the nodes may spend together.
-            continue_from: by node, for each choice the output tokens that an earlier run of the graph gave out: those of its `TextDelta`
-                events. The generation goes on behind them, and its events begin there; with the same seed the text is the same.
-        """
-        checks = graph.validate()
-        given = dict(inputs or {})
-        check_inputs(graph.inputs, given)
-        check_run_options(priority, deadline_s, seed)
-        principal = principal or LOCAL
-        priority = principal.priority_of(priority)
-        check_continue_from(continue_from or {}, graph.nodes)
-        if credit is not None:
-            check_credit(credit)
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> LocalGraphRun:
+        """See `Target.submit`."""
+        checks, principal = check_run(graph, options), options.principal
+        options = replace(
+            options,
+            priority=principal.priority_of(options.priority),
+            seed=new_run_seed() if options.seed is None else options.seed,
+        )
         loop = self._running_loop()
         runner = self._runner
         max_model_len = None if runner is None else runner.max_model_len
         if max_model_len is not None:
             check_result_sizes(graph.nodes, max_model_len)
-        share = Share(self._admission, principal, given)
+        share = Share(self._admission, principal, options.inputs)
         share.admit(graph.nodes)
         act = partial(self._act, principal.client_id)
         run = LocalGraphRun(next(self._graph_ids), checks, share, act, max_model_len)
@@ -264,20 +241,6 @@ class Runtime:
         if self._spans is not None:
             listener = self._spans.listener(listener, len(graph.nodes))
 
-        options = RunOptions(
-            given,
-            is_open,
-            priority,
-            deadline_s,
-            new_run_seed() if seed is None else seed,
-            dict(known or {}),
-            budget=budget,
-            outputs=graph.outputs,
-            continue_from=dict(continue_from or {}),
-            credit=credit,
-            reports_progress=reports_progress,
-            principal=principal,
-        )
         try:
             loop.post(partial(self._begin, loop, run.graph_id, graph, listener, share, options), principal.client_id)
         except EngineDeadError:
@@ -312,7 +275,7 @@ class Runtime:
             OverloadError, EngineDeadError: as `submit`.
         """
         graph = generation_graph(prompt, params or SamplingParams(), constraint, token_ids=token_ids)
-        return Generation.start(self.submit, graph, listener, priority=priority, deadline_s=deadline_s, seed=seed)
+        return Generation.start(self, graph, listener, RunOptions(priority=priority, deadline_s=deadline_s, seed=seed))
 
     def report(self, constraint: Constraint) -> Report | None:
         """Report, for every keyword of a schema, whether it is enforced, checked on the finished value, or only an annotation.
@@ -454,6 +417,7 @@ class Runtime:
             listener,
             share,
             options,
+            outputs=graph.outputs,
             loop=loop,
             runner=self._runner,
             checker=self._checker,

@@ -6,18 +6,15 @@ on a thread while the event loop goes on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, ProtocolError, RtlangError
 from rtlang.contract.field_names import check_fields
 from rtlang.contract.graph import RequestGraph, nodes_from_plain
-from rtlang.contract.known import ContinueFrom, Known
-from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
+from rtlang.contract.run_options import RunOptions
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
-from rtlang.protocol.field_checks import check_int, check_map, optional
+from rtlang.protocol.field_checks import check_map
 from rtlang.protocol.generation import generation_graph_from_plain
 from rtlang.protocol.messages import (
     ClientMessage,
@@ -29,12 +26,12 @@ from rtlang.protocol.messages import (
     digest_of,
     parse_client_message,
 )
+from rtlang.protocol.run_options import BODY_FIELDS, options_from_open
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 
 KINDS = ("program", "generate", "chat")
-_COMMON_FIELDS = ("priority", "seed", "budget")
-PROGRAM_FIELDS = frozenset(("graph", "inputs", "open", *_COMMON_FIELDS))
-GENERATION_FIELDS = frozenset(("prompt", "messages", "params", "constraint", "name", *_COMMON_FIELDS))
+PROGRAM_FIELDS = frozenset(("graph", "open", *BODY_FIELDS))
+GENERATION_FIELDS = frozenset(("prompt", "messages", "params", "constraint", "name", *BODY_FIELDS)) - {"inputs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +40,9 @@ class Submit:
 
     stream: int
     graph: RequestGraph
-    inputs: Mapping[str, str]
-    is_open: bool
-    priority: int
-    deadline_s: float | None
+    options: RunOptions
     resume_timeout_s: float | None = None
     key: OpenKey | None = None
-    seed: int | None = None
-    budget: Budget | None = None
-    known: Known = field(default_factory=dict)
-    credit: int | None = None
-    reports_progress: bool = False
-    continue_from: ContinueFrom = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,32 +126,12 @@ def submit_of(message: Open) -> Submit:
     check_fields(
         body, PROGRAM_FIELDS if message.kind == "program" else GENERATION_FIELDS, f"the body of a {message.kind}"
     )
-    inputs: dict[str, str] = {}
     if message.kind == "program":
         graph = RequestGraph.from_plain(check_map(body, "graph"))
-        inputs = optional(check_map, body, "inputs") or {}
-        for name, text in inputs.items():
-            if not isinstance(text, str):
-                raise GraphError(None, "inputs", f"{name[:80]!r} is {type(text).__name__}; expected a string")
     else:
         if message.kind == "chat" and "messages" not in body:
             raise GraphError(None, "messages", "messages is missing: a chat needs a list of messages")
         graph = generation_graph_from_plain(body)
-    priority = optional(check_int, body, "priority", -MAX_PRIORITY, MAX_PRIORITY) or 0
-    is_open = message.kind == "program" and body.get("open") is True
-    return Submit(
-        message.stream,
-        graph,
-        inputs,
-        is_open,
-        priority,
-        message.deadline_s,
-        message.resume_timeout_s,
-        message.key,
-        optional(check_int, body, "seed", 0, MAX_SEED),
-        None if body.get("budget") is None else Budget.from_plain(body["budget"]),
-        known_from_wire(message.continuation),
-        message.credit,
-        message.reports_progress,
-        continue_from_from_wire(message.continuation),
-    )
+    is_open = body.get("open") is True
+    options = options_from_open(body, message.options, message.continuation, is_open=is_open)
+    return Submit(message.stream, graph, options, message.resume_timeout_s, message.key)

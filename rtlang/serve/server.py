@@ -28,6 +28,7 @@ from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.log_limit import limited_logs
 from rtlang.contract.metrics import Metrics
+from rtlang.contract.run_options import Ability, abilities_of
 from rtlang.contract.target import Target
 from rtlang.contract.thread_watch import WatchedLoop, watch_of
 from rtlang.protocol.limits import wire_limits
@@ -35,14 +36,14 @@ from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
 from rtlang.serve.http_connection import HttpConnection
-from rtlang.serve.service import StreamService, options_of
+from rtlang.serve.service import StreamService
 from rtlang.serve.socket_counts import SocketCounts
 from rtlang.serve.tls import tls_context
 from rtlang.serve.websocket import StreamSocket
 
 logger = logging.getLogger(__name__)
 
-CAPS = {"credit": "credit", "progress": "reports_progress", "continue": "continue_from", "budget": "budget"}
+CAPS = (Ability.CREDIT, Ability.PROGRESS, Ability.CONTINUE, Ability.BUDGET)
 """Abilities in `welcome`, each with the option of the target's `submit` that it needs."""
 KEYS_INTERVAL_S = 2.0  # between two looks at the file of keys
 _BACKLOG = 128  # also the accepts, and the log lines of failed ones, in one turn of the event loop
@@ -119,7 +120,7 @@ class Server:
             models=() if self._tokenizer_info is None else (asdict(self._tokenizer_info),),
             limits=self._limits(),
             caps=(
-                *(cap for cap, option in CAPS.items() if option in options_of(self._target)),
+                *(ability.value for ability in CAPS if ability in abilities_of(self._target)),
                 *(["cache"] if cache_service_of(self._target) is not None else []),
             ),
             max_streams=self.config.max_streams,

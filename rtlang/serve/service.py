@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
+from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol
 
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.metrics import Metrics
+from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import Ability, RunOptions, abilities_of
 from rtlang.contract.target import GraphRun, Listener, Target
-from rtlang.protocol.messages import CloseCode
+from rtlang.protocol.messages import DEFAULT_CREDIT, CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.event_bridge import EventBridge
 from rtlang.serve.key_table import KeyTable
@@ -23,16 +25,12 @@ from rtlang.serve.resumable import ResumeRegistry, cancel
 from rtlang.serve.socket_counts import PrincipalConnections
 
 _INLINE_NODES = 400  # of a graph that is submitted on the event loop: 1 ms
+_UNLIMITED = MAX_CREDIT // 2  # a client without a limit gives `MAX_CREDIT`, less what it has received elsewhere
 
 
 def _cancel_unread(submitting: asyncio.Future[GraphRun]) -> None:
     if not submitting.cancelled() and submitting.exception() is None:
         cancel(submitting.result())
-
-
-def options_of(target: Target) -> frozenset[str]:
-    """Names of the options that `submit` of the target takes."""
-    return frozenset(inspect.signature(target.submit).parameters)
 
 
 class ServiceClient(Protocol):
@@ -79,7 +77,7 @@ class StreamService:
         metrics: Metrics,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self.target_options = options_of(target)
+        self.abilities = abilities_of(target)
         self.target, self.config, self.server_info, self.metrics, self.loop = target, config, server_info, metrics, loop
         self.event_bridge = EventBridge(loop)
         self.resumable_streams = ResumeRegistry(
@@ -99,13 +97,28 @@ class StreamService:
         if watch is not None:
             watch(self._note_state)
 
-    async def submit(self, graph: RequestGraph, listener: Listener, **options: Any) -> GraphRun:
+    def accepted(self, options: RunOptions) -> RunOptions:
+        """The options of a client's run, with the credit with which a run begins if the client gives none.
+
+        Raises:
+            GraphError: the target lacks an ability that an option needs; names the option.
+        """
+        has_credit = Ability.CREDIT in self.abilities
+        if has_credit and options.credit is None:
+            options = replace(options, credit=DEFAULT_CREDIT)
+        if not has_credit and options.credit is not None and options.credit > _UNLIMITED:
+            options = replace(options, credit=None)
+        options.check_abilities(self.abilities, "this server")
+        return options
+
+    async def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions) -> GraphRun:
         """`Target.submit`; for a large graph on a thread, since it takes milliseconds. A graph that nobody waits for any more is cancelled.
 
         Raises:
-            RtlangError: the target refuses the graph.
+            RtlangError: the target refuses the graph, or lacks an ability that an option needs.
         """
-        call = partial(self.target.submit, graph, listener, **options)
+        options.check_abilities(self.abilities, "this server")
+        call = partial(self.target.submit, graph, listener, options=options)
         if len(graph.nodes) <= _INLINE_NODES:
             return call()
         submitting = self.loop.run_in_executor(None, call)

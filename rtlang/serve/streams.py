@@ -7,6 +7,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -149,12 +150,13 @@ class Streams:
             connection.opened(stream, known.rid, known.num_granted)
             self._reader.deliver([(stream, event) for event in replay.events])
             return
+        options = replace(self._service.accepted(action.options), principal=principal)
         resumable = None
         if action.resume_timeout_s is not None:
             resumable = service.resumable_streams.begin(
                 self._reader, stream, action.resume_timeout_s, action.key, principal
             )
-            resumable.num_granted = action.credit or 0
+            resumable.num_granted = options.credit or 0
         event_bridge = service.event_bridge
         listener = (
             event_bridge.listener(self._reader, stream) if resumable is None else event_bridge.routed(resumable.take)
@@ -165,13 +167,7 @@ class Streams:
                 service.target.submit,
                 action.graph,
                 listener if held is None else held,
-                inputs=action.inputs,
-                is_open=action.is_open,
-                priority=action.priority,
-                deadline_s=action.deadline_s,
-                seed=action.seed,
-                principal=principal,
-                **self._options(action),
+                options=options,
             )
         except BaseException:
             if resumable is not None:
@@ -191,20 +187,6 @@ class Streams:
 
     def _opened_as(self, action: Submit, principal: Principal) -> ResumableStream | None:
         return None if action.key is None else self._service.resumable_streams.opened_as(action.key, principal)
-
-    def _options(self, action: Submit) -> dict[str, Any]:
-        """Options that not every target takes. Those that would change a text are passed on in any case."""
-        options: dict[str, Any] = {}
-        given = {"budget": action.budget, "known": action.known, "continue_from": action.continue_from}
-        for name, value in given.items():
-            if value:
-                if name not in self._service.target_options:
-                    raise GraphError(None, name, f"this server does not offer {name}")
-                options[name] = value
-        for name, extra in (("credit", action.credit), ("reports_progress", action.reports_progress)):
-            if name in self._service.target_options:
-                options[name] = extra
-        return options
 
     def _grant(self, action: GrantCredit) -> None:
         run, resumable = self._runs.get(action.stream), self._resumable.get(action.stream)

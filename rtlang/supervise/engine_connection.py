@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from typing import Any
 
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph, nodes_from_plain
@@ -24,6 +23,7 @@ from rtlang.contract.snapshot import plain_snapshot
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
 from rtlang.protocol.event_codec import error_facts_to_wire, event_to_wire
 from rtlang.protocol.plain_values import value_from_wire
+from rtlang.protocol.run_options import options_from_engine
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.runtime import Runtime
 from rtlang.supervise.cache_calls import PREFIX, answer_cache_call
@@ -134,23 +134,10 @@ class EngineConnection:
             items = ((graph_id, each) for each in divide(event))
             self._writer.put(*items, channel=graph_id, client=principal.client_id)
 
-        budget = message.get("budget")
+        options = options_from_engine(message)
         self._client_ids[graph_id] = principal.client_id
-        self._runs[graph_id] = self._runtime.submit(
-            RequestGraph.from_plain(message["graph"]),
-            listen,
-            inputs=message["inputs"],
-            is_open=message["open"],
-            priority=message["priority"],
-            deadline_s=message.get("deadline_s"),
-            seed=message["seed"],
-            known=known_from_wire(message),
-            budget=None if budget is None else Budget.from_plain(budget),
-            principal=principal,
-            continue_from=continue_from_from_wire(message),
-            credit=message.get("credit"),
-            reports_progress=message["progress"],
-        )
+        graph = RequestGraph.from_plain(message["graph"])
+        self._runs[graph_id] = self._runtime.submit(graph, listen, options)
         if graph_id not in self._client_ids:  # it has ended meanwhile
             self._runs.pop(graph_id, None)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from rtlang.contract.errors import AbortedError, DeadlineError, GraphError, RtlangError
+from rtlang.contract.errors import AbortedError, GraphError, RtlangError
 from rtlang.contract.events import CallRequested, Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph, nodes_to_plain
 from rtlang.contract.graph_checks import NodeChecks
@@ -17,9 +17,11 @@ from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.params import check_credit
 from rtlang.contract.run_ledger import RunLedger
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import Listener
 from rtlang.protocol.continuation import continuation_to_wire
 from rtlang.protocol.plain_values import value_to_wire
+from rtlang.protocol.run_options import options_to_engine
 from rtlang.runtime.admission import Share, admit_extension
 from rtlang.supervise.frames import Message
 from rtlang.supervise.large_events import Joiner
@@ -41,7 +43,7 @@ class EngineRun:
     """A submitted graph; see `rtlang.contract.target.ResumableRun`.
 
     Attributes:
-        options: the fields of its `open` message that do not change.
+        options: the options with which it was submitted.
         share: its share of admitted requests.
         ledger: its output so far, behind what it was given.
         joiner: joins the parts of its large events.
@@ -63,29 +65,24 @@ class EngineRun:
         checks: NodeChecks,
         listener: Listener,
         share: Share,
-        options: Mapping[str, Any],
+        options: RunOptions,
         *,
-        is_open: bool,
-        deadline_s: float | None,
-        credit: int | None,
-        known: Known,
-        continue_from: ContinueFrom,
         max_model_len: int | None = None,
     ) -> None:
         self._owner, self._graph_id, self._graph, self.listener = owner, graph_id, graph, listener
-        self.share, self.options, self._checks = share, options, checks
+        self.options = options = options.begun(time.monotonic())
+        self.share, self._checks = share, checks
         self.nodes = {node.node_id: node for node in graph.nodes}
         self.ledger, self.joiner = RunLedger(), Joiner()
-        self.ledger.give(known, continue_from)
+        self.ledger.give(options.known, options.continue_from)
         self.engine: Any = None
         self.stream_id = graph_id
         self.has_ended = self.is_proven = self.is_delivering = False
         self.opened_at, self.num_strikes = 0.0, 0
         self.outbox: deque[Event] = deque()
         self.cancelled_at: float | None = None
-        self._begun_at, self._was_opened, self._deadline_s = time.monotonic(), False, deadline_s
-        self._is_open, self._credit, self._num_delivered = is_open, credit, 0
-        self._deadline = None if deadline_s is None else self._begun_at + deadline_s
+        self._begun_at, self._was_opened = time.monotonic(), False
+        self._is_open, self._credit, self._num_delivered = options.is_open, options.credit, 0
         self._answers: dict[int, Message] = {}
         self._max_model_len = max_model_len
         self._extend_lock = threading.Lock()  # extensions may come from several threads
@@ -109,18 +106,17 @@ class EngineRun:
         known, continue_from = dict(self.ledger.known), self.ledger.continue_from(nodes)
         if credit is not None:
             credit = max(0, credit - self._num_delivered + self.ledger.num_repeated)
-        budget = dict(self.options.get("budget") or {}) if self._was_opened else {}
-        self._was_opened = True
+        was_opened, self._was_opened = self._was_opened, True
 
         def message() -> Message:
             graph = RequestGraph(nodes, self._graph.inputs, self._graph.outputs)
             made: Message = {"t": "open", "s": stream_id, "graph": graph.to_plain(), "open": is_open}
-            made |= self.options
-            if self._deadline is not None:
-                made["deadline_s"] = max(0.001, self._deadline - time.monotonic())
-            if "seconds" in budget:
-                left_s = self._begun_at + budget["seconds"] - time.monotonic()
-                made["budget"] = budget | {"seconds": max(0.001, left_s)}
+            made |= options_to_engine(self.options)
+            now, deadline = time.monotonic(), self.options.deadline
+            if deadline is not None:
+                made["deadline_s"] = max(0.001, deadline - now)
+            if was_opened and "seconds" in (made["budget"] or ()):
+                made["budget"]["seconds"] = max(0.001, self._begun_at + made["budget"]["seconds"] - now)
             if credit is not None:
                 made["credit"] = credit
             return made | continuation_to_wire(known, continue_from)
@@ -131,8 +127,9 @@ class EngineRun:
         """The error of a graph that should have ended `grace_s` ago; None if that is not so."""
         if self.cancelled_at is not None and now > self.cancelled_at + grace_s:
             return AbortedError("the graph was cancelled")
-        if self._deadline is not None and now > self._deadline + grace_s:
-            return DeadlineError(f"the deadline of {self._deadline_s:g} s has passed")
+        deadline = self.options.deadline
+        if deadline is not None and now > deadline + grace_s:
+            return self.options.deadline_error()
         return None
 
     def take(self, event: Event) -> bool:

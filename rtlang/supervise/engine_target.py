@@ -18,23 +18,19 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from rtlang.contract.budget import Budget
 from rtlang.contract.cache_service import CacheService
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, InternalError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph
-from rtlang.contract.graph_checks import check_inputs
-from rtlang.contract.known import ContinueFrom, Known, check_continue_from
-from rtlang.contract.params import check_credit, check_run_options, seconds_left
-from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.snapshot import EngineSnapshot, read_snapshot
-from rtlang.contract.target import Listener
+from rtlang.contract.target import Listener, check_run
 from rtlang.protocol.event_codec import event_from_wire
 from rtlang.runtime import process_settings
 from rtlang.runtime.admission import Admission, Share
@@ -108,7 +104,7 @@ class EngineTarget:
 
     Attributes:
         metrics: those of the engines, and of the server that shares them.
-        model_identity: see `ResumableTarget`; empty until the first engine is ready.
+        model_identity: see `Target.abilities`; empty until the first engine is ready.
     """
 
     _labels_engines = False  # whether metrics say from which engine they are
@@ -183,6 +179,11 @@ class EngineTarget:
         return self._state is not EngineState.DEAD and not self._is_closing.is_set()
 
     @property
+    def abilities(self) -> frozenset[Ability]:
+        """See `Target.abilities`."""
+        return ALL_ABILITIES
+
+    @property
     def state(self) -> EngineState:
         """READY if any engine is."""
         return self._state
@@ -192,43 +193,15 @@ class EngineTarget:
         with self._lock:
             self._watchers.append(watcher)
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        known: Known | None = None,
-        budget: Budget | None = None,
-        principal: Principal | None = None,
-        continue_from: ContinueFrom | None = None,
-        credit: int | None = None,
-        reports_progress: bool = False,
-    ) -> EngineRun:
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> EngineRun:
         """See `Runtime.submit`. Returns before an engine has the graph; if the engine refuses it, it ends with GraphFailed."""
-        checks = graph.validate()
-        given = dict(inputs or {})
-        check_inputs(graph.inputs, given)
-        check_run_options(priority, deadline_s, seed)
-        check_continue_from(continue_from or {}, graph.nodes)
-        if credit is not None:
-            check_credit(credit)
+        checks, principal = check_run(graph, options), options.principal
         if self.max_model_len is not None:
             check_result_sizes(graph.nodes, self.max_model_len)
-        options = {
-            "inputs": given,
-            "priority": priority,
-            "seed": secrets.randbits(63) if seed is None else seed,
-            "budget": None if budget is None else budget.to_plain(),
-            "principal": None if principal is None else principal.in_engine().to_plain(),
-            "progress": reports_progress,
-        }
-        share = Share(self._admission, principal or LOCAL, given)
+        share = Share(self._admission, principal, options.inputs)
         share.admit(graph.nodes)
+        seed = secrets.randbits(63) if options.seed is None else options.seed
+        options = replace(options, seed=seed, principal=principal.in_engine())
         run = EngineRun(
             self,
             next(self._graph_ids),
@@ -237,14 +210,9 @@ class EngineTarget:
             listener,
             share,
             options,
-            is_open=is_open,
-            deadline_s=None if deadline_s is None else seconds_left(deadline_s),
-            credit=credit,
-            known=known or {},
-            continue_from=continue_from or {},
             max_model_len=self.max_model_len,
         )
-        self._prepare(run, graph, given)
+        self._prepare(run, graph, options.inputs)
         with self._lock:
             if not self.is_alive:
                 self._forget(run)

@@ -240,7 +240,9 @@ def test_other_arguments_models_and_writers_are_refused(runtime: rt.Runtime, tmp
     for options in ({"program": "b.py:x"}, {"arguments": '{"a": 1}'}):
         with pytest.raises(JournalError, match=r"in the journal, .* now"):
             rt.journal(path, runtime, **options)
-    other = SimpleNamespace(model_identity="other@1", submit=runtime.submit, tool_format=None)
+    other = SimpleNamespace(
+        model_identity="other@1", submit=runtime.submit, tool_format=None, abilities=runtime.abilities
+    )
     with rt.journal(path, other) as durable, pytest.raises(JournalError, match="not other@1"):  # type: ignore[arg-type]
         greeting.run("Hello", runtime=durable)
     with (

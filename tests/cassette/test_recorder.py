@@ -16,6 +16,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.errors import CassetteError, OverloadError
 from rtlang.contract.graph import Generate
+from rtlang.contract.run_options import RunOptions
 
 ROOT = Path(__file__).parents[2]
 
@@ -148,11 +149,11 @@ def test_a_refused_submit_keeps_its_seed(path: str) -> None:
             self.seeds: list[int | None] = []
             self.refuses, self.number = refuses, 0
 
-        def submit(self, graph: Any, listener: Any, *, seed: int | None = None, **options: Any) -> Any:
+        def submit(self, graph: Any, listener: Any, options: RunOptions) -> Any:
             self.number += 1
             if self.refuses and self.number % 2:
                 raise OverloadError("full", 0.01)
-            self.seeds.append(seed)
+            self.seeds.append(options.seed)
             return None
 
         def close(self) -> None: ...

@@ -17,6 +17,7 @@ from rtlang.contract.errors import AbortedError, ConnectionLostError, GraphError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Call, Const, Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.serve.server import running_server
 from tests.support.cut_proxy import cut_proxy
 
@@ -71,7 +72,7 @@ def test_leaving_the_loop_cancels_the_graph_and_close_ends_the_others(url: str) 
             async with aclosing(remote.stream(GRAPH)) as events:  # type: ignore[type-var]
                 async for _ in events:
                     break
-            await remote.submit(GRAPH, ended.append, credit=0)
+            await remote.submit(GRAPH, ended.append, RunOptions(credit=0))
         (failed,) = ended
         assert isinstance(failed, GraphFailed)
         assert isinstance(failed.error, AbortedError)
@@ -124,7 +125,7 @@ def test_without_resumption_a_cut_ends_the_graphs(url: str) -> None:
         with cut_proxy(url) as proxy:
             async with connect_async(proxy.url, api_key="secret") as remote:
                 ended: list[Event] = []
-                await remote.submit(GRAPH, ended.append, credit=0)
+                await remote.submit(GRAPH, ended.append, RunOptions(credit=0))
                 proxy.cut()
                 while not ended:
                     await asyncio.sleep(0.01)

@@ -17,6 +17,7 @@ from rtlang.contract.events import Completion, Event, GraphFailed, NodeFinished,
 from rtlang.contract.graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import MAX_CREDIT, FinishReason, SamplingParams, Usage
+from rtlang.contract.run_options import RunOptions
 
 GRAPH = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams())))
 DONE = Completion("some text", (5, 6, 7), FinishReason.LENGTH)
@@ -35,7 +36,7 @@ class Client:
 
     def submit(self, **options: Any) -> RemoteGraphRun:
         owner: Any = self.protocol
-        return self.protocol.submit(owner, GRAPH, lambda event: None, lambda: Answer(True), **options)
+        return self.protocol.submit(owner, GRAPH, lambda event: None, lambda: Answer(True), RunOptions(**options))
 
     def sent(self) -> list[dict[str, Any]]:
         return [msgpack.unpackb(data) for data in self.protocol.take_output()]
@@ -275,7 +276,7 @@ def test_results_of_many_nodes_are_divided_among_messages_that_the_server_takes(
     nodes += [Generate(number, 0, f"x{number}", SamplingParams()) for number in range(1, 40)]
     owner: Any = client.protocol
     graph = RequestGraph(tuple(nodes))
-    run = client.protocol.submit(owner, graph, lambda event: None, lambda: Answer(True), known=KNOWN_39)
+    run = client.protocol.submit(owner, graph, lambda event: None, lambda: Answer(True), RunOptions(known=KNOWN_39))
     client.take(ack())
     first = client.sent()
     client.protocol.reconnected({"epoch": "another", "limits": {"max_frame_bytes": 2048}})

@@ -11,6 +11,7 @@ from typing import Any
 import rtlang as rt
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from tests.client.test_connect_javascript import NODE, start
 from tests.support.free_port import free_port
 from tests.support.graph_ear import Ear
@@ -66,7 +67,7 @@ def undisturbed(url: str) -> list[dict[str, Any]]:
     ears = [Ear() for _ in range(16)]
     with rt.connect(url) as remote:
         for number, ear in enumerate(ears):
-            remote.submit(graph(number), ear, seed=number)
+            remote.submit(graph(number), ear, RunOptions(seed=number))
         return [ear.values() for ear in ears]
 
 
@@ -99,7 +100,7 @@ def test_sixteen_streams_survive_the_death_of_their_server() -> None:
                 assert process.stdout.readline() == "begun\n"
         remotes = [exits.enter_context(rt.connect(urls, resume_s=WAIT_S)) for urls in (waiting, moving)]
         for number, _ in by_thread:
-            remotes[number % 2].submit(graph(number), ears[number], seed=number)
+            remotes[number % 2].submit(graph(number), ears[number], RunOptions(seed=number))
         mine = [number for number, _ in by_thread + by_loop]
         wait_until(lambda: all(ears[number].num_tokens >= 5 for number in mine), WAIT_S)
         first.kill()

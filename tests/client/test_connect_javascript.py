@@ -23,6 +23,7 @@ from rtlang.contract.errors import GraphError
 from rtlang.contract.events import Completion, NodeFailed, NodeFinished, Timing
 from rtlang.contract.graph import RequestGraph, nodes_to_plain
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.run_options import RunOptions
 from rtlang.protocol.event_codec import event_to_wire
 from rtlang.serve.server import TokenizerInfo, running_server
 from tests.serve.http.test_routes_cache import KEYS, CachedTarget
@@ -181,7 +182,7 @@ def test_another_server_goes_on_from_tokens_and_outcomes_as_python_has_them() ->
     client = ClientProtocol({"epoch": "e"}, 30.0)
     graph = RequestGraph.from_plain({"nodes": nodes, "inputs": []})
     owner: Any = client
-    run_of = client.submit(owner, graph, lambda event: None, lambda: Answer(True), seed=5, credit=100)
+    run_of = client.submit(owner, graph, lambda event: None, lambda: Answer(True), RunOptions(seed=5, credit=100))
     client.take({"t": "ack", "s": 1, "rid": "r", "epoch": "e", "granted": 100})
     offsets: Counter[tuple[int, int]] = Counter()
     messages: list[dict[str, Any]] = []

@@ -32,6 +32,7 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import Completion, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Arg, Generate, Node, Ref, RequestGraph, Select, Text
 from rtlang.contract.params import Constraint, ConstraintKind, FinishReason, SamplingParams, SelectMethod
+from rtlang.contract.run_options import RunOptions
 from rtlang.protocol.serialization import Encoding
 from rtlang.serve.server import TokenizerInfo, running_server
 from tests.support.fake_target import FakeTarget, by_name
@@ -91,7 +92,7 @@ def test_a_remote_graph_yields_the_same_events_as_a_local_one() -> None:
     script = by_name({"one": "größe 🙂", "bad": ConstraintError("no digit", "1:2"), "many": ["a", "b", "c"]})
     with remote(FakeTarget(script, chunk=1)) as (fake, runtime):
         ear = Ear()
-        run = runtime.submit(RICH, ear, inputs={"who": "Ada"}, priority=2, deadline_s=1.5)
+        run = runtime.submit(RICH, ear, RunOptions(inputs={"who": "Ada"}, priority=2, deadline_s=1.5))
         assert isinstance(ear.end(), GraphFinished)
         there = fake.runs[0]
         assert (there.graph, there.inputs, there.priority, there.deadline_s) == (RICH, {"who": "Ada"}, 2, 1.5)
@@ -130,7 +131,7 @@ def test_many_graphs_share_the_connection_from_many_threads() -> None:
 def test_a_running_graph_is_extended_and_closed() -> None:
     with remote() as (fake, runtime):
         ear = Ear()
-        run = runtime.submit(RequestGraph(chain(1)), ear, is_open=True)
+        run = runtime.submit(RequestGraph(chain(1)), ear, RunOptions(is_open=True))
         ear.wait_for(NodeFinished)
         run.extend(chain(1, 2, 1))
         ear.wait_for(NodeFinished)
@@ -155,7 +156,7 @@ def test_a_refused_extension_is_raised_and_the_graph_goes_on() -> None:
     with remote() as (fake, runtime):
         fake.hold("g0")
         ear = Ear()
-        run = runtime.submit(RequestGraph(chain(1)), ear, is_open=True)
+        run = runtime.submit(RequestGraph(chain(1)), ear, RunOptions(is_open=True))
         with pytest.raises(GraphError, match="no earlier node") as caught:
             run.extend([Generate(2, 9, "x", P)])
         assert caught.value.node_id == 2
@@ -204,7 +205,7 @@ def test_a_malformed_graph_never_leaves_the_client() -> None:
         with pytest.raises(GraphError):
             runtime.submit(RequestGraph((Generate(1, 7, "x", P),)), Ear())
         with pytest.raises(GraphError, match="inputs"):
-            runtime.submit(RICH, Ear(), inputs={})
+            runtime.submit(RICH, Ear(), RunOptions(inputs={}))
         assert fake.runs == []
 
 
@@ -226,7 +227,7 @@ def test_cancelling_ends_a_graph_once() -> None:
 def test_a_deadline_in_the_far_future_is_no_deadline(deadline_s: float) -> None:
     with remote() as (fake, runtime):
         ear = Ear()
-        runtime.submit(RequestGraph(chain(1)), ear, deadline_s=deadline_s)
+        runtime.submit(RequestGraph(chain(1)), ear, RunOptions(deadline_s=deadline_s))
         assert isinstance(ear.end(), GraphFinished)
         assert fake.runs[0].deadline_s == 1e9
 
@@ -235,7 +236,7 @@ def test_a_deadline_and_a_dead_engine_arrive_as_themselves() -> None:
     with remote() as (fake, runtime):
         fake.hold("g0")
         late, doomed = Ear(), Ear()
-        runtime.submit(RequestGraph(chain(1)), late, deadline_s=100)
+        runtime.submit(RequestGraph(chain(1)), late, RunOptions(deadline_s=100))
         runtime.submit(RequestGraph(chain(1)), doomed)
         fake.expire()
         end = late.end()
@@ -253,7 +254,7 @@ def test_a_graph_larger_than_a_frame_is_sent_in_batches() -> None:
     with remote(max_frame_bytes=4096) as (fake, runtime):
         ear = Ear()
         graph = RequestGraph((*chain(200), Text(400, None, (Arg("who"),))), ("who",))
-        run = runtime.submit(graph, ear, inputs={"who": "x"}, is_open=True)
+        run = runtime.submit(graph, ear, RunOptions(inputs={"who": "x"}, is_open=True))
         assert len(graph.to_msgpack()) > 3 * 4096
         run.extend(chain(200, 401, 399))
         run.close()
@@ -272,7 +273,7 @@ def test_a_node_larger_than_a_frame_is_refused_and_leaves_nothing_behind() -> No
         with pytest.raises(GraphError, match="4096"):
             runtime.submit(RequestGraph((*chain(1), big)), Ear())
         ear = Ear()
-        run = runtime.submit(RequestGraph(chain(1)), ear, is_open=True)
+        run = runtime.submit(RequestGraph(chain(1)), ear, RunOptions(is_open=True))
         with pytest.raises(GraphError, match="4096"):
             run.extend([big])
         run.extend(chain(1, 2, 1))
@@ -297,7 +298,7 @@ def test_a_listener_may_extend_and_submit() -> None:
                 runtime.submit(RequestGraph(chain(1)), second)
             ear(event)
 
-        run = runtime.submit(RequestGraph(chain(1)), listen, is_open=True)
+        run = runtime.submit(RequestGraph(chain(1)), listen, RunOptions(is_open=True))
         started.set()
         end = ear.end()
         assert isinstance(end, GraphFinished)
@@ -320,7 +321,7 @@ def test_a_refusal_during_a_listener_ends_the_graph() -> None:
                 runtime.submit(RequestGraph(chain(1)), third)
             first(event)
 
-        run = runtime.submit(RequestGraph(chain(1)), listen, is_open=True)
+        run = runtime.submit(RequestGraph(chain(1)), listen, RunOptions(is_open=True))
         started.set()
         end = second.end()
         assert isinstance(end, GraphFailed)
@@ -355,7 +356,7 @@ def test_closing_ends_every_graph_once_and_is_idempotent() -> None:
         fake.hold("g0")
         runtime = connect(url)
         ears = [Ear() for _ in range(3)]
-        runs = [runtime.submit(RequestGraph(chain(1)), ear, is_open=True) for ear in ears]
+        runs = [runtime.submit(RequestGraph(chain(1)), ear, RunOptions(is_open=True)) for ear in ears]
         runtime.close()
         runtime.close()
         for ear in ears:
@@ -382,7 +383,7 @@ def test_a_listener_may_close_the_connection() -> None:
             ear(event)
             runtime.close()
 
-        runtime.submit(RequestGraph(chain(1)), listen, is_open=True)
+        runtime.submit(RequestGraph(chain(1)), listen, RunOptions(is_open=True))
         end = ear.end()
         assert isinstance(end, GraphFailed)
         runtime.close()
@@ -393,7 +394,7 @@ def test_a_broken_connection_ends_every_graph_once() -> None:
     with FakeTarget() as fake, running_server(fake) as url, connect(url) as runtime:
         fake.hold("g0")
         ears = [Ear() for _ in range(3)]
-        runs = [runtime.submit(RequestGraph(chain(1)), ear, is_open=True) for ear in ears]
+        runs = [runtime.submit(RequestGraph(chain(1)), ear, RunOptions(is_open=True)) for ear in ears]
         runtime._server_connection.websocket.socket.shutdown(2)
         for ear in ears:
             ear.end()

@@ -20,6 +20,7 @@ from rtlang.contract.errors import ConfigError, ConnectionLostError, GraphError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.serve.server import TokenizerInfo, running_server
 from tests.client.test_remote_runtime import TIMEOUT_S, Ear
 from tests.support.cut_proxy import CutProxy, cut_proxy
@@ -75,7 +76,7 @@ def test_graphs_continue_after_every_cut() -> None:
 def test_messages_sent_while_disconnected_arrive() -> None:
     with behind_a_proxy() as (server, proxy, runtime):
         ear, other, late = Ear(), Ear(), Ear()
-        run = runtime.submit(graph(1), ear, is_open=True)
+        run = runtime.submit(graph(1), ear, RunOptions(is_open=True))
         doomed = runtime.submit(graph(5), other)
         proxy.is_open = False
         proxy.cut()
@@ -126,7 +127,7 @@ def test_a_large_graph_that_is_cut_at_its_submission_arrives_whole(cut_after: in
 def test_extensions_during_many_cuts_are_done_once() -> None:
     with behind_a_proxy() as (server, proxy, runtime):
         ears = [Ear() for _ in range(3)]
-        runs = [runtime.submit(graph(1), ear, is_open=True) for ear in ears]
+        runs = [runtime.submit(graph(1), ear, RunOptions(is_open=True)) for ear in ears]
 
         def extend(run: RemoteGraphRun) -> None:
             for number in range(2, 22):
@@ -158,7 +159,7 @@ def test_a_listener_may_submit_extend_and_cancel_while_disconnected() -> None:
         def listen(event: Event) -> None:
             if isinstance(event, TextDelta):
                 proxy.cut()
-                run = runtime.submit(graph(1), inner, is_open=True)
+                run = runtime.submit(graph(1), inner, RunOptions(is_open=True))
                 run.extend([Text(2, 1, ("x",))])
                 run.close()
                 runtime.submit(graph(5), doomed_ear).cancel()
@@ -175,7 +176,7 @@ def test_a_listener_may_submit_extend_and_cancel_while_disconnected() -> None:
 def test_an_awaited_answer_may_arrive_after_a_long_outage() -> None:
     with behind_a_proxy(timeout_s=0.3) as (server, proxy, runtime):
         ear = Ear()
-        run = runtime.submit(graph(1), ear, is_open=True)
+        run = runtime.submit(graph(1), ear, RunOptions(is_open=True))
         proxy.is_open = False
         proxy.cut()
         wait_until(lambda: server.count("ws_connections") == 0)

@@ -16,6 +16,7 @@ from rtlang.contract.events import CallRequested, GraphFailed, GraphFinished, No
 from rtlang.contract.graph import Call, Const, Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import RunOptions
 from rtlang.supervise import engine_link
 from rtlang.supervise.engine_host import EngineHost
 from rtlang.supervise.engine_link import EngineState
@@ -64,7 +65,7 @@ def story(index: int) -> RequestGraph:
 
 def submit(fleet: Fleet, count: int, credit: int | None = None) -> tuple[list[Ear], list[EngineRun]]:
     ears = [Ear() for _ in range(count)]
-    runs = [fleet.submit(story(index), ear, seed=index, credit=credit) for index, ear in enumerate(ears)]
+    runs = [fleet.submit(story(index), ear, RunOptions(seed=index, credit=credit)) for index, ear in enumerate(ears)]
     return ears, runs
 
 
@@ -109,7 +110,9 @@ def test_a_program_moves_behind_what_it_gave_and_takes_its_answers_along(fleet: 
     assert ear.text == undisturbed.text
     fleet.move(run.graph_id, there)  # it has ended
     asked = Ear()
-    run = fleet.submit(RequestGraph((Call(0, "f", (Const(1),)), Call(1, "f", (Const(2),)))), asked, is_open=True)
+    run = fleet.submit(
+        RequestGraph((Call(0, "f", (Const(1),)), Call(1, "f", (Const(2),)))), asked, RunOptions(is_open=True)
+    )
     wait_until(lambda: sum(isinstance(event, CallRequested) for event in asked.events) == 2)
     run.resolve(0, "first")
     for name in NAMES:
@@ -214,7 +217,7 @@ def test_programs_with_the_same_beginning_go_where_it_was_sent(fleet: Fleet) -> 
         runs, ears = [], [Ear() for _ in graphs]
         for graph, ear in zip(graphs, ears, strict=True):
             before = places(fleet)
-            runs.append(fleet.submit(graph, ear, credit=0))
+            runs.append(fleet.submit(graph, ear, RunOptions(credit=0)))
             seen += [name for name, count in places(fleet).items() if count > before[name]]
         places_of.append(seen)
         for run, ear in zip(runs, ears, strict=True):
@@ -229,7 +232,7 @@ def test_reports_metrics_and_caches_are_those_of_all_replicas(fleet: Fleet) -> N
     text = "A story about a fox and a dog who lived in the woods, and about what they ate."
     ear = Ear()
     graph = RequestGraph((Text(0, None, (text,)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
-    fleet.submit(graph, ear, principal=ana)
+    fleet.submit(graph, ear, RunOptions(principal=ana))
     ear.values()
     cache = fleet.cache_service
     assert cache.explain([text], ana).num_cached_tokens > 16
@@ -321,7 +324,7 @@ def test_a_report_counts_the_calls_that_a_program_has_not_made_yet(fleet: Fleet)
     params = SamplingParams(max_tokens=40, ignore_eos=True)
     graph = RequestGraph((Text(0, None, ("A story:",)), Generate(1, 0, "x", params), Generate(2, 1, "y", params)))
     ear = Ear()
-    run = fleet.submit(graph, ear, credit=0)  # it starts, and waits for credit behind its first tokens
+    run = fleet.submit(graph, ear, RunOptions(credit=0))  # it starts, and waits for credit behind its first tokens
     (busy,) = [name for name, count in places(fleet).items() if count]
 
     def waiting() -> float:

@@ -18,6 +18,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.supervise import engine_link
 from rtlang.supervise.launcher import ProcessLauncher
 from tests.support.graph_ear import Ear
@@ -55,7 +56,7 @@ class Slot:
 
     def begin(self) -> None:
         self.ear = Ear()
-        self._fleet.submit(program(self._index), self.ear, seed=self._index)
+        self._fleet.submit(program(self._index), self.ear, RunOptions(seed=self._index))
 
     def finish(self) -> dict[str, object]:
         """The values of the present run, of which nothing was lost, changed or came twice."""

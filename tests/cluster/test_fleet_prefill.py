@@ -14,6 +14,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.engine.tiers import page_transfers
 from rtlang.runtime.runtime import Runtime
 from rtlang.supervise import engine_link
@@ -47,7 +48,7 @@ def expected() -> list[dict[str, object]]:
     with Runtime(dtype="float32", num_pages=400, num_threads=1) as runtime:
         ears = [Ear() for _ in range(4)]
         for index, ear in enumerate(ears):
-            runtime.submit(program(index), ear, seed=index)
+            runtime.submit(program(index), ear, RunOptions(seed=index))
         return [ear.values() for ear in ears]
 
 
@@ -93,17 +94,17 @@ def test_a_long_prompt_is_computed_at_one_replica_and_its_program_goes_on_at_ano
     fleet: Fleet, hosts: dict[str, EngineHost], expected: list[dict[str, object]]
 ) -> None:
     ear = Ear()
-    fleet.submit(program(0), ear, seed=0)
+    fleet.submit(program(0), ear, RunOptions(seed=0))
     assert ear.values() == expected[0]
     assert num_moved(fleet) == {"p": 1, "d": 0}
     assert runtime_of(hosts["d"]).stats()["num_pages_loaded_from_peer"] > 20, "the pages of the prompt"
     assert {replica.name: replica.role for replica in fleet.fleet_report().replicas} == {"p": "prefill", "d": "decode"}
     again = Ear()
-    fleet.submit(program(0), again, seed=0)
+    fleet.submit(program(0), again, RunOptions(seed=0))
     assert again.values() == expected[0]
     assert num_moved(fleet) == {"p": 1, "d": 0}, "the prompt is there now"
     short = Ear()
-    fleet.submit(program(7, num_characters=400), short, seed=0)
+    fleet.submit(program(7, num_characters=400), short, RunOptions(seed=0))
     short.values()
     assert num_moved(fleet) == {"p": 1, "d": 0}
 
@@ -113,7 +114,7 @@ def test_texts_stay_when_a_replica_of_either_role_ends(
     name: str, fleet: Fleet, launchers: dict[str, ThreadLauncher], expected: list[dict[str, object]]
 ) -> None:
     ears = [Ear() for _ in range(4)]
-    runs = [fleet.submit(program(index), ear, seed=index, credit=0) for index, ear in enumerate(ears)]
+    runs = [fleet.submit(program(index), ear, RunOptions(seed=index, credit=0)) for index, ear in enumerate(ears)]
     for credit in (1, 3, 100):
         for run in runs:
             run.grant(credit)

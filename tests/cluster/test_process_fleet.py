@@ -12,6 +12,7 @@ from rtlang.cluster.scaling import Scaling
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.supervise.engine_host import EngineHost
 from tests.support.engine_threads import ThreadLauncher
 from tests.support.graph_ear import Ear
@@ -38,7 +39,7 @@ def test_the_size_follows_the_queue(host: EngineHost, monkeypatch: pytest.Monkey
     with ProcessFleet(RuntimeConfig(num_pages=400), scaling) as fleet:
         assert size() == 1
         ear = Ear()
-        run = fleet.submit(LONG, ear, credit=1)  # its other tokens wait for credit
+        run = fleet.submit(LONG, ear, RunOptions(credit=1))  # its other tokens wait for credit
         wait_until(lambda: size() == 2)
         run.grant(1000)
         assert ear.values()
@@ -53,7 +54,7 @@ def test_a_rolling_update_is_not_undone_by_the_roster(host: EngineHost, monkeypa
     monkeypatch.setattr(process_fleet, "INTERVAL_S", 0.01)
     with ProcessFleet(RuntimeConfig(num_pages=400), Scaling(2, 2)) as fleet:
         ear = Ear()
-        run = fleet.submit(LONG, ear, credit=1)
+        run = fleet.submit(LONG, ear, RunOptions(credit=1))
         before = fleet._plan.roster
         follow = fleet._follower.follow_once
         fleet.replace()

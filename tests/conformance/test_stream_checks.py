@@ -28,7 +28,6 @@ class Forgetful:
             if not isinstance(event, TextDelta):
                 listener(event)
 
-        options.pop("principal", None)
         return self._runtime.submit(graph, listen, **options)
 
     def close(self) -> None:

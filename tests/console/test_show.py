@@ -15,6 +15,7 @@ from rtlang.console.source import CommandError
 from rtlang.contract.errors import ConstraintError, RtlangError
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams, Usage
+from rtlang.contract.run_options import RunOptions
 from rtlang.lang.execution.stream import ErrorEvent, TextEvent
 from rtlang.testing import ScriptedRuntime
 from tests.support.fake_target import Call, FakeTarget, Script, by_name
@@ -132,7 +133,7 @@ def test_a_graph_through_labels_can_be_cancelled() -> None:
     with FakeTarget() as target:
         target.hold("a")
         run = Labels(target).submit(
-            RequestGraph((Generate(0, None, "a", SamplingParams()),)), events.append, is_open=True
+            RequestGraph((Generate(0, None, "a", SamplingParams()),)), events.append, RunOptions(is_open=True)
         )
         assert run.graph_id >= 0
         run.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ from rtlang.contract.events import (
 from rtlang.contract.generation import Generation, generation_graph, token_ids_part
 from rtlang.contract.graph import Generate, RequestGraph, RoleEnd, RoleStart, Text, TokenIds
 from rtlang.contract.params import Constraint, ConstraintKind, FinishReason, SamplingParams, Usage
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import Listener
 
 PARAMS = SamplingParams(max_tokens=7, stop=("\n",))
@@ -93,7 +94,7 @@ class _Target:
         self.listener: Listener | None = None
         self.num_cancelled = 0
 
-    def submit(self, graph: RequestGraph, listener: Listener, **options: Any) -> Any:
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions) -> Any:
         self.listener, self.options = listener, options
         return self
 
@@ -113,13 +114,13 @@ END = GraphFinished(1, {"text": "ab"}, Usage(1, 2))
 
 def _started(listener: Listener | None = None, **options: Any) -> tuple[_Target, Generation]:
     target = _Target()
-    return target, Generation.start(target.submit, generation_graph("x", PARAMS), listener, **options)
+    return target, Generation.start(cast(Any, target), generation_graph("x", PARAMS), listener, RunOptions(**options))
 
 
 def test_a_generation_is_a_future_and_an_iterable_that_can_be_read_again() -> None:
     heard: list[Event] = []
     target, generation = _started(heard.append, seed=3)
-    assert target.options == {"seed": 3}
+    assert target.options == RunOptions(seed=3)
     sender = threading.Thread(target=target.send, args=(*PIECES, FINISHED, END))
     pieces = iter(generation)
     sender.start()

@@ -10,6 +10,7 @@ from rtlang.contract.errors import AbortedError, ConstraintError, DependencyErro
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph import Arg, Generate, Ref, RequestGraph, Select, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import GraphRun, Target
 from tests.support.fake_target import FakeTarget, answer, by_name
 
@@ -34,7 +35,7 @@ def final(events: list[Event]) -> Event:
 
 def submit(target: Target, graph: RequestGraph, **options: Any) -> tuple[GraphRun, list[Event]]:
     events: list[Event] = []
-    return target.submit(graph, events.append, **options), events
+    return target.submit(graph, events.append, RunOptions(**options)), events
 
 
 def test_every_node_and_graph_ends_in_one_event(target: FakeTarget) -> None:

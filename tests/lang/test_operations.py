@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 import rtlang as rt
 from rtlang.contract.graph import Apply
+from rtlang.contract.run_options import RunOptions
 from rtlang.lang.output_types.types import output_type
 from tests.support.fake_target import Call, FakeTarget, by_name, default_script
 
@@ -362,7 +363,7 @@ def test_an_input_of_a_graph_is_computed_when_it_is_given() -> None:
 
     graph = body.graph(name=rt.arg("who"))
     with FakeTarget(default_script) as target:
-        target.submit(graph, events.append, inputs={"who": " ada "})
+        target.submit(graph, events.append, RunOptions(inputs={"who": " ada "}))
         assert target.runs[0].ended.wait(30)
     assert graph.inputs == ("who",)
     text = next(call for call in target.runs[0].nodes.values() if type(call).__name__ == "Text")

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 import rtlang as rt
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import Arg, Generate, Ref, RoleEnd, RoleStart, Select, Text
+from rtlang.contract.run_options import RunOptions
 from tests.support.fake_target import Call, FakeTarget, answer, by_name
 from tests.support.program_oracle import Oracle, programs, record, script
 
@@ -94,7 +95,7 @@ def test_a_graph_ahead_of_time_has_inputs(target: FakeTarget) -> None:
     assert graph.inputs == ("who",)
     assert isinstance(graph.nodes[0], Text)
     assert Arg("who") in graph.nodes[0].parts
-    run = target.submit(graph, lambda event: None, inputs={"who": "Bo"})
+    run = target.submit(graph, lambda event: None, RunOptions(inputs={"who": "Bo"}))
     assert run.ended.wait(60)
     assert texts_of(target) == [("greeting", answer("<user>Greet Bo in a warm tone.</><assistant>", "greeting"))]
 

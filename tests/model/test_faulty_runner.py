@@ -11,6 +11,7 @@ from rtlang.contract.errors import InternalError, NumericsError, ParameterError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime.runtime import Runtime
 
 NUM_BYSTANDERS = 8
@@ -35,7 +36,7 @@ def run(runtime: Runtime, faults: dict[int, str]) -> list[list[Event]]:
 
         params = SamplingParams(max_tokens=16, temperature=1.0, ignore_eos=True, x_fault=faults.get(index))
         graph = RequestGraph((Text(0, None, (f"Story {index}:",)), Generate(1, 0, "x", params)))
-        runtime.submit(graph, listen, seed=index)
+        runtime.submit(graph, listen, RunOptions(seed=index))
     for each in ended:
         assert each.wait(60)
     return events

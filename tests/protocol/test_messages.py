@@ -29,9 +29,18 @@ NAMED = {"t": "open", "s": 1, "kind": "x", "body": {"a": {"b": [1, "é"]}, "c": 
 GOOD: list[tuple[dict[str, Any], ClientMessage]] = [
     ({"t": "hello", "v": 1}, Hello(1)),
     ({"t": "hello", "v": 2, "auth": "k", "client": "c"}, Hello(2, "k", "c")),
-    ({"t": "open", "s": 1, "kind": "program", "body": {"a": 1}}, Open(1, "program", {"a": 1})),
-    ({"t": "open", "s": 1, "kind": "x", "body": {}, "deadline_ms": 1500}, Open(1, "x", {}, 1.5)),
-    ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 2500}, Open(1, "x", {}, resume_timeout_s=2.5)),
+    (
+        {"t": "open", "s": 1, "kind": "program", "body": {"a": 1}},
+        Open(1, "program", {"a": 1}, {"reports_progress": False}),
+    ),
+    (
+        {"t": "open", "s": 1, "kind": "x", "body": {}, "deadline_ms": 1500},
+        Open(1, "x", {}, {"reports_progress": False, "deadline_s": 1.5}),
+    ),
+    (
+        {"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 2500},
+        Open(1, "x", {}, {"reports_progress": False}, 2.5),
+    ),
     ({"t": "attach", "s": 4, "rid": "r", "epoch": "e", "from": 7, "q": 2}, AttachStream(4, "r", "e", 7, 2)),
     ({"t": "attach", "s": 4, "rid": "r", "epoch": "e", "from": 0}, AttachStream(4, "r", "e", 0)),
     ({"t": "extend", "s": 2, "nodes": [1], "q": 4, "close": True}, ExtendNodes(2, [1], 4, True)),

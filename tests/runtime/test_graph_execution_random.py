@@ -38,6 +38,7 @@ from rtlang.contract.graph import (
 )
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
 from tests.support.graph_oracle import Failed, GraphOracle
 from tests.support.random_graphs import random_graph
@@ -116,7 +117,7 @@ class Play:
                 except Failed:
                     runs[0].reject(event.node_id, "call", "it failed")
 
-            runs.append(runtime.submit(graph, listen, inputs={"question": "red"}, **options))
+            runs.append(runtime.submit(graph, listen, RunOptions(inputs={"question": "red"}, **options)))
             is_submitted.set()
             if act is not None:
                 act(runs[0])

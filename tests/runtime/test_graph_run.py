@@ -10,8 +10,9 @@ import pytest
 
 from rtlang.contract.errors import AbortedError, GraphError, InternalError
 from rtlang.contract.events import Event, GraphFailed
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime.admission import Admission, Share
-from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
+from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, notify
 
 
 class FakeLoop:
@@ -36,7 +37,7 @@ def make(listener: Any, deadline_s: float | None = None) -> tuple[GraphRun, Fake
         7,
         listener,
         Share(Admission(4)),
-        RunOptions({}, True, 0, deadline_s, 0),
+        RunOptions(is_open=True, deadline_s=deadline_s, seed=0),
         is_broken=lambda: False,
         on_end=ended.append,
         **collaborators,

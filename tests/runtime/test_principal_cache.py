@@ -15,6 +15,7 @@ from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.nodes import RoleEnd, RoleStart
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime.principal_cache import PrincipalCache
 from rtlang.runtime.runtime import Runtime
 
@@ -49,7 +50,7 @@ def compute(runtime: Runtime, tokens: Sequence[int], principal: Principal = LOCA
             done.set()
 
     nodes = (Text(0, None, (token_ids_part(tokens),)), Generate(1, 0, None, SamplingParams(max_tokens=1)))
-    runtime.submit(RequestGraph(nodes), listen, principal=principal)
+    runtime.submit(RequestGraph(nodes), listen, RunOptions(principal=principal))
     assert done.wait(60)
     assert not errors
 

@@ -14,6 +14,7 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import Generate, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime.public_prompts import read_public_prompts
 from rtlang.runtime.runtime import Runtime
 
@@ -39,7 +40,7 @@ def cached(runtime: Runtime, principal: Principal | None, *parts: object) -> tup
             ended.set()
 
     graph = RequestGraph((Text(0, None, parts), Generate(1, 0, "x", SamplingParams(max_tokens=1))))  # type: ignore[arg-type]
-    runtime.submit(graph, listen, principal=principal)
+    runtime.submit(graph, listen, RunOptions(principal=principal))
     assert ended.wait(60)
     final = events[-1]
     assert isinstance(final, GraphFinished)

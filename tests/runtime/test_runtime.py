@@ -26,6 +26,7 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.graph import Arg, Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime import process_settings
 from rtlang.runtime import runtime as runtime_module
 from rtlang.runtime.fork_guard import ForkGuard
@@ -110,7 +111,7 @@ def graph(max_tokens: int = 5, text: Any = "hi") -> RequestGraph:
 def test_a_graph_runs_to_its_end(runner: list[SlowRunner]) -> None:
     with Runtime(page_size=4) as runtime:
         listener = Listener()
-        runtime.submit(graph(text=Arg("who")), listener, inputs={"who": "you"})
+        runtime.submit(graph(text=Arg("who")), listener, RunOptions(inputs={"who": "you"}))
         last = listener.last()
     expected = FakeTokenizer().decode(
         naive_generate([1, *FakeTokenizer().encode("you", is_start=True)], 5, eos_every=10**9)
@@ -133,7 +134,7 @@ def test_generate_takes_token_ids_as_they_are(runner: list[SlowRunner]) -> None:
 def test_an_open_graph_is_extended_and_closed(runner: list[SlowRunner]) -> None:
     with Runtime(page_size=4) as runtime:
         listener = Listener()
-        run = runtime.submit(graph(), listener, is_open=True)
+        run = runtime.submit(graph(), listener, RunOptions(is_open=True))
         run.extend([Generate(2, 1, "b", SamplingParams(max_tokens=2, seed=0))])
         run.close()
         run.close()
@@ -146,7 +147,7 @@ def test_an_open_graph_is_extended_and_closed(runner: list[SlowRunner]) -> None:
 def test_a_bad_extension_leaves_the_graph_as_it_was(runner: list[SlowRunner]) -> None:
     with Runtime(page_size=4) as runtime:
         listener = Listener()
-        run = runtime.submit(graph(), listener, is_open=True)
+        run = runtime.submit(graph(), listener, RunOptions(is_open=True))
         with pytest.raises(GraphError, match="node 2, parent"):
             run.extend([Generate(2, 77, "b", SamplingParams())])
         run.close()
@@ -165,7 +166,7 @@ def test_wrong_inputs_are_refused_where_they_are_given(
     runner: list[SlowRunner], inputs: dict[str, Any], match: str
 ) -> None:
     with Runtime(page_size=4) as runtime, pytest.raises(GraphError, match=match):
-        runtime.submit(graph(text=Arg("who")), Listener(), inputs=inputs)
+        runtime.submit(graph(text=Arg("who")), Listener(), RunOptions(inputs=inputs))
 
 
 def test_cancel_ends_a_running_graph_and_frees_its_pages(runner: list[SlowRunner]) -> None:
@@ -189,12 +190,12 @@ def test_cancel_ends_a_running_graph_and_frees_its_pages(runner: list[SlowRunner
 def test_a_deadline_ends_a_graph(runner: list[SlowRunner]) -> None:
     with Runtime(page_size=4) as runtime:
         listener = Listener()
-        runtime.submit(graph(), listener, is_open=True, deadline_s=0.01)
+        runtime.submit(graph(), listener, RunOptions(is_open=True, deadline_s=0.01))
         last = listener.last()
         assert isinstance(last, GraphFailed)
         assert isinstance(last.error, DeadlineError)
         with pytest.raises(ParameterError):
-            runtime.submit(graph(), listener, deadline_s=0)
+            runtime.submit(graph(), listener, RunOptions(deadline_s=0))
 
 
 def test_a_listener_that_raises_loses_its_graph_and_nobody_elses(runner: list[SlowRunner]) -> None:
@@ -347,7 +348,7 @@ def test_closing_ends_every_graph_once(runner: list[SlowRunner]) -> None:
     runtime = Runtime(page_size=4).start()
     listeners = [Listener() for _ in range(5)]
     for listener in listeners:
-        runtime.submit(graph(), listener, is_open=True)
+        runtime.submit(graph(), listener, RunOptions(is_open=True))
     assert runtime.is_alive
     runtime.close()
     runtime.close()
@@ -409,8 +410,8 @@ def test_the_requests_that_nodes_make_are_counted_before_they_are_made(runner: l
         with pytest.raises(GraphError, match="2560000 requests"):
             runtime.submit(RequestGraph(wide(0, None, 20_000, 128)), Listener())
         first, second = Listener(), Listener()
-        one = runtime.submit(RequestGraph((Text(0, None, ("hi",)), *wide(1, 0, 4, 5))), first, is_open=True)
-        two = runtime.submit(RequestGraph(wide(0, None, 10, 1)), second, is_open=True)
+        one = runtime.submit(RequestGraph((Text(0, None, ("hi",)), *wide(1, 0, 4, 5))), first, RunOptions(is_open=True))
+        two = runtime.submit(RequestGraph(wide(0, None, 10, 1)), second, RunOptions(is_open=True))
         for run in (one, two):
             with pytest.raises(OverloadError, match="30 requests are unfinished and the nodes need 11 more"):
                 run.extend(wide(50, None, 1, 11))
@@ -486,7 +487,7 @@ def test_wrong_options_of_a_run_are_refused_where_they_are_given(
     runner: list[SlowRunner], options: dict[str, Any]
 ) -> None:
     with Runtime() as runtime, pytest.raises(ParameterError, match=next(iter(options))):
-        runtime.submit(graph(), Listener(), **options)
+        runtime.submit(graph(), Listener(), RunOptions(**options))
 
 
 @pytest.mark.parametrize("deadline_s", [1e300, float("inf"), 10**400], ids=["1e300", "inf", "digits"])
@@ -494,7 +495,7 @@ def test_a_deadline_in_the_far_future_is_no_deadline(runner: list[SlowRunner], d
     with Runtime() as runtime:
         for _ in range(2):  # the thread waits for the timer between the two
             listener = Listener()
-            runtime.submit(graph(), listener, deadline_s=deadline_s)
+            runtime.submit(graph(), listener, RunOptions(deadline_s=deadline_s))
             assert isinstance(listener.last(), GraphFinished)
 
 

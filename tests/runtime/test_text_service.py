@@ -16,6 +16,7 @@ from rtlang.contract.events import NodeFailed, NodeFinished
 from rtlang.contract.graph import Generate, RequestGraph, RoleEnd, RoleStart, Text, TokenIds
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime.text_service import TokenizerTextService
 
 TEXT = "Hello wörld, 你好 <|im_end|>"
@@ -108,7 +109,7 @@ def _run(runtime: rt.Runtime, parts: tuple[object, ...], known: dict[int, KnownO
     events: queue.Queue[object] = queue.Queue()
     params = SamplingParams(max_tokens=8, min_tokens=8)
     nodes = (Text(0, None, parts), Generate(1, 0, "text", params))  # type: ignore[arg-type]
-    runtime.submit(RequestGraph(nodes), events.put, seed=0, known=known)
+    runtime.submit(RequestGraph(nodes), events.put, RunOptions(seed=0, known=known))
     while True:
         event = events.get(timeout=60)
         if isinstance(event, NodeFinished):

@@ -16,6 +16,7 @@ from rtlang.contract.generation import generation_graph
 from rtlang.contract.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
 from rtlang.contract.principal import Principal, PrincipalLimits
+from rtlang.contract.run_options import RunOptions
 from rtlang.protocol.messages import ExtendNodes, GrantCredit, ResolveCall
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 from rtlang.serve.client_messages import Submit
@@ -126,7 +127,7 @@ def test_the_right_key_opens_it() -> None:
 def test_a_program_becomes_a_submit(encoding: Encoding) -> None:
     peer = Peer(encoding)
     actions = peer.send({"t": "open", "s": 5, "kind": "program", "body": PROGRAM, "deadline_ms": 2500})
-    assert actions == [Submit(5, GRAPH, {"name": "Ada"}, True, 3, 2.5, credit=256)]
+    assert actions == [Submit(5, GRAPH, RunOptions({"name": "Ada"}, True, 3, 2.5))]
     peer.connection.opened(5, "rid-1")
     assert peer.messages() == [{"t": "ack", "s": 5, "rid": "rid-1", "epoch": "epoch"}]
     assert peer.connection.streams == (5,)
@@ -136,11 +137,11 @@ def test_a_generation_becomes_a_closed_graph() -> None:
     peer = Peer()
     body = {"prompt": "x", "params": {"max_tokens": 4}}
     assert peer.send({"t": "open", "s": 1, "kind": "generate", "body": body}) == [
-        Submit(1, generation_graph("x", SamplingParams(max_tokens=4)), {}, False, 0, None, credit=256)
+        Submit(1, generation_graph("x", SamplingParams(max_tokens=4)), RunOptions())
     ]
     messages = [{"role": "user", "content": "Hi"}]
     assert peer.send({"t": "open", "s": 2, "kind": "chat", "body": {"messages": messages}}) == [
-        Submit(2, generation_graph(messages, SamplingParams()), {}, False, 0, None, credit=256)
+        Submit(2, generation_graph(messages, SamplingParams()), RunOptions())
     ]
 
 
@@ -469,7 +470,8 @@ def test_credit_continuation_and_progress_of_an_open_become_fields_of_its_submit
     given = {"credit": 0, "progress": True, "continue_from": [{"n": 1, "ids": [[7, 8]]}]}
     (action,) = peer.send({"t": "open", "s": 1, "kind": "generate", "body": {"prompt": "x"}} | given)
     assert isinstance(action, Submit)
-    assert (action.credit, action.reports_progress, action.continue_from) == (0, True, {1: [(7, 8)]})
+    options = action.options
+    assert (options.credit, options.reports_progress, options.continue_from) == (0, True, {1: [(7, 8)]})
 
 
 def test_credit_and_input_act_on_a_running_stream() -> None:

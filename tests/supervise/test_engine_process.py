@@ -23,6 +23,7 @@ from rtlang.contract.events import CallRequested, GraphFailed, GraphFinished, No
 from rtlang.contract.graph import Call, Const, Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal, PrincipalLimits
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime.runtime import Runtime
 from rtlang.supervise.engine_link import EngineState
 from rtlang.supervise.engine_process import EngineProcess
@@ -61,9 +62,7 @@ def submit(
         target.submit(
             graph(index, (faults or {}).get(index)),
             ear,
-            seed=index,
-            principal=Principal("someone"),
-            credit=credits[index] if credits else None,
+            RunOptions(seed=index, principal=Principal("someone"), credit=credits[index] if credits else None),
         )
         for index, ear in enumerate(ears)
     ]
@@ -107,8 +106,8 @@ def test_a_graph_that_ends_the_process_again_and_again_fails_alone(target: Engin
 
 def test_a_graph_may_be_extended_answered_and_ended_while_a_silent_process_is_replaced(target: EngineProcess) -> None:
     ear, cancelled = Ear(), Ear()
-    run = target.submit(RequestGraph((Call(0, "f", (Const(1),)),)), ear, is_open=True)
-    other = target.submit(graph(0), cancelled, is_open=True)
+    run = target.submit(RequestGraph((Call(0, "f", (Const(1),)),)), ear, RunOptions(is_open=True))
+    other = target.submit(graph(0), cancelled, RunOptions(is_open=True))
     wait_until(lambda: any(isinstance(event, CallRequested) for event in ear.events))
     assert target.pid is not None
     os.kill(target.pid, signal.SIGSTOP)  # it gives no sign of life any more
@@ -134,10 +133,10 @@ def test_an_extension_goes_on_behind_the_tokens_that_its_client_has(target: Engi
     params = SamplingParams(max_tokens=12, temperature=1.0, ignore_eos=True)
     nodes = (Text(0, None, ("Story:",)), Generate(1, 0, "x", params))
     whole, rest = Ear(), Ear()
-    target.submit(RequestGraph(nodes), whole, seed=7)
+    target.submit(RequestGraph(nodes), whole, RunOptions(seed=7))
     expected = whole.values()["x"]
     ids = [token for event in whole.events if isinstance(event, TextDelta) for token in event.token_ids]
-    run = target.submit(RequestGraph(nodes[:1]), rest, is_open=True, seed=7)
+    run = target.submit(RequestGraph(nodes[:1]), rest, RunOptions(is_open=True, seed=7))
     run.extend(nodes[1:], continue_from={1: [ids[:5]]})
     run.close()
     assert rest.values()["x"] == expected
@@ -149,7 +148,7 @@ def test_the_cache_of_the_other_process_explains_and_keeps_prompts_of_a_principa
     text = "A story about a fox and a dog who lived in the woods, and about what they ate."
     ear = Ear()
     nodes = (Text(0, None, (text,)), Generate(1, 0, "x", SamplingParams(max_tokens=1)))
-    target.submit(RequestGraph(nodes), ear, principal=ana)
+    target.submit(RequestGraph(nodes), ear, RunOptions(principal=ana))
     ear.values()
     cache = target.cache_service
     found = cache.explain([text], ana)
@@ -218,8 +217,8 @@ def inside() -> Iterator[Runtime]:
 def test_a_refusal_is_that_of_an_engine_in_this_process(
     target: EngineProcess, inside: Runtime, graph: RequestGraph, options: dict[str, Any]
 ) -> None:
-    found = refusal_of(lambda: target.submit(graph, Ear(), **options))
-    assert found == refusal_of(lambda: inside.submit(graph, Ear(), **options))
+    found = refusal_of(lambda: target.submit(graph, Ear(), RunOptions(**options)))
+    assert found == refusal_of(lambda: inside.submit(graph, Ear(), RunOptions(**options)))
 
 
 def test_a_full_queue_and_a_large_extension_are_refused_as_in_this_process(
@@ -228,8 +227,10 @@ def test_a_full_queue_and_a_large_extension_are_refused_as_in_this_process(
     def fill(filled: Any) -> list[tuple[type[RtlangError], str, dict[str, Any]]]:
         one = Principal("b", limits=PrincipalLimits(max_places=1))
         nodes = (Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=8)))
-        run = filled.submit(RequestGraph(nodes), Ear(), is_open=True, principal=one, credit=0)  # waits for credit
-        found = [refusal_of(lambda: filled.submit(GRAPH, Ear(), principal=one))]
+        run = filled.submit(
+            RequestGraph(nodes), Ear(), RunOptions(is_open=True, principal=one, credit=0)
+        )  # waits for credit
+        found = [refusal_of(lambda: filled.submit(GRAPH, Ear(), RunOptions(principal=one)))]
         found.append(refusal_of(lambda: run.extend((Generate(2, None, "y", LARGE),))))
         run.cancel()
         return found

@@ -13,6 +13,7 @@ from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError,
 from rtlang.contract.events import GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams, Usage
+from rtlang.contract.run_options import RunOptions
 from rtlang.supervise import engine_link, engine_target
 from rtlang.supervise.engine_link import EngineState
 from rtlang.supervise.engine_target import CRASH, FATAL_STRIKES, KILL, SUSPECT_STRIKES, EngineTarget
@@ -56,7 +57,7 @@ def test_a_graph_goes_on_at_the_other_engine_and_late_events_are_dropped(
     states: list[EngineState] = []
     target.watch(states.append)
     ear = Ear()
-    target.submit(GRAPH, ear, seed=3)
+    target.submit(GRAPH, ear, RunOptions(seed=3))
     first = holder(launchers)
     (opened,) = first.opened()
     first.tell(opened["s"], TextDelta(opened["s"], 1, 0, "one", (5, 6)))
@@ -83,8 +84,8 @@ def test_a_graph_whose_engines_end_again_and_again_fails_alone(
     end: Callable[[ScriptedEngine], None], expected: int, target: EngineTarget, launchers: Launchers
 ) -> None:
     good, bad = Ear(), Ear()
-    target.submit(GRAPH, good, seed=1)
-    target.submit(GRAPH, bad, seed=2)
+    target.submit(GRAPH, good, RunOptions(seed=1))
+    target.submit(GRAPH, bad, RunOptions(seed=2))
     num_deaths = 0
     while not bad.finals and num_deaths < 10:
         for launcher in launchers.values():
@@ -136,7 +137,7 @@ def test_graphs_that_wait_for_long_while_their_engines_work_are_not_suspected(
 ) -> None:
     monkeypatch.setattr(engine_target, "HARMLESS_S", -1.0)  # every engine has given a sign of life that much later
     ear = Ear()
-    run = target.submit(GRAPH, ear, credit=0)
+    run = target.submit(GRAPH, ear, RunOptions(credit=0))
     for _ in range(FATAL_STRIKES):
         holder(launchers).crash()
     holder(launchers)
@@ -182,14 +183,14 @@ def test_a_listener_that_raises_cancels_its_graph_and_no_other(target: EngineTar
 
 def test_a_cancelled_graph_is_not_opened_again_when_its_engine_ends(target: EngineTarget, launchers: Launchers) -> None:
     ear, other = Ear(), Ear()
-    run = target.submit(GRAPH, ear, credit=0)
+    run = target.submit(GRAPH, ear, RunOptions(credit=0))
     engine = holder(launchers)
     run.cancel()
     engine.kill()
     end = ear.end()
     assert isinstance(end, GraphFailed)
     assert isinstance(end.error, AbortedError)
-    target.submit(GRAPH, other, seed=9)
+    target.submit(GRAPH, other, RunOptions(seed=9))
     wait_until(lambda: any(each.engines[-1].opened() for each in launchers.values() if each.engines[-1] is not engine))
     engines = [each for launcher in launchers.values() for each in launcher.engines if each is not engine]
     opened = [message for each in engines for message in each.opened()]
@@ -202,7 +203,7 @@ def test_silent_engines_keep_no_graph_beyond_its_deadline_or_its_end(
 ) -> None:
     monkeypatch.setattr(engine_target, "GRACE_S", 0.0)
     late, cancelled, other = Ear(), Ear(), Ear()
-    target.submit(GRAPH, late, deadline_s=0.001)
+    target.submit(GRAPH, late, RunOptions(deadline_s=0.001))
     target.submit(GRAPH, cancelled).cancel()
     target.submit(GRAPH, other)
     for ear, kind in ((late, DeadlineError), (cancelled, AbortedError)):

@@ -55,8 +55,8 @@ from rtlang.contract.graph import (
     parent_of,
 )
 from rtlang.contract.params import ConstraintKind, FinishReason, Usage
-from rtlang.contract.principal import Principal
 from rtlang.contract.pure_functions import apply, text_of_plain
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
 
 
@@ -354,32 +354,32 @@ class FakeTarget:
         self.close()
 
     tool_format: str | None = None
+    abilities: frozenset[Ability] = frozenset()
 
     @property
     def is_alive(self) -> bool:
         return self._dead is None
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        principal: Principal | None = None,
-    ) -> FakeRun:
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> FakeRun:
+        options.check_abilities(self.abilities)
         graph.validate()
-        given = dict(inputs or {})
+        given = dict(options.inputs)
         if set(given) != set(graph.inputs):
             raise GraphError(None, "inputs", f"expected {sorted(graph.inputs)}, got {sorted(given)}")
         with self.lock:
             self.check_alive()
             if self.refusals:
                 raise self.refusals.pop(0)
-            run = FakeRun(self, len(self.runs) + 1, graph, listener, given, is_open, priority, deadline_s)
+            run = FakeRun(
+                self,
+                len(self.runs) + 1,
+                graph,
+                listener,
+                given,
+                options.is_open,
+                options.priority,
+                options.deadline_s,
+            )
             self.runs.append(run)
             self._active[run] = None
             if self._thread is None:

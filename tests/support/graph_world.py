@@ -8,6 +8,7 @@ from typing import Any
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
 from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.run_options import RunOptions
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.program import Program
 from rtlang.engine.program_pages import ProgramPages
@@ -46,7 +47,7 @@ class World:
         program = Program(self.now)
         state = GraphExecution(
             graph_id,
-            inputs or {},
+            RunOptions(inputs or {}, is_open),
             tell,
             tokenizer=TOKENIZER,  # type: ignore[arg-type]
             max_model_len=self.runner.max_model_len,
@@ -56,7 +57,6 @@ class World:
             abort=self.engine.abort,
             clock=lambda: self.now,
             on_end=end,
-            is_open=is_open,
             pages=ProgramPages(self.engine.cache, program.arrival_time),
         )
         state.add_nodes(nodes)

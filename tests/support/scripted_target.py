@@ -13,9 +13,9 @@ from typing import Any
 from rtlang.contract.errors import AbortedError, GraphError, RtlangError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing
 from rtlang.contract.graph import Generate, Node, RequestGraph
-from rtlang.contract.known import ContinueFrom
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
 
 
@@ -94,36 +94,24 @@ class ScriptedTarget:
         self._arrived = threading.Condition()
 
     tool_format: str | None = None
+    abilities = frozenset({Ability.CREDIT, Ability.PROGRESS, Ability.CONTINUE})
 
     @property
     def is_alive(self) -> bool:
         return not self.was_closed
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        principal: Principal | None = None,
-        credit: int | None = None,
-        reports_progress: bool = False,
-        continue_from: ContinueFrom | None = None,
-    ) -> ScriptedRun:
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> ScriptedRun:
+        options.check_abilities(self.abilities)
         if self.refusal is not None:
             raise self.refusal
         graph.validate()
-        if set(inputs or {}) != set(graph.inputs):
+        if set(options.inputs) != set(graph.inputs):
             raise GraphError(None, "inputs", "one text for each input is needed")
         with self._arrived:
-            run = ScriptedRun(len(self.runs) + 1, graph, listener, inputs or {}, is_open)
-            run.priority, run.deadline_s, run.principal = priority, deadline_s, principal
-            run.credit, run.reports_progress = credit, reports_progress
-            for choices in (continue_from or {}).values():
+            run = ScriptedRun(len(self.runs) + 1, graph, listener, options.inputs, options.is_open)
+            run.priority, run.deadline_s, run.principal = options.priority, options.deadline_s, options.principal
+            run.credit, run.reports_progress = options.credit, options.reports_progress
+            for choices in options.continue_from.values():
                 run.pieces = [f"<{number - 1}>" for number in choices[0]]  # token k is the piece of step k - 1
             self.runs.append(run)
             self._arrived.notify_all()

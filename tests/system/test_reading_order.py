@@ -11,6 +11,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.graph import NO_MARKS, Generate
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import GraphRun
 
 RUN_SEED = 20
@@ -26,8 +27,8 @@ class Seeded:
     def __init__(self, runtime: rt.Runtime, seed: int) -> None:
         self.runtime, self.seed = runtime, seed
 
-    def submit(self, *args: Any, **options: Any) -> GraphRun:
-        return self.runtime.submit(*args, **options, seed=self.seed)
+    def submit(self, graph: rt.RequestGraph, listener: Any, options: RunOptions) -> GraphRun:
+        return self.runtime.submit(graph, listener, replace(options, seed=self.seed))
 
     def close(self) -> None:
         pass

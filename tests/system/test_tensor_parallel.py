@@ -19,6 +19,7 @@ from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.events import GraphFailed, NodeFinished
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.messages import end_words
@@ -42,7 +43,7 @@ def num_drafted(ear: Ear) -> int:
 def run(target: Runtime | EngineProcess, *graphs: RequestGraph) -> list[Ear]:
     ears = [Ear() for _ in graphs]
     for graph, ear in zip(graphs, ears, strict=True):
-        target.submit(graph, ear, seed=1)
+        target.submit(graph, ear, RunOptions(seed=1))
     for ear in ears:
         ear.values()
     return ears
@@ -142,7 +143,7 @@ def test_an_engine_that_lost_a_rank_is_started_again_and_its_texts_go_on() -> No
         assert target.pid is not None
         (rank,) = children(target.pid)
         ear = Ear()
-        target.submit(long, ear, seed=1)
+        target.submit(long, ear, RunOptions(seed=1))
         wait_until(lambda: ear.num_tokens > 2, TIMEOUT_S)
         os.kill(rank, signal.SIGKILL)
         assert (ear.values(), ear.text) == (expected.values(), expected.text)

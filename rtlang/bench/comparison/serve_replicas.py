@@ -15,6 +15,7 @@ from rtlang.cluster.ray.serve_router import ProgramEngine
 from rtlang.contract.errors import RtlangError, internal_error
 from rtlang.contract.events import Event, GraphFailed, NodeFinished
 from rtlang.contract.graph import RequestGraph, Text, TokenIds
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
 
 CALL_TIMEOUT_S = 120.0
@@ -71,6 +72,7 @@ class ServeTarget:
 
     tool_format = None
     is_alive = True
+    abilities: frozenset[Ability] = frozenset()
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
@@ -84,8 +86,9 @@ class ServeTarget:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def submit(self, graph: RequestGraph, listener: Listener, **_: Any) -> Any:
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> Any:
         """See `Target.submit`: the events come at the end, together. Options are ignored, and the run cannot be changed."""
+        del options
         return asyncio.run_coroutine_threadsafe(self._request(graph, listener), self._loop)
 
     def warm_up(self, graphs: Iterable[RequestGraph]) -> None:

@@ -24,6 +24,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +173,7 @@ def _run(fleet: Any, index: int) -> _Ear:
         RtlangError: it failed.
     """
     ear = _Ear()
-    fleet.submit(story(index), ear, seed=index)
+    fleet.submit(story(index), ear, RunOptions(seed=index))
     if not ear.ended.wait(WAIT_S):
         raise TimeoutError
     (end, *_) = ear.ends

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import mean
 from time import perf_counter, process_time
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import Node, RequestGraph, all_nodes
-from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
 from rtlang.lang.execution.result import Result
 from rtlang.runtime.graph_run import LocalGraphRun
@@ -69,18 +69,12 @@ class TimedTarget:
         """See `Target.tool_format`."""
         return self._runtime.tool_format
 
-    def submit(
-        self,
-        graph: RequestGraph,
-        listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        principal: Principal | None = None,
-    ) -> _TimedRun:
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """See `Target.abilities`."""
+        return self._runtime.abilities
+
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> _TimedRun:
         """See `Target.submit`."""
         started, first_step = perf_counter(), self._runtime.stats()["num_steps"]
 
@@ -91,16 +85,8 @@ class TimedTarget:
             listener(event)
 
         self._count(graph.nodes)
-        run = self._runtime.submit(
-            graph,
-            listen,
-            inputs=inputs,
-            is_open=is_open,
-            priority=priority,
-            deadline_s=deadline_s,
-            seed=0 if seed is None else seed,  # the same samples in every variant
-            principal=principal,
-        )
+        seed = 0 if options.seed is None else options.seed  # the same samples in every variant
+        run = self._runtime.submit(graph, listen, replace(options, seed=seed))
         return _TimedRun(run, self._count)
 
     def _count(self, nodes: Sequence[Node]) -> None:

@@ -10,6 +10,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import Constraint, SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import GraphRun, Target
 
 
@@ -62,7 +63,7 @@ class Recorder:
         """Submit a graph; a refusal is kept as its error."""
         self.started = time.perf_counter()
         try:
-            self._run = target.submit(graph, self, **options)
+            self._run = target.submit(graph, self, RunOptions(**options))
         except RtlangError as error:
             self.error, self.ended = error, time.perf_counter()
             self._has_ended.set()

@@ -16,6 +16,7 @@ from rtlang.bench.serving.streams import Recorder, generation
 from rtlang.client.remote_runtime import RemoteRuntime
 from rtlang.contract.graph import Apply, Const, Generate, Node, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.run_options import RunOptions
 
 _LONG = 120.0
 
@@ -23,7 +24,7 @@ _LONG = 120.0
 def extensions(remote: RemoteRuntime) -> list[Recorder]:
     """Two thousand extensions of a graph of six thousand nodes, half of them empty."""
     recorder = Recorder()
-    run = remote.submit(RequestGraph(_chain(6_000)), recorder, is_open=True)
+    run = remote.submit(RequestGraph(_chain(6_000)), recorder, RunOptions(is_open=True))
     for number in range(2000):
         run.extend([] if number % 2 else [Text(20_000 + number, 0, ("more",))])
     run.close()

@@ -28,6 +28,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph import RequestGraph
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import Listener
 from rtlang.runtime.runtime import Runtime
 
@@ -148,7 +149,7 @@ class ProgramEngine:
             if isinstance(event, (GraphFinished, GraphFailed)):
                 loop.call_soon_threadsafe(settle, event)
 
-        run = self._runtime.submit(RequestGraph.from_plain(graph), listen, inputs=inputs, seed=seed)
+        run = self._runtime.submit(RequestGraph.from_plain(graph), listen, RunOptions(inputs or {}, seed=seed))
         try:
             event = await end
         finally:

@@ -17,6 +17,7 @@ from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.labels import printable
 from rtlang.contract.pictures.page import fragment, graph_fragment, graph_page
+from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.target import GraphRun, Listener, Target
 from rtlang.lang.coroutines import run_coroutine
 from rtlang.lang.execution.program_run import ProgramRun
@@ -242,36 +243,26 @@ class _Rehearsal:
             )
         return self._target.tool_format
 
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """See `Target.abilities`. Without another target nothing runs, whatever the options are."""
+        return ALL_ABILITIES if self._target is None else abilities_of(self._target)
+
     def submit(
         self,
         graph: RequestGraph,
         listener: Listener,
-        *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        **options: Any,
+        options: RunOptions = DEFAULT_OPTIONS,
     ) -> GraphRun:
-        """See `Target.submit`; `options` are others of the other target, such as a budget."""
-        if not is_open:
+        """See `Target.submit`."""
+        if not options.is_open:
             graph.validate()
             listener(GraphFinished(0, {}, Usage()))
             return _NotRun()
         self.has_broken, self.graph = True, graph
         if self._target is None:
             raise TraceError("there is no runtime to continue on")
-        return self._target.submit(
-            graph,
-            listener,
-            inputs=inputs,
-            is_open=True,
-            priority=priority,
-            deadline_s=deadline_s,
-            seed=seed,
-            **options,
-        )
+        return self._target.submit(graph, listener, options=options)
 
     def close(self) -> None:
         """Does nothing: the other target belongs to the caller."""

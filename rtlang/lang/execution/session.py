@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from rtlang.compiler.context import Savings, ShareOf
@@ -30,7 +31,8 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph import Generate, Node, Text
 from rtlang.contract.host_calls import answer_call
-from rtlang.contract.params import SamplingParams, Usage, check_run_options, seconds_left
+from rtlang.contract.params import SamplingParams, Usage, check_run_options
+from rtlang.contract.run_options import RunOptions, abilities_of
 from rtlang.contract.target import GraphRun, Target
 from rtlang.lang.execution.compilation import Compilation, EventCopies
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
@@ -109,16 +111,17 @@ class Session:
         on_overload: Callable[[OverloadError], bool] | None = None,
     ) -> None:
         check_options(params, priority, deadline_s, budget=budget)
-        self._budget: dict[str, Any] = {} if budget is None else {"budget": budget}
+        self._options = RunOptions(priority=priority, deadline_s=deadline_s, budget=budget).begun(time.monotonic())
+        self._options.check_abilities(abilities_of(target))
         self.is_async = is_async
         self.recording = Recording(self, params)
         self.final: GraphFinished | RtlangError | None = None
-        self.deadline = None if deadline_s is None else time.monotonic() + seconds_left(deadline_s)
+        self.deadline = self._options.deadline
         self.passes = chosen_passes(passes)
         self.outputs = checked_outputs(outputs)
         self._compilation = Compilation(self.recording, self.passes, self.outputs, share_of)
         self._copies = EventCopies(keeps_text=on_event is not None and "merge" in self.passes)
-        self._target, self._priority = target, priority
+        self._target = target
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload
         self._outcomes: dict[int, Outcome] = {}
         self._started = time.monotonic()
@@ -307,14 +310,8 @@ class Session:
                     if is_last:
                         self._run.close()
                 elif graph.nodes:
-                    self._run = self._target.submit(
-                        graph,
-                        self._listen,
-                        is_open=not is_last,
-                        priority=self._priority,
-                        deadline_s=None if self.deadline is None else max(self.deadline - time.monotonic(), 1e-3),
-                        **self._budget,
-                    )
+                    options = replace(self._options, is_open=not is_last)
+                    self._run = self._target.submit(graph, self._listen, options=options)
                 elif is_last:
                     self._end(GraphFinished(0, {}, Usage()))
             except OverloadError:

@@ -7,23 +7,23 @@ the plain framing. It needs no torch.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from rtlang.contract.budget import Budget
-from rtlang.contract.errors import AbortedError, EngineDeadError, GraphError
+from rtlang.contract.errors import AbortedError, EngineDeadError
 from rtlang.contract.events import GraphFailed
 from rtlang.contract.graph import Call, Generate, RequestGraph, Select, Text
-from rtlang.contract.known import Known, KnownOutcome
-from rtlang.contract.params import check_credit, check_run_options
-from rtlang.contract.principal import Principal
-from rtlang.contract.target import Listener
+from rtlang.contract.known import KnownOutcome
+from rtlang.contract.principal import LOCAL
+from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.target import Listener, check_run
 from rtlang.engine.credit import Credit
 from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.constant_texts import ConstantTexts
 from rtlang.runtime.admission import Admission, Share
-from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RunOptions, notify
+from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, notify
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.seeds import new_run_seed
 from rtlang.runtime.token_sequence import TokenSequence
@@ -110,6 +110,7 @@ class ModelFreeRuntime:
     """
 
     tool_format: str | None = None
+    abilities = ALL_ABILITIES - {Ability.CONTINUE}
 
     def __init__(self, answer: Callable[[AskedNode], bool]) -> None:
         self._answer = answer
@@ -139,35 +140,19 @@ class ModelFreeRuntime:
         self,
         graph: RequestGraph,
         listener: Listener,
+        options: RunOptions = DEFAULT_OPTIONS,
         *,
-        inputs: Mapping[str, str] | None = None,
-        is_open: bool = False,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        seed: int | None = None,
-        known: Known | None = None,
-        budget: Budget | None = None,
-        principal: Principal | None = None,
-        credit: int | None = None,
-        reports_progress: bool = False,
         answer: Callable[[AskedNode], bool] | None = None,
     ) -> LocalGraphRun:
-        """See `ResumableTarget.submit`.
+        """See `Target.submit`. Credit is counted, but nothing waits for it, because every text comes in one piece.
 
         Args:
-            budget: what the nodes may spend together.
-            credit: counted, but nothing waits for it, because every text comes in one piece.
             answer: asked instead of that of the runtime.
         """
-        del principal  # nothing is computed here
         ask = self._answer if answer is None else answer
-        checks = graph.validate()
-        given = dict(inputs or {})
-        if given.keys() != set(graph.inputs) or not all(isinstance(each, str) for each in given.values()):
-            raise GraphError(None, "inputs", f"expected one text for each of {', '.join(graph.inputs) or 'no inputs'}")
-        check_run_options(priority, deadline_s, seed)
-        if credit is not None:
-            check_credit(credit)
+        options.check_abilities(self.abilities)
+        checks = check_run(graph, options)
+        options = replace(options, principal=LOCAL, seed=new_run_seed() if options.seed is None else options.seed)
         if self._is_closed:
             raise EngineDeadError("the runtime was closed")
         share = Share(self._admission)
@@ -195,19 +180,9 @@ class ModelFreeRuntime:
                 graph_id,
                 listener,
                 share,
-                RunOptions(
-                    given,
-                    is_open,
-                    priority,
-                    deadline_s,
-                    new_run_seed() if seed is None else seed,
-                    dict(known or {}),
-                    answered,
-                    budget,
-                    outputs=graph.outputs,
-                    credit=credit,
-                    reports_progress=reports_progress,
-                ),
+                options,
+                outputs=graph.outputs,
+                answer=answered,
                 loop=self._loop,
                 runner=self._runner,
                 checker=no_checker,

@@ -7,13 +7,13 @@ output, and when the reader of the events stops early.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from rtlang.contract.errors import AbortedError, OverloadError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import DEFAULT_OPTIONS, RunOptions
 from rtlang.contract.target import GraphRun
 from rtlang.serve.resumable import cancel
 from rtlang.serve.service import StreamService
@@ -98,17 +98,16 @@ class GraphStream(EventBuffer):
     """Runs one graph. Use as an asynchronous context manager, which submits the graph, and cancels one that has not ended.
 
     Args:
-        options: arguments of `Target.submit`, such as inputs, priority, deadline_s and seed.
+        options: the options of the run, with its principal.
     Raises:
         OverloadError: on entry: the server is shutting down, or the queue is full.
         RtlangError: on entry: the target refuses the graph.
     """
 
-    def __init__(self, service: StreamService, graph: RequestGraph, **options: Any) -> None:
+    def __init__(self, service: StreamService, graph: RequestGraph, options: RunOptions = DEFAULT_OPTIONS) -> None:
         super().__init__(service)
-        self._graph = graph
-        self._options = {name: value for name, value in options.items() if value is not None}
-        self.principal: Principal | None = options.get("principal")
+        self._graph, self._options = graph, options
+        self.principal: Principal | None = options.principal
         self._run: GraphRun | None = None
 
     async def __aenter__(self) -> GraphStream:
@@ -118,7 +117,7 @@ class GraphStream(EventBuffer):
         service.http_streams.add(self)
         try:
             listener = service.event_bridge.listener(self, 0)
-            self._run = await service.submit(self._graph, listener, **self._options)
+            self._run = await service.submit(self._graph, listener, self._options)
         except BaseException:
             self._has_ended = True
             self._close()
@@ -147,16 +146,14 @@ class GraphStream(EventBuffer):
 
 
 async def events_of(
-    service: StreamService, graph: RequestGraph, *, inputs: Mapping[str, str] | None = None, **options: Any
+    service: StreamService, graph: RequestGraph, options: RunOptions = DEFAULT_OPTIONS
 ) -> AsyncIterator[Event]:
     """The events of a graph, one by one, up to and with its final event. Closing the iterator cancels the graph.
 
-    Args:
-        options: further arguments of `Target.submit`.
     Raises:
         RtlangError: the target refuses the graph (before the first event), or the server ends the stream.
     """
-    async with GraphStream(service, graph, inputs=inputs, **options) as stream:
+    async with GraphStream(service, graph, options) as stream:
         async for events in stream.batches():
             for event in events:
                 yield event

@@ -30,6 +30,7 @@ from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.nodes import Part
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import RunOptions
 from rtlang.protocol.event_codec import error_facts_to_wire
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
@@ -192,7 +193,7 @@ async def _computed(service: StreamService, parts: list[Part], principal: Princi
     """
     generate = Generate(GENERATE_ID, PROMPT_ID, None, SamplingParams(max_tokens=1))
     graph = RequestGraph((Text(PROMPT_ID, None, tuple(parts)), generate))
-    async for event in events_of(service, graph, principal=principal):
+    async for event in events_of(service, graph, RunOptions(principal=principal)):
         error = getattr(event, "error", None)
         if isinstance(error, RtlangError):
             raise error

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,6 +18,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, TextDelta
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
@@ -56,7 +56,7 @@ def routes(service: StreamService) -> list[Route]:
             return [each.decode(errors="replace") for each in texts.token_bytes(token_ids)]
 
         reply = GenerateReply(asked, ids, token_texts, secrets.token_hex(16))
-        options = {"priority": asked.priority, "principal": principal_of(request)}
+        options = RunOptions(priority=asked.priority, principal=principal_of(request))
         graph = await asyncio.to_thread(generate_graph, asked, ids)
         if asked.is_stream:
             groups = _chunks(service, graph, reply, asked, options)
@@ -106,7 +106,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def health_generate(request: Request) -> Response:
         nodes = (Text(0, None, ("0",)), Generate(1, 0, None, SamplingParams(max_tokens=1, ignore_eos=True)))
-        options = {"deadline_s": _HEALTH_DEADLINE_S, "principal": principal_of(request)}
+        options = RunOptions(deadline_s=_HEALTH_DEADLINE_S, principal=principal_of(request))
         for event in await _all_events(service, RequestGraph(nodes), options):
             error = getattr(event, "error", None)
             if isinstance(error, RtlangError):
@@ -126,9 +126,9 @@ def routes(service: StreamService) -> list[Route]:
     ]
 
 
-async def _all_events(service: StreamService, graph: RequestGraph, options: Mapping[str, Any]) -> list[Event]:
+async def _all_events(service: StreamService, graph: RequestGraph, options: RunOptions) -> list[Event]:
     """The events of a graph, but for its text as it grows."""
-    return [event async for event in events_of(service, graph, **options) if not isinstance(event, TextDelta)]
+    return [event async for event in events_of(service, graph, options) if not isinstance(event, TextDelta)]
 
 
 async def _chunks(
@@ -136,10 +136,10 @@ async def _chunks(
     graph: RequestGraph,
     reply: GenerateReply,
     asked: GenerateRequest,
-    options: Mapping[str, Any],
+    options: RunOptions,
 ) -> AsyncGenerator[Sequence[bytes], None]:
     is_large = len(asked.items) > _INLINE_ITEMS or any(item.has_logprobs for item in asked.items)
-    async with GraphStream(service, graph, **options) as stream:
+    async with GraphStream(service, graph, options) as stream:
         async for events in stream.batches():
 
             def encode(events: list[Event] = events) -> list[bytes]:

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.text_service import text_service_of
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
@@ -164,7 +165,7 @@ async def respond(
 
 async def _batches(service: StreamService, asked: Asked, principal: Principal) -> AsyncGenerator[list[Event], None]:
     """Groups of events. A node that fails fails the request."""
-    graph_stream = GraphStream(service, asked.graph, priority=asked.priority, principal=principal)
+    graph_stream = GraphStream(service, asked.graph, RunOptions(priority=asked.priority, principal=principal))
     async with contextlib.AsyncExitStack() as stack:
         try:
             stream = await stack.enter_async_context(graph_stream)

@@ -18,15 +18,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, OverloadError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
 from rtlang.contract.graph import Node, RequestGraph, nodes_from_plain
-from rtlang.contract.params import MAX_PRIORITY, MAX_SEED
 from rtlang.contract.principal import Principal
+from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import GraphRun
 from rtlang.protocol.event_codec import Offsets, event_to_wire, lazy_logprobs, next_offset
-from rtlang.protocol.messages import MAX_DETACH_MS, MAX_ID, RejectCall, ResolveCall, parse_client_message
+from rtlang.protocol.messages import MAX_DETACH_MS, RejectCall, ResolveCall, parse_client_message
+from rtlang.protocol.run_options import HTTP_FIELDS, options_from_http
 from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import pack_slices
 from rtlang.serve.http.access_middleware import principal_of
@@ -39,11 +39,7 @@ from rtlang.serve.openai.fields import FieldTable, read_bool, read_int, read_lis
 from rtlang.serve.resumable import ResumableStream, cancel
 from rtlang.serve.service import StreamService
 
-_FIELDS = FieldTable(
-    accepted=frozenset(
-        ("graph", "inputs", "open", "stream", "priority", "seed", "budget", "deadline_ms", "detach_ms", "model")
-    )
-)
+_FIELDS = FieldTable(accepted=frozenset(("graph", "inputs", "open", "stream", "detach_ms", "model", *HTTP_FIELDS)))
 _EXTEND = FieldTable(accepted=frozenset(("nodes", "close")))
 _LEAST_KEPT_S = 1.0  # of streams that cannot be resumed; they are forgotten at the end of their response
 _INLINE_EVENTS = 32  # more are encoded on a thread
@@ -93,14 +89,13 @@ def routes(service: StreamService) -> list[Route]:
         if service.is_draining:
             raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
         principal = principal_of(request)
-        arguments = await asyncio.to_thread(_submit_arguments, given)
+        graph, options = await asyncio.to_thread(_submission, given, principal)
         reader = ProgramStream(service, principal)
         registry = service.resumable_streams
         kept_s = _LEAST_KEPT_S if detach_ms is None else detach_ms / 1000
         stream = registry.begin(reader, 1, kept_s, None, principal)
         try:
-            graph, listener = arguments.pop("graph"), service.event_bridge.routed(stream.take)
-            run = await service.submit(graph, listener, principal=principal, **arguments)
+            run = await service.submit(graph, service.event_bridge.routed(stream.take), options)
         except BaseException:
             stream.end()
             raise
@@ -156,25 +151,16 @@ def routes(service: StreamService) -> list[Route]:
     ]
 
 
-def _submit_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+def _submission(given: Mapping[str, Any], principal: Principal) -> tuple[RequestGraph, RunOptions]:
     plain = given.get("graph")
     if not isinstance(plain, Mapping):
         raise GraphError(None, "graph", f"expected an object, not {type(plain).__name__}")
     inputs = given.get("inputs", {})
     if not isinstance(inputs, Mapping) or not all(isinstance(text, str) for text in inputs.values()):
         raise GraphError(None, "inputs", "expected an object of strings")
-    deadline_ms = read_int(given, "deadline_ms", 1, MAX_ID)
-    arguments: dict[str, Any] = {
-        "graph": RequestGraph.from_plain(dict(plain)),
-        "inputs": dict(inputs),
-        "is_open": read_bool(given, "open"),
-        "priority": read_int(given, "priority", -MAX_PRIORITY, MAX_PRIORITY, 0),
-        "seed": read_int(given, "seed", 0, MAX_SEED),
-        "deadline_s": None if deadline_ms is None else deadline_ms / 1000,
-    }
-    if "budget" in given:
-        arguments["budget"] = Budget.from_plain(given["budget"])
-    return arguments
+    graph, is_open = RequestGraph.from_plain(dict(plain)), read_bool(given, "open")
+    read = options_from_http(given, read_int)
+    return graph, RunOptions(inputs=dict(inputs), is_open=is_open, principal=principal, **read)
 
 
 async def _messages(

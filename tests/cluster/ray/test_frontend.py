@@ -15,6 +15,7 @@ from rtlang.contract.errors import ConfigError, ConnectionLostError
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from tests.support.graph_ear import Ear
 from tests.support.ray_cluster import ray_cluster
 from tests.support.waiting import wait_until
@@ -78,7 +79,7 @@ def story(index: int) -> RequestGraph:
 
 def submit(fleet: Any, count: int, credit: int | None = None) -> tuple[list[Ear], list[Any]]:
     ears = [Ear() for _ in range(count)]
-    runs = [fleet.submit(story(index), ear, seed=index, credit=credit) for index, ear in enumerate(ears)]
+    runs = [fleet.submit(story(index), ear, RunOptions(seed=index, credit=credit)) for index, ear in enumerate(ears)]
     return ears, runs
 
 

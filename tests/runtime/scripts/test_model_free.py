@@ -12,6 +12,7 @@ from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeF
 from rtlang.contract.graph import Generate, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
 
 GRAPH = RequestGraph((Text(0, None, (RoleStart("user"), "hé", RoleEnd())), Generate(1, 0, "x", SamplingParams())))
@@ -35,7 +36,7 @@ def run(runtime: ModelFreeRuntime, graph: RequestGraph, **options: Any) -> Any:
         if isinstance(event, (GraphFinished, GraphFailed)):
             done.set()
 
-    runtime.submit(graph, listen, **options)
+    runtime.submit(graph, listen, RunOptions(**options))
     assert done.wait(20)
     return events
 
@@ -69,4 +70,4 @@ def test_closing_ends_graphs_and_refuses_more() -> None:
 
 def test_inputs_are_checked() -> None:
     with ModelFreeRuntime(end) as runtime, pytest.raises(GraphError, match="inputs"):
-        runtime.submit(GRAPH, print, inputs={"q": "x"})
+        runtime.submit(GRAPH, print, RunOptions(inputs={"q": "x"}))

@@ -13,6 +13,7 @@ from rtlang.contract.events import GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.generation import generation_graph
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.run_options import RunOptions
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.service import StreamService
@@ -35,7 +36,7 @@ def with_service(test: Callable[[StreamService, ScriptedTarget], Awaitable[None]
 def test_events_come_in_order_and_end_with_the_final_one() -> None:
     async def test(service: StreamService, target: ScriptedTarget) -> None:
         events = []
-        async for event in events_of(service, GRAPH, priority=3):
+        async for event in events_of(service, GRAPH, RunOptions(priority=3)):
             events.append(type(event))
             target.step()
         assert events == [TextDelta, TextDelta, TextDelta, NodeFinished, GraphFinished]
