@@ -77,11 +77,11 @@ class BatchLayout:
 
         Needed only when requests start or stop running: shared pages stay shared while both run.
         """
-        self._order = sorted(running, key=lambda request: request.page_ids)
+        self._order = sorted(running, key=lambda request: request.pages.page_ids)
         self._shared = {}
         previous: Sequence[int] = ()
         for request in self._order:
-            pages = request.page_ids[: request.num_tree_tokens // self._page_size]
+            pages = request.pages.page_ids[: request.pages.num_tree_tokens // self._page_size]
             self._shared[request] = _num_common(previous, pages) * self._page_size
             previous = pages
         self._is_stale = False
@@ -90,7 +90,7 @@ class BatchLayout:
 def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> Row:
     start = request.num_computed_tokens
     end = start + num_tokens
-    needs_sample = not request.score_only and end == request.num_target_tokens
+    needs_sample = not request.spec.score_only and end == request.num_target_tokens
     input_is_pending = end > len(request.token_ids)
     score_offset, score_ids = 0, tuple[int, ...]()
     if (index := request.next_score) is not None and end >= index:
@@ -101,13 +101,13 @@ def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> R
         request_id=request.request_id,
         token_ids=[0] if input_is_pending else request.token_ids[start:end],
         num_computed_tokens=start,
-        page_ids=request.page_ids,
+        page_ids=request.pages.page_ids,
         num_shared_tokens=num_shared,
         needs_sample=needs_sample,
-        params=request.params,
-        seed=request.seed,
-        choice=request.choice,
-        num_output_tokens=request.num_output_tokens + request.num_pending_tokens,
+        params=request.spec.params,
+        seed=request.spec.seed,
+        choice=request.spec.choice,
+        num_output_tokens=request.num_output_tokens + request.pending.num_tokens,
         mask_row=mask_row if needs_sample and request.session is not None else None,
         banned_token_ids=request.banned_token_ids if needs_sample else (),
         prompt_token_ids=request.token_ids[: request.num_prompt_tokens] if has_history else (),

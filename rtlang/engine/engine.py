@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -28,8 +29,7 @@ from rtlang.contract.errors import (
     RtlangError,
     internal_error,
 )
-from rtlang.contract.params import Constraint, FinishReason, SamplingParams
-from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.params import FinishReason
 from rtlang.contract.step import Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
@@ -44,7 +44,7 @@ from rtlang.engine.output_processor import advance, advance_late, num_remaining,
 from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepCost, size_of
 from rtlang.engine.planning.step_planner import planner_for
-from rtlang.engine.request import Request, RequestOutput, RequestStatus
+from rtlang.engine.request import Request, RequestOutput, RequestSpec, RequestStatus
 from rtlang.engine.request_checks import check_request
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
@@ -149,7 +149,7 @@ class Engine:
                 self.cache,
                 runner.page_memory,
                 tiers.tiers,
-                lambda request: self.scheduler.rank(request.program.arrival_time, request.priority),
+                lambda request: self.scheduler.rank(request.program.arrival_time, request.spec.priority),
                 wake,
                 compute_s=partial(compute_seconds, self.step_cost, max_step_tokens=config.max_step_tokens),
                 server=tiers.server,
@@ -186,103 +186,59 @@ class Engine:
         """The requests that have not ended, in the order of their arrival."""
         return self._requests.values()
 
-    def add(
-        self,
-        token_ids: Sequence[int],
-        params: SamplingParams,
-        listener: Callable[[RequestOutput], None],
-        *,
-        now: float,
-        constraint: Constraint | None = None,
-        seed: int = 0,
-        choice: int = 0,
-        priority: int = 0,
-        principal: Principal = LOCAL,
-        program: Program | None = None,
-        remaining_tokens: int = 0,
-        is_urgent: bool = True,
-        score_from: int | None = None,
-        score_only: bool = False,
-        begins_with: str = "",
-        first_banned_ids: tuple[int, ...] = (),
-        given_ids: Sequence[int] = (),
-        credit: Credit | None = None,
-        site: Hashable | None = None,
-    ) -> Request:
+    def add(self, spec: RequestSpec, now: float) -> Request:
         """Accept a request. From now on its listener receives exactly one last output.
 
-        Args:
-            token_ids: the prompt.
-            seed, choice: key of the sampling noise, together with the index of each output token.
-            program, remaining_tokens, is_urgent: the place among other requests; see `Request`. None for a program of its own.
-            score_from: report log-probabilities of prompt tokens from this index on.
-            score_only: score the prompt and generate nothing.
-            begins_with: text with which the generated tokens begin, before the text that is asked for and constrained.
-            first_banned_ids, credit, site: see `Request`.
-            given_ids: output tokens of an earlier run with the same arguments, with which the output begins. They are not given out again:
-                the outputs are those that would follow.
-            principal: the party that the request belongs to; rows, pages, tokens and compilations are fair between principals.
         Raises:
             RequestError, ParameterError: the request can never run.
             OverloadError: the principal has used up its compile seconds.
         """
         tokenizer, model = self._runner.tokenizer, self._runner.model_config
+        params, num_prompt_tokens = spec.params, len(spec.prompt_ids)
         if params.x_fault is not None and not self._injects_faults:
             raise ParameterError(
                 "x_fault", params.x_fault, "expected None: the runtime was started without fault_injection"
             )
-        reports_prompt = score_from is not None and not score_only
-        check_request(
-            self._runner, token_ids, params, given_ids, principal, reports_prompt=reports_prompt, score_only=score_only
-        )
-        compiled = constraint if constraint is not None else limited_text(params)
+        check_request(self._runner, spec)
+        compiled = spec.constraint if spec.constraint is not None else limited_text(params)
         is_compiled = compiled is not None or params.stop_regex
-        if is_compiled and principal.limits.compile_seconds_per_minute is not None:
-            self._compiler.quota.check(principal)
-        room = self._runner.max_model_len - len(token_ids)
-        if first_banned_ids:  # logits may be wider than the vocabulary
-            first_banned_ids += tuple(range(tokenizer.vocab_size, model.vocab_size))
-        request = Request(
-            request_id=self._next_id,
-            token_ids=list(token_ids),
-            params=params,
-            listener=listener,
-            output_text=IncrementalDetokenizer(
-                tokenizer, params, shows_special=constraint is not None or params.shows_special, skipped=begins_with
-            ),
-            constraint=constraint,
-            seed=seed,
-            choice=choice,
-            priority=priority,
-            principal=principal,
-            scope=self.namespaces.scope(principal.namespace, token_ids),
-            program=Program(now) if program is None else program,
-            remaining_tokens=remaining_tokens,
-            is_urgent=is_urgent,
-            arrival_time=now,
-            score_from=score_from,
-            score_only=score_only,
-            first_banned_ids=first_banned_ids,
-            given_ids=tuple(given_ids),
-            credit=credit,
-            site=site,
-            eos_ids=tokenizer.eos_token_ids,
-            stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else tokenizer.eos_token_ids),
-        )
-        request.max_tokens = 0 if score_only else max(min(params.max_tokens, room), len(given_ids))
-        if given_ids and params.logprobs is not None and score_from is None:
-            request.score_from = request.num_prompt_tokens
-        num_pages = -(-(len(token_ids) + request.max_tokens) // self._page_size)
+        if is_compiled and spec.principal.limits.compile_seconds_per_minute is not None:
+            self._compiler.quota.check(spec.principal)
+        if spec.first_banned_ids:  # logits may be wider than the vocabulary
+            unused = tuple(range(tokenizer.vocab_size, model.vocab_size))
+            spec = replace(spec, first_banned_ids=spec.first_banned_ids + unused)
+        if spec.given_ids and params.logprobs is not None and spec.score_from is None:
+            spec = replace(spec, score_from=num_prompt_tokens)
+        room = self._runner.max_model_len - num_prompt_tokens
+        max_tokens = 0 if spec.score_only else max(min(params.max_tokens, room), len(spec.given_ids))
+        num_pages = -(-(num_prompt_tokens + max_tokens) // self._page_size)
         if num_pages > self._num_pages:
             raise CapacityError(num_pages, self._num_pages)
+        request = Request(
+            self._next_id,
+            spec,
+            IncrementalDetokenizer(
+                tokenizer,
+                params,
+                shows_special=spec.constraint is not None or params.shows_special,
+                skipped=spec.begins_with,
+            ),
+            program=Program(now) if spec.program is None else spec.program,
+            arrival_time=now,
+            scope=self.namespaces.scope(spec.principal.namespace, spec.prompt_ids),
+            stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else tokenizer.eos_token_ids),
+            eos_ids=tokenizer.eos_token_ids,
+        )
+        request.max_tokens = max_tokens
         self._next_id += 1
         self._is_stalled = False
         self._requests[request.request_id] = request
+        client = spec.principal.client_id
         if compiled is not None:
-            compiled = sequence(begins_with, compiled) if begins_with else compiled
-            self._await(request, self._compiler.session(compiled, request.max_tokens, principal.client_id))
-        elif params.stop_regex and not score_only:
-            self._await(request, self._compiler.stop_patterns(params.stop_regex, principal.client_id))
+            compiled = sequence(spec.begins_with, compiled) if spec.begins_with else compiled
+            self._await(request, self._compiler.session(compiled, max_tokens, client))
+        elif params.stop_regex and not spec.score_only:
+            self._await(request, self._compiler.stop_patterns(params.stop_regex, client))
         else:
             self._enter(request)
         return request
@@ -486,7 +442,7 @@ class Engine:
         if request.session is not None:
             request.session.close()
         self.num_prompt_tokens += request.num_prompt_tokens
-        self.num_cached_tokens += request.num_cached_tokens
+        self.num_cached_tokens += request.stats.num_cached_tokens
         self.scheduler.remove(request)
         self._requests.pop(request.request_id, None)
 
@@ -521,7 +477,7 @@ class Engine:
 
     def _enter(self, request: Request) -> None:
         """Queue a request that has its constraint, once its given tokens are replayed."""
-        if request.num_given < len(request.given_ids):
+        if request.num_given < len(request.spec.given_ids):
             request.status = RequestStatus.COMPILING
             self._replaying.append(request)
             return
@@ -579,21 +535,21 @@ class Engine:
             if output is not None:
                 self._replaying.remove(request)
                 self._end_replayed(request, output)
-            elif request.num_given == len(request.given_ids):
+            elif request.num_given == len(request.spec.given_ids):
                 self._replaying.remove(request)
                 self._enter(request)
             elif num_left > 0 and request.session is not None:
-                token_id, remaining = request.given_ids[request.num_given], num_remaining(request)
+                token_id, remaining = request.spec.given_ids[request.num_given], num_remaining(request)
                 self._compiler.accept_beside(request.session, token_id, remaining, self._wake)
 
     def _end_replayed(self, request: Request, output: RequestOutput) -> None:
         """End a request whose text ended within its given tokens; their log-probabilities are computed first."""
-        request.given_ids = tuple(request.output_token_ids)
-        request.num_given = len(request.given_ids)
+        given_ids = tuple(request.output_token_ids)
+        request.spec, request.num_given = replace(request.spec, given_ids=given_ids), len(given_ids)
         if request.next_score is None:
             self._end(request)
             self._failed.append(output)
             return
-        request.given_end, request.score_only = output, True
+        request.spec, request.given_end = replace(request.spec, score_only=True), output
         request.status = RequestStatus.WAITING
         self.scheduler.add(request)

@@ -25,9 +25,9 @@ def num_remaining(request: Request) -> int:
 def take_session(request: Request, session: ConstraintSession) -> None:
     """Give a request the session of its constraint, or of the limit of its thought."""
     request.session = session
-    if request.params.thought_marks:
-        is_constrained = request.constraint is not None
-        session.thought = limit_of(request.params, request.max_tokens, is_constrained=is_constrained)
+    if request.spec.params.thought_marks:
+        is_constrained = request.spec.constraint is not None
+        session.thought = limit_of(request.spec.params, request.max_tokens, is_constrained=is_constrained)
 
 
 def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> Iterator[RequestOutput]:
@@ -42,15 +42,17 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
     """
     if not result.is_finite:
         raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
-    request.scores.extend(result.scores)
+    request.results.scores.extend(result.scores)
     request.take_given_logprobs()
-    if request.score_only:
-        if request.num_computed_tokens - request.num_in_flight_tokens >= request.num_target_tokens:
+    if request.spec.score_only:
+        if request.num_computed_tokens - request.pending.num_computed_tokens >= request.num_target_tokens:
             yield request.given_end or RequestOutput(request, finish_reason=FinishReason.STOP)
         return
     draft = row.draft_token_ids
     for index, sampled in enumerate(result.tokens):
-        if index and request.node is not None:  # the draft before this token was right: its K and V belong to the text
+        if (
+            index and request.pages.node is not None
+        ):  # the draft before this token was right: its K and V belong to the text
             request.num_computed_tokens += 1
         if request.session is not None and not request.session.try_accept(
             sampled.token_id, num_remaining(request), work
@@ -81,7 +83,7 @@ def replay(request: Request, num_tokens: int, work: WorkLimit) -> RequestOutput 
         ParameterError: the constraint does not lead to these tokens.
         RtlangError: raised by the constraint or a stop regex.
     """
-    for token_id in request.given_ids[request.num_given : request.num_given + num_tokens]:
+    for token_id in request.spec.given_ids[request.num_given : request.num_given + num_tokens]:
         if request.session is not None and not request.session.try_accept(token_id, num_remaining(request), work):
             return None
         num_known = len(request.token_ids)
@@ -97,11 +99,11 @@ def replay(request: Request, num_tokens: int, work: WorkLimit) -> RequestOutput 
 
 
 def _take(request: Request, sampled: SampledToken) -> RequestOutput:
-    num_logprobs = len(request.logprobs)
+    num_logprobs = len(request.results.logprobs)
     output = _append(request, sampled.token_id, sampled.logprob)
-    output.logprobs = request.logprobs[num_logprobs:]
+    output.logprobs = request.results.logprobs[num_logprobs:]
     if sampled.distortion is not None:
-        request.distortion.append((sampled.distortion, len(request.output_text.text)))
+        request.results.distortion.append((sampled.distortion, len(request.output_text.text)))
     return output
 
 
@@ -116,20 +118,20 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
         if token_id != sampled and logprob is not None:
             # Replaced by a completion path: the log-probability is known only if the token is among the reported top entries.
             logprob = TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)
-    elif token_id in request.stop_ids and request.num_output_tokens >= request.params.min_tokens:
+    elif token_id in request.stop_ids and request.num_output_tokens >= request.spec.params.min_tokens:
         return _end(request, FinishReason.STOP, None if token_id in request.eos_ids else token_id)
     request.token_ids.append(token_id)
     if logprob is not None:
-        request.logprobs.append(logprob)
+        request.results.logprobs.append(logprob)
     is_free = session is None
     if request.has_limited_thought and session is not None and not session.is_in_thought:
         is_free = True  # its session only limited the thought, which has ended
         session.close()
         request.session = session = None
-    may_stop = is_free and request.num_output_tokens >= request.params.min_tokens
+    may_stop = is_free and request.num_output_tokens >= request.spec.params.min_tokens
     text, stop = request.output_text.push(token_id, may_stop=may_stop)
     if stop is not None:
-        request.output_stop = stop.match
+        request.results.stop = stop.match
         return RequestOutput(request, text, (token_id,), FinishReason.STOP)
     if session is not None and session.is_complete:
         return _end(request, FinishReason.STOP, None, text, (token_id,))
@@ -146,5 +148,5 @@ def _end(
     rest, stop = request.output_text.finish()
     if stop is not None:
         reason = FinishReason.STOP
-    request.output_stop = stop.match if stop is not None else match
+    request.results.stop = stop.match if stop is not None else match
     return RequestOutput(request, text + rest, token_ids, reason)

@@ -48,9 +48,9 @@ def program(request: Request) -> Key:
     rank = own.arrival_time if own.deadline is None else min(own.arrival_time, own.deadline - DEADLINE_S)
     service_s = _in_doubling_steps(own.service_s) + _in_doubling_steps(request.prompt_s)
     return (
-        rank + AGEING_S * request.priority + SERVICE_WEIGHT * service_s,
-        not request.is_urgent,
-        -request.remaining_tokens,
+        rank + AGEING_S * request.spec.priority + SERVICE_WEIGHT * service_s,
+        not request.spec.is_urgent,
+        -request.spec.remaining_tokens,
         request.arrival_time,
         request.request_id,
     )

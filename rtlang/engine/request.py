@@ -1,4 +1,4 @@
-"""One sequence in the engine: its parameters, progress and pages.
+"""One sequence in the engine: its specification and its progress.
 
 Steps compute tokens until every token of a request is computed; prefill and decode are not separate states. The scheduler
 alone writes computed tokens, pages and the position in the tree; the engine sets the session and appends results (token ids, scores,
@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from rtlang.cache.node import RadixNode
 from rtlang.cache.scope import PUBLIC, Scope
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
@@ -22,6 +21,7 @@ from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.planning.program import Program
+from rtlang.engine.requests.progress import HeldPages, Pending, RequestStats, Results
 from rtlang.engine.shares.flow import Flow
 
 
@@ -62,98 +62,103 @@ class RequestOutput:
         )
 
 
-@dataclass(slots=True, eq=False)
-class Request:
-    """A sequence to continue, or (`score_only`) to score.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSpec:
+    """What a request asks for.
 
     Attributes:
-        token_ids: prompt followed by output; grows by sampled tokens.
-        program: the program that it belongs to, shared with the program's other requests.
-        arrival_time: in seconds of the engine's clock.
-        prompt_s: expected time of the part of its prompt that is not computed, in seconds; 0 while it is not known.
-        remaining_tokens: estimated tokens on the longest path of its program behind it.
-        is_urgent: whether the code of its program waits for it.
+        prompt_ids: the tokens of the prompt.
         listener: receives every RequestOutput, including the last; called on the engine thread.
+        constraint: of the generated text; None for free text.
+        seed, choice: key of the sampling noise, together with the index of each output token.
+        priority: lower numbers are served earlier.
+        principal: the party that the request belongs to; rows, pages, tokens and compilations are fair between principals.
+        program: shared with the program's other requests; None for a program of its own.
+        remaining_tokens: estimated tokens on the longest path of its program after it.
+        is_urgent: whether the code of its program waits for it.
         score_from: index of the first prompt token to score; None for no scores.
-        first_banned_ids: tokens that must not be the first output token; all end tokens are among them, unless there are none.
         score_only: whether only prompt tokens are scored and nothing is generated.
-        given_ids: output tokens of an earlier run with which the output begins; `num_given` of them are in `token_ids` already.
-        late: its sampled token, which another thread accepts; the request sits out steps until the engine has applied it.
-        given_end: the last output, if the text ended with the given tokens but their log-probabilities must still be computed.
-        num_computed_tokens: number of tokens whose K and V are in pages.
-        num_cached_tokens: prompt tokens taken from the prefix cache at first admission.
-        num_fetched_tokens: prompt tokens loaded into the cache for this request, by tier.
-        num_pending_tokens, num_pending_scores: results of launched steps that the host has not seen; 0 between steps on the host.
-        num_in_flight_tokens: computed tokens of launched steps whose results the host has not seen.
-        num_pending_drafts: draft tokens of a launched step whose results the host has not seen. It sits out steps until then, since only
-            the results say how long its text is.
-        node, num_tree_tokens: the deepest tree node this request locks, and the number of tokens on the path to it.
-        stop_ids: tokens that end generation.
+        begins_with: text with which the generated tokens begin, before the text that is asked for and constrained.
+        first_banned_ids: tokens that must not be the first output token; all end tokens are among them, unless there are none.
+        given_ids: output tokens of an earlier run of the same request, with which the output begins. They are not given out again:
+            the outputs are those that would follow.
         credit: shared by the requests of a graph; None for a graph without a limit.
-        scope: which stored sequences it may find; see `rtlang.cache.scope`.
-        principal, flow: the party that it belongs to, and its flow while it waits or runs; see `fair_shares.py`.
-        last_step_id: the step that computed it last.
-        num_passed: requests of others that started while it waited for pages.
         site: which generation of which program it is; None if that is not known.
-        drafts: by source, the number of draft tokens that were computed and of those that were right.
     """
 
-    request_id: int
-    token_ids: list[int]
+    prompt_ids: Sequence[int]
     params: SamplingParams
     listener: Callable[[RequestOutput], None]
-    output_text: IncrementalDetokenizer
     constraint: Constraint | None = None
     seed: int = 0
     choice: int = 0
     priority: int = 0
     principal: Principal = LOCAL
-    scope: Scope = PUBLIC
-    program: Program = field(default_factory=lambda: Program(0.0))
+    program: Program | None = None
     remaining_tokens: int = 0
     is_urgent: bool = True
-    arrival_time: float = 0.0
     score_from: int | None = None
     score_only: bool = False
+    begins_with: str = ""
     first_banned_ids: tuple[int, ...] = ()
-    given_ids: tuple[int, ...] = ()
-    stop_ids: frozenset[int] = frozenset()
-    eos_ids: frozenset[int] = frozenset()
-    max_tokens: int = 0
+    given_ids: Sequence[int] = ()
     credit: Credit | None = None
     site: Hashable | None = None
 
-    num_prompt_tokens: int = 0
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A sequence to continue or to score: its specification, facts derived from it, and progress.
+
+    Attributes:
+        spec: replaced once if its text ends within the given tokens whose log-probabilities must still be computed.
+        program: the program that it belongs to, shared with the program's other requests.
+        arrival_time: in seconds of the engine's clock.
+        scope: which stored sequences it may find; see `rtlang.cache.scope`.
+        stop_ids: tokens that end generation; `eos_ids` are the model's.
+        token_ids: prompt followed by output; grows by sampled tokens.
+        max_tokens: the largest number of output tokens; less than its parameters allow if the model takes no more.
+        late: its sampled token, which another thread accepts; the request sits out steps until the engine has applied it.
+        num_given: number of given tokens that are in `token_ids` already.
+        given_end: the last output, if the text ended with the given tokens but their log-probabilities must still be computed.
+        num_computed_tokens: number of tokens whose K and V are in pages.
+        flow: its flow while it waits or runs; see `fair_shares.py`.
+        prompt_s: expected time of the part of its prompt that is not computed, in seconds; 0 while it is not known.
+        last_step_id: the step that computed it last.
+        num_passed: requests of others that started while it waited for pages.
+    """
+
+    request_id: int
+    spec: RequestSpec
+    output_text: IncrementalDetokenizer
+    program: Program = field(default_factory=lambda: Program(0.0))
+    arrival_time: float = 0.0
+    scope: Scope = PUBLIC
+    stop_ids: frozenset[int] = frozenset()
+    eos_ids: frozenset[int] = frozenset()
+
+    token_ids: list[int] = field(init=False)
+    num_prompt_tokens: int = field(init=False)
+    max_tokens: int = field(init=False)
     status: RequestStatus = RequestStatus.WAITING
     session: ConstraintSession | None = None
+    late: SampledToken | None = None
+    num_given: int = 0
+    given_end: RequestOutput | None = None
     num_computed_tokens: int = 0
-    num_cached_tokens: int = 0
-    num_fetched_tokens: dict[str, int] = field(default_factory=dict)
-    num_pending_tokens: int = 0
-    num_pending_scores: int = 0
-    num_in_flight_tokens: int = 0
-    num_pending_drafts: int = 0
-    page_ids: list[int] = field(default_factory=list)
-    node: RadixNode | None = None
-    num_tree_tokens: int = 0
-    num_preemptions: int = 0
-    scores: list[TokenLogprob] = field(default_factory=list)
-    logprobs: list[TokenLogprob] = field(default_factory=list)
-    distortion: list[tuple[float, int]] = field(default_factory=list)
-    first_step_time: float | None = None
-    prompt_s: float = 0.0
+    pending: Pending = field(default_factory=Pending)
+    pages: HeldPages = field(default_factory=HeldPages)
+    results: Results = field(default_factory=Results)
+    stats: RequestStats = field(default_factory=RequestStats)
     flow: Flow | None = None
+    prompt_s: float = 0.0
     last_step_id: int = 0
     num_passed: int = 0
-    output_stop: str | int | None = None
-    num_given: int = 0
-    late: SampledToken | None = None
-    given_end: RequestOutput | None = None
-    drafts: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.token_ids = list(self.spec.prompt_ids)
         self.num_prompt_tokens = len(self.token_ids)
-        self.max_tokens = self.params.max_tokens
+        self.max_tokens = self.spec.params.max_tokens
 
     @property
     def num_output_tokens(self) -> int:
@@ -166,49 +171,49 @@ class Request:
     @property
     def has_limited_thought(self) -> bool:
         """Whether its text is free but for its thought, so that it has a session only until that ends."""
-        return self.constraint is None and self.params.max_thought_tokens is not None
+        return self.spec.constraint is None and self.spec.params.max_thought_tokens is not None
 
     @property
     def num_target_tokens(self) -> int:
         """Number of tokens that need K and V before the next token (or the last score) is available."""
-        return len(self.token_ids) - 1 if self.score_only else len(self.token_ids) + self.num_pending_tokens
+        return len(self.token_ids) - 1 if self.spec.score_only else len(self.token_ids) + self.pending.num_tokens
 
     @property
     def next_score(self) -> int | None:
         """Index of the next prompt token to score; None if none is left."""
-        if self.score_from is None:
+        if self.spec.score_from is None:
             return None
-        index = self.score_from + len(self.scores) + self.num_pending_scores
+        index = self.spec.score_from + len(self.results.scores) + self.pending.num_scores
         return index if index < self.num_scorable_tokens else None
 
     @property
     def num_scorable_tokens(self) -> int:
         """Number of leading tokens that can be scored: the prompt, and given output tokens whose log-probabilities are wanted."""
-        return self.num_prompt_tokens + (len(self.given_ids) if self.params.logprobs is not None else 0)
+        return self.num_prompt_tokens + (len(self.spec.given_ids) if self.spec.params.logprobs is not None else 0)
 
     @property
     def num_score_top(self) -> int:
         """Number of most likely tokens to compute with each score."""
-        wanted = self.params.prompt_logprobs or 0
-        return max(wanted, self.params.logprobs or 0) if self.given_ids else wanted
+        wanted = self.spec.params.prompt_logprobs or 0
+        return max(wanted, self.spec.params.logprobs or 0) if self.spec.given_ids else wanted
 
     @property
     def prompt_scores(self) -> list[TokenLogprob]:
         """The scores of prompt tokens."""
-        num_scores = self.num_prompt_tokens - (self.score_from or 0)
-        return _with_top(self.scores[:num_scores], self.params.prompt_logprobs or 0)
+        num_scores = self.num_prompt_tokens - (self.spec.score_from or 0)
+        return _with_top(self.results.scores[:num_scores], self.spec.params.prompt_logprobs or 0)
 
     def take_given_logprobs(self) -> None:
         """Move on from the scores of the given output tokens to the log-probabilities of the output, once all are there."""
-        if self.given_ids and self.score_from is not None and not self.logprobs:
-            start = self.num_prompt_tokens - self.score_from
-            if len(self.scores) == start + len(self.given_ids):
-                self.logprobs = _with_top(self.scores[start:], self.params.logprobs or 0)
+        if self.spec.given_ids and self.spec.score_from is not None and not self.results.logprobs:
+            start = self.num_prompt_tokens - self.spec.score_from
+            if len(self.results.scores) == start + len(self.spec.given_ids):
+                self.results.logprobs = _with_top(self.results.scores[start:], self.spec.params.logprobs or 0)
 
     @property
     def is_ending(self) -> bool:
         """Whether its last token is sampled but not yet seen by the host."""
-        return self.num_pending_tokens > 0 and self.num_output_tokens + self.num_pending_tokens >= self.max_tokens
+        return self.pending.num_tokens > 0 and self.num_output_tokens + self.pending.num_tokens >= self.max_tokens
 
     @property
     def is_awaiting_mask(self) -> bool:
@@ -228,7 +233,7 @@ class Request:
 
     @property
     def needs_history(self) -> bool:
-        params = self.params
+        params = self.spec.params
         return bool(params.presence_penalty or params.frequency_penalty or params.repetition_penalty != 1.0)
 
     @property
@@ -238,10 +243,10 @@ class Request:
 
     def bans_after(self, num_more: int) -> tuple[int, ...]:
         """`banned_token_ids` after `num_more` further tokens, none of them for a request with a session and min_tokens left."""
-        num_output = self.num_output_tokens + self.num_pending_tokens + num_more
-        if num_output == 0 and self.first_banned_ids:
-            return self.first_banned_ids  # end tokens are among them
-        if num_output >= self.params.min_tokens:
+        num_output = self.num_output_tokens + self.pending.num_tokens + num_more
+        if num_output == 0 and self.spec.first_banned_ids:
+            return self.spec.first_banned_ids  # end tokens are among them
+        if num_output >= self.spec.params.min_tokens:
             return ()
         session = self.session
         assert not num_more or session is None, "a session must have taken the tokens before"
@@ -251,9 +256,9 @@ class Request:
     def may_draft(self) -> bool:
         """Whether its next tokens may be drafted: it needs a sample and no scores, and its masks are quick and alone decide the bans."""
         session = self.session
-        if self.score_only or self.next_score is not None or self.params.x_fault is not None:
+        if self.spec.score_only or self.next_score is not None or self.spec.params.x_fault is not None:
             return False
-        return session is None or (self.num_output_tokens >= self.params.min_tokens and session.may_draft)
+        return session is None or (self.num_output_tokens >= self.spec.params.min_tokens and session.may_draft)
 
 
 def _with_top(scores: Sequence[TokenLogprob], num_top: int) -> list[TokenLogprob]:

@@ -135,7 +135,7 @@ class Scheduler:
         if request.status is not RequestStatus.PREEMPTED:
             request.status = RequestStatus.WAITING
         if request.flow is None:
-            request.flow = self._shares.enter(request.principal)
+            request.flow = self._shares.enter(request.spec.principal)
         self._num_added += 1
         self._estimate(request)
         heapq.heappush(request.flow.waiting, (self._key(request), self._num_added, request))
@@ -154,7 +154,7 @@ class Scheduler:
     def _estimate(self, request: Request) -> None:
         """Set the expected time of the rest of the prompt. Short ones are not looked up in the cache: their time counts as nothing."""
         num_tokens, token_s = request.num_target_tokens - request.num_computed_tokens, self.planner.token_s
-        if request.node is None and num_tokens * token_s >= policy.SERVICE_QUANTUM_S:
+        if request.pages.node is None and num_tokens * token_s >= policy.SERVICE_QUANTUM_S:
             num_tokens -= self.cache.peek(request.token_ids, request.scope)
         request.prompt_s = num_tokens * token_s
 
@@ -187,10 +187,10 @@ class Scheduler:
         self._allowances.clear()
         num_pending = 0
         for request in self.running:
-            num_pending += request.num_pending_tokens
-            if request.credit is not None:
-                left = self._allowances.get(request.credit, request.credit.num_tokens)
-                self._allowances[request.credit] = left - request.num_pending_tokens - request.num_pending_drafts
+            num_pending += request.pending.num_tokens
+            if request.spec.credit is not None:
+                left = self._allowances.get(request.spec.credit, request.spec.credit.num_tokens)
+                self._allowances[request.spec.credit] = left - request.pending.num_tokens - request.pending.num_drafts
         drafts: Mapping[Request, Sequence[int]] = {}
         if only is None:
             self._preempt_for_priority()
@@ -258,23 +258,23 @@ class Scheduler:
         """Account for a launched step: later steps find its pages written. Returns its requests in row order."""
         requests = self.computed(step)
         for request, row in zip(requests, step.rows, strict=True):
-            request.num_in_flight_tokens += len(row.token_ids) - row.num_draft_tokens
-            request.num_pending_tokens += row.needs_sample
-            request.num_pending_drafts += row.num_draft_tokens
-            request.num_pending_scores += len(row.score_token_ids)
+            request.pending.num_computed_tokens += len(row.token_ids) - row.num_draft_tokens
+            request.pending.num_tokens += row.needs_sample
+            request.pending.num_drafts += row.num_draft_tokens
+            request.pending.num_scores += len(row.score_token_ids)
         return requests
 
     def put_back(self, requests: Iterable[Request]) -> None:
         """Queue requests of a lost step again, as they were before it; the pages of the step leave the cache."""
         self.cache.discard_pending()
         for request in requests:
-            request.num_pending_tokens = request.num_pending_scores = request.num_in_flight_tokens = 0
-            request.num_pending_drafts = 0
+            request.pending.num_tokens = request.pending.num_scores = request.pending.num_computed_tokens = 0
+            request.pending.num_drafts = 0
             if request.status is not RequestStatus.RUNNING:
                 continue
             self._requests.abandon(request)
             request.status = RequestStatus.PREEMPTED
-            request.num_preemptions += 1
+            request.stats.num_preemptions += 1
             self.add(request)
 
     def forget_pages(self) -> None:
@@ -361,7 +361,7 @@ class Scheduler:
             num_tokens = self._num_next(request, already, limit)
             if num_tokens <= 0:
                 requests.pop()
-                if num_tokens == 0 and not already and request.num_in_flight_tokens == 0:
+                if num_tokens == 0 and not already and request.pending.num_computed_tokens == 0:
                     self._requests.park(request)
                 continue
             if not self._reserve(request, request.num_computed_tokens + already + num_tokens):
@@ -390,16 +390,16 @@ class Scheduler:
     def _num_next(self, request: Request, already: int, limit: int) -> int:
         """Number of tokens to compute next, behind those that this step computes already; without credit, all but the one that samples."""
         num_missing = request.num_target_tokens - request.num_computed_tokens - already
-        if request.credit is not None and not request.score_only and 0 < num_missing <= limit:
-            left = self._allowances.setdefault(request.credit, request.credit.num_tokens)
+        if request.spec.credit is not None and not request.spec.score_only and 0 < num_missing <= limit:
+            left = self._allowances.setdefault(request.spec.credit, request.spec.credit.num_tokens)
             if left <= 0:
                 return num_missing - 1
-            self._allowances[request.credit] = left - 1
+            self._allowances[request.spec.credit] = left - 1
         return min(num_missing, limit)
 
     def _reserve(self, request: Request, num_tokens: int) -> bool:
         """Allocate pages for the first `num_tokens` tokens, preempting other requests if needed; False if it gets none."""
-        missing = -(-num_tokens // self._page_size) - len(request.page_ids)
+        missing = -(-num_tokens // self._page_size) - len(request.pages.page_ids)
         if missing <= 0:
             return True
         while (pages := self.cache.allocate(missing, rank=self._revokes_behind(request, 1))) is None:
@@ -412,7 +412,7 @@ class Scheduler:
             self._preempt(chosen)
             if chosen is request:
                 return False
-        request.page_ids += pages
+        request.pages.page_ids += pages
         return True
 
     def _victim(self, candidates: list[Request]) -> Request:
@@ -428,13 +428,15 @@ class Scheduler:
         logger.debug("preempting request %d after %d tokens", request.request_id, request.num_computed_tokens)
         self._requests.leave(request)
         request.status = RequestStatus.PREEMPTED
-        request.num_preemptions += 1
+        request.stats.num_preemptions += 1
         self.num_preemptions += 1
         self.add(request)
 
     def _revokes_behind(self, request: Request, num_alone: int) -> float | None:
         """Holds of programs with a larger rank may be revoked for a request; all (None) if only `num_alone` requests run."""
-        return None if len(self.running) <= num_alone else self.rank(request.program.arrival_time, request.priority)
+        return (
+            None if len(self.running) <= num_alone else self.rank(request.program.arrival_time, request.spec.priority)
+        )
 
     # -- waiting requests
 
@@ -451,7 +453,7 @@ class Scheduler:
             if request.is_awaiting_mask:
                 self._awaiting_masks.append((flow, entry))
                 continue
-            if request.num_in_flight_tokens:  # a launched step computes its token
+            if request.pending.num_computed_tokens:  # a launched step computes its token
                 self._skipped.append((flow, entry))
                 continue
             if not self._shares.may_start(flow, request) or not self._make_row(flow):
@@ -472,13 +474,13 @@ class Scheduler:
                 blocked.num_passed += 1
             self._num_waiting -= 1
             num_tokens = self._num_next(request, 0, limit)
-            if not num_tokens and request.num_computed_tokens > request.num_tree_tokens:
+            if not num_tokens and request.num_computed_tokens > request.pages.num_tree_tokens:
                 self._copies.pop()  # a step without rows would not make the copy, so these few tokens are computed
-                request.num_computed_tokens = request.num_tree_tokens
+                request.num_computed_tokens = request.pages.num_tree_tokens
                 num_tokens = self._num_next(request, 0, limit)
-            if request.first_step_time is None:
-                request.first_step_time = now
-                request.num_cached_tokens = min(request.num_computed_tokens, request.num_prompt_tokens)
+            if request.stats.first_step_time is None:
+                request.stats.first_step_time = now
+                request.stats.num_cached_tokens = min(request.num_computed_tokens, request.num_prompt_tokens)
             if num_tokens == 0:
                 self._requests.park(request)
                 continue
@@ -494,8 +496,8 @@ class Scheduler:
         """While all rows are taken, preempt a request of each flow whose next waiting request has a higher priority."""
         is_full = len(self.running) >= self._max_running
         for flow in [flow for flow in self._shares.active if flow.waiting] if is_full else ():
-            priority = flow.waiting[0][-1].priority
-            candidates = [each for each in self.running if each.flow is flow and each.priority > priority]
+            priority = flow.waiting[0][-1].spec.priority
+            candidates = [each for each in self.running if each.flow is flow and each.spec.priority > priority]
             if candidates:
                 self._preempt(policy.victim(candidates, self._key))
 
@@ -537,7 +539,7 @@ class Scheduler:
             assert other is not None
             if pages[other] / shares.weight(other) <= own:
                 continue
-            pages[other] -= len(request.page_ids)
+            pages[other] -= len(request.pages.page_ids)
             self._preempt(request)
             if self.cache.can_allocate(needed + min(spare, len(self.running)), rank):
                 return True
@@ -560,8 +562,8 @@ class Scheduler:
         if pages is None:
             self.cache.unlock(match.node)
             return False
-        request.page_ids = [*match.page_ids, *pages]
-        request.node, request.num_tree_tokens = match.node, match.num_tokens
+        request.pages.page_ids = [*match.page_ids, *pages]
+        request.pages.node, request.pages.num_tree_tokens = match.node, match.num_tokens
         request.num_computed_tokens = match.num_tokens
         if match.tail_page_id is not None and pages:
             self._copies.append((match.tail_page_id, pages[0]))
@@ -582,8 +584,8 @@ class Scheduler:
             ]
         wanted = request.token_ids[start:end]
         return any(
-            other.node is node
-            and other.num_tree_tokens == start
+            other.pages.node is node
+            and other.pages.num_tree_tokens == start
             and other.num_computed_tokens + self._scheduled.get(other, 0) < other.num_target_tokens
             and end <= len(other.token_ids)
             and other.token_ids[start:end] == wanted

@@ -75,10 +75,10 @@ class SnapshotTaker:
                     request.request_id,
                     num_tokens,
                     num_computed,
-                    request.num_cached_tokens,
+                    request.stats.num_cached_tokens,
                     num_computed < request.num_prompt_tokens,
-                    request.constraint is not None,
-                    request.principal.name,
+                    request.spec.constraint is not None,
+                    request.spec.principal.name,
                 )
                 for request, num_tokens, num_computed in scheduled
             ]
@@ -112,7 +112,7 @@ class SnapshotTaker:
             "num_held_pages": cache.num_held,
             "num_prefixes": cache.num_nodes,
         }
-        ends = [request.node for request in running if request.node is not None]
+        ends = [request.pages.node for request in running if request.pages.node is not None]
         requests = [_request(each, now) for each in islice(chain(running, islice(others, MAX_REQUESTS)), MAX_REQUESTS)]
         steps = [step for step in self._steps if step[0] > after_step]
         prefixes = cache.outline(ends, MAX_PREFIXES)
@@ -161,14 +161,14 @@ def _request(request: Request, now: float) -> tuple[Any, ...]:
     return (
         request.request_id,
         request.status.name.lower(),
-        request.principal.name,
+        request.spec.principal.name,
         request.num_prompt_tokens,
-        request.num_cached_tokens,
+        request.stats.num_cached_tokens,
         request.num_output_tokens,
         request.max_tokens,
-        len(request.page_ids),
-        request.constraint is not None,
-        request.priority,
+        len(request.pages.page_ids),
+        request.spec.constraint is not None,
+        request.spec.priority,
         now - request.arrival_time,
     )
 

@@ -205,12 +205,12 @@ class StepPipeline:
         self._isolation.note_success(launched.requests)
         found: list[tuple[Request, Row, SampledRow]] = []
         for request, row, out in zip(launched.requests, launched.step.rows, result.rows, strict=True):
-            request.num_in_flight_tokens -= len(row.token_ids) - row.num_draft_tokens
-            request.num_pending_drafts -= row.num_draft_tokens
+            request.pending.num_computed_tokens -= len(row.token_ids) - row.num_draft_tokens
+            request.pending.num_drafts -= row.num_draft_tokens
             if request.status is RequestStatus.FINISHED or request in launched.discarded:
                 continue
-            request.num_pending_tokens -= row.needs_sample
-            request.num_pending_scores -= len(row.score_token_ids)
+            request.pending.num_tokens -= row.needs_sample
+            request.pending.num_scores -= len(row.score_token_ids)
             found.append((request, row, out))
         num_known = [len(request.token_ids) for request, _, _ in found]
         outputs = self._apply(found)
@@ -225,7 +225,7 @@ class StepPipeline:
                 assert row_after[request].input_is_pending
                 following.discarded.add(request)
                 request.num_computed_tokens -= 1
-                request.num_pending_tokens -= 1
+                request.pending.num_tokens -= 1
             self._constraints.follow(request, len(request.token_ids) - num_before)
         return outputs
 
@@ -261,8 +261,8 @@ class StepPipeline:
         self._log.error(f"{kind}: the results of %d rows were lost", len(launched.requests), exc_info=error)
         if self._runner.is_pipelined:
             for request in launched.requests:
-                request.num_pending_tokens = request.num_pending_scores = request.num_in_flight_tokens = 0
-                request.num_pending_drafts = 0
+                request.pending.num_tokens = request.pending.num_scores = request.pending.num_computed_tokens = 0
+                request.pending.num_drafts = 0
             self._scheduler.forget_pages()
         else:
             self._scheduler.put_back(launched.requests)

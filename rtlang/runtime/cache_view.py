@@ -151,7 +151,7 @@ class CacheView:
         engine = loop.engine
 
         def look() -> list[tuple[Any, str]]:
-            ends = [request.node for request in engine.scheduler.running if request.node is not None]
+            ends = [request.pages.node for request in engine.scheduler.running if request.pages.node is not None]
             return [(node, engine.namespaces.name(node.namespace)) for node in engine.cache.outline(ends, max_nodes)]
 
         return [plain_node(node, namespace, self._decode(node.head)) for node, namespace in loop.run(look)]

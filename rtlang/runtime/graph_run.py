@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,13 @@ from rtlang.contract.graph_checks import NodeChecks
 from rtlang.contract.host_calls import checked_answer
 from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.node_work import NodeWork
-from rtlang.contract.params import MAX_CREDIT, Constraint, SamplingParams, check_credit, seconds_left
+from rtlang.contract.params import MAX_CREDIT, check_credit, seconds_left
 from rtlang.contract.run_options import RunOptions
 from rtlang.contract.target import Listener
 from rtlang.engine.credit import Credit
 from rtlang.engine.planning.program import Program
 from rtlang.engine.program_pages import ProgramPages
-from rtlang.engine.request import Request, RequestOutput
+from rtlang.engine.request import Request, RequestOutput, RequestSpec
 from rtlang.runtime.admission import Share, admit_extension
 from rtlang.runtime.graph_execution import Answer, GraphExecution
 from rtlang.runtime.loop import EngineLoop, Timer
@@ -179,62 +180,29 @@ class GraphRun:
         if not is_heard:
             self._loop.call_at(self._arrival, self.cancel)  # not now: the execution is in the middle of its work
 
-    def _submit(
-        self,
-        token_ids: Sequence[int],
-        params: SamplingParams,
-        listener: Callable[[RequestOutput], None],
-        *,
-        constraint: Constraint | None = None,
-        seed: int = 0,
-        choice: int = 0,
-        remaining_tokens: int = 0,
-        is_urgent: bool = True,
-        score_from: int | None = None,
-        score_only: bool = False,
-        begins_with: str = "",
-        first_banned_ids: tuple[int, ...] = (),
-        given_ids: Sequence[int] = (),
-        site: Hashable | None = None,
-    ) -> Request:
-        def start(
-            params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None], given_ids: Sequence[int]
-        ) -> Request:
-            return self._loop.engine.add(
-                token_ids,
-                params,
-                listener,
-                now=self._loop.clock(),
-                constraint=constraint,
-                seed=seed,
-                choice=choice,
-                priority=self._priority,
-                principal=self._principal,
-                program=self._program,
-                remaining_tokens=remaining_tokens,
-                is_urgent=is_urgent,
-                score_from=score_from,
-                score_only=score_only,
-                begins_with=begins_with,
-                first_banned_ids=first_banned_ids,
-                given_ids=given_ids,
-                credit=self._credit,
-                site=site,
-            )
+    def _submit(self, spec: RequestSpec) -> Request:
+        def start(spec: RequestSpec) -> Request:
+            return self._loop.engine.add(spec, self._loop.clock())
 
         def guarded(output: RequestOutput) -> None:
-            self._guard(lambda: listener(output))
+            self._guard(lambda: spec.listener(output))
 
-        if constraint is None:
-            return start(params, seed, guarded, given_ids)
+        whole = replace(
+            spec,
+            listener=guarded,
+            priority=self._priority,
+            principal=self._principal,
+            program=self._program,
+            credit=self._credit,
+        )
+        if spec.constraint is None:
+            return start(whole)
         attempts: list[Request] = []
 
         def is_wanted() -> bool:
             return not (self.is_ended or any(each in self._aborted for each in attempts))
 
-        attempts.append(
-            self._checker.start(start, params, seed, guarded, self._abort, is_wanted, given_ids, begins_with)
-        )
+        attempts.append(self._checker.start(start, whole, self._abort, is_wanted))
         return attempts[0]
 
     def _abort(self, request: Request) -> None:

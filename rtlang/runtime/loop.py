@@ -292,7 +292,7 @@ class EngineLoop:
         if self._on_step is not None:
             self._on_step(engine, outputs, now, self.clock())
         for output in outputs:
-            output.request.listener(output)
+            output.request.spec.listener(output)
 
 
 def _call(command: Command) -> None:

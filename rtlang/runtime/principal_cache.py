@@ -95,7 +95,7 @@ class PrincipalCache:
             if principal.namespace:
                 found = cache.outline_of_namespace(namespaces.scope(principal.namespace, ()).number, max_nodes)
             else:
-                ends = [request.node for request in engine.scheduler.running if request.node is not None]
+                ends = [request.pages.node for request in engine.scheduler.running if request.pages.node is not None]
                 found = cache.outline(ends, max_nodes)
             return [(node, namespaces.name(node.namespace)) for node in found]
 

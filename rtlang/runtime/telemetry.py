@@ -75,8 +75,8 @@ class Telemetry:
             return
         self._last_token_time.pop(request.request_id, None)
         metrics.e2e_request_latency.observe(now - request.arrival_time)
-        if request.first_step_time is not None:
-            metrics.request_queue_time.observe(request.first_step_time - request.arrival_time)
+        if request.stats.first_step_time is not None:
+            metrics.request_queue_time.observe(request.stats.first_step_time - request.arrival_time)
         metrics.request_success(str(output.finish_reason))
 
     def _count_drafts(self, drafter: Drafter) -> None:
@@ -140,7 +140,7 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
             [max(0, each.num_target_tokens - each.num_computed_tokens) for each in waiting]
         ),
         "num_output_tokens_waiting": round(
-            sum([expected_output(each.params, each.constraint, each.num_output_tokens) for each in waiting])
+            sum([expected_output(each.spec.params, each.spec.constraint, each.num_output_tokens) for each in waiting])
         ),
         "output_weight_percent": round(100 * (engine.step_cost.output_weight() or 0)),
         "num_preemptions": scheduler.num_preemptions,

@@ -6,20 +6,16 @@ import random
 
 import pytest
 
-from rtlang.contract.params import SamplingParams
 from rtlang.engine.batch_layout import BatchLayout
-from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.request import Request
-from tests.support.fake_runner import FakeTokenizer
+from tests.support.requests import make_request
 
 PAGE_SIZE = 4
 
 
 def request(request_id: int, page_ids: list[int]) -> Request:
-    params = SamplingParams()
-    detokenizer = IncrementalDetokenizer(FakeTokenizer(), params)  # type: ignore[arg-type]
-    made = Request(request_id, [7] * (len(page_ids) * PAGE_SIZE), params, lambda output: None, detokenizer)
-    made.page_ids, made.num_tree_tokens = page_ids, len(page_ids) * PAGE_SIZE
+    made = make_request(request_id, [7] * (len(page_ids) * PAGE_SIZE))
+    made.pages.page_ids, made.pages.num_tree_tokens = page_ids, len(page_ids) * PAGE_SIZE
     made.num_computed_tokens = len(made.token_ids) - 1
     return made
 
@@ -42,12 +38,12 @@ def test_neighbouring_rows_share_exactly_their_common_pages(seed: int) -> None:
         for each, row in zip(laid_out.requests, laid_out.rows, strict=True):
             num_common = 0
             while (
-                num_common < min(len(previous), len(each.page_ids))
-                and previous[num_common] == each.page_ids[num_common]
+                num_common < min(len(previous), len(each.pages.page_ids))
+                and previous[num_common] == each.pages.page_ids[num_common]
             ):
                 num_common += 1
             assert row.num_shared_tokens == num_common * PAGE_SIZE
-            previous = each.page_ids
+            previous = each.pages.page_ids
 
 
 def test_the_order_is_kept_until_it_is_invalidated() -> None:

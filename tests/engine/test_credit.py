@@ -58,10 +58,10 @@ def test_parked_requests_give_their_pages_to_one_that_has_none() -> None:
     parked = world.add(list(range(12)), credit=credit)
     world.step()
     assert world.scheduler.schedule(0.0) is None
-    assert len(parked.page_ids) == 3
+    assert len(parked.pages.page_ids) == 3
     world.add(list(range(50, 60)))
     assert sizes(world.step()) == {2: 10}
-    assert parked.page_ids == []
+    assert parked.pages.page_ids == []
     assert parked.status is RequestStatus.PARKED
     world.scheduler.check()
     credit.num_tokens = 4
@@ -112,9 +112,9 @@ def test_random_grants_never_lose_a_token_or_a_page() -> None:
         for request, row in zip(world.scheduler.computed(step), step.rows, strict=True):
             if row.needs_sample:
                 request.token_ids.append(50 + request.request_id)
-                if request.credit is not None:
-                    request.credit.num_tokens -= 1
-                    delivered[request.credit] += 1
+                if request.spec.credit is not None:
+                    request.spec.credit.num_tokens -= 1
+                    delivered[request.spec.credit] += 1
             if request.num_output_tokens >= 12:
                 world.scheduler.remove(request)
         world.scheduler.check()

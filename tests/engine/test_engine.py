@@ -64,7 +64,7 @@ def test_random_batches_give_the_tokens_of_naive_generation(policy: str, num_pag
         tokens = tokens[:30]
         max_tokens = rng.randint(1, 16)
         request = driver.add(tokens, max_tokens, seed=rng.randint(0, 3), priority=rng.randint(0, 2))
-        expected[request] = naive_generate(tokens, max_tokens, seed=request.seed)
+        expected[request] = naive_generate(tokens, max_tokens, seed=request.spec.seed)
         for _ in range(rng.randint(0, 3)):
             driver.step()
         if rng.random() < 0.15:
@@ -106,7 +106,7 @@ def test_a_prefix_that_is_not_cached_yet_is_computed_once_for_all_who_come_toget
         assert request.output_token_ids == naive_generate(request.token_ids[:83], 4, eos_every=10**9)
     own = 8 * (3 + 3)  # three own prompt tokens, and all but the last output token
     assert driver.runner.num_computed == 80 + own
-    assert sum(request.num_cached_tokens for request in requests) == 7 * 80
+    assert sum(request.stats.num_cached_tokens for request in requests) == 7 * 80
 
 
 def test_a_hit_inside_a_page_is_copied_not_computed() -> None:
@@ -116,7 +116,7 @@ def test_a_hit_inside_a_page_is_copied_not_computed() -> None:
     before = driver.runner.num_computed
     second = driver.add([1, 100, 101, 102, 103, 104, 110, 111], 1)
     driver.run()
-    assert second.num_cached_tokens == 6
+    assert second.stats.num_cached_tokens == 6
     assert driver.runner.num_computed - before == 2
     assert second.output_token_ids == naive_generate([1, 100, 101, 102, 103, 104, 110, 111], 1, eos_every=10**9)
     assert first in driver.last
@@ -128,7 +128,7 @@ def test_generated_tokens_are_found_again() -> None:
     driver.run()
     again = driver.add([*first.token_ids, 77], 1)
     driver.run()
-    assert again.num_cached_tokens == 22  # all but the last generated token, which was never computed
+    assert again.stats.num_cached_tokens == 22  # all but the last generated token, which was never computed
     driver.assert_idle()
 
 
@@ -144,7 +144,7 @@ def test_abort_frees_pages_at_once_and_keeps_what_was_computed() -> None:
     assert driver.last[request].finish_reason is FinishReason.CANCELLED
     again = driver.add([1, *range(100, 120)], 1)
     driver.run()
-    assert again.num_cached_tokens == 20
+    assert again.stats.num_cached_tokens == 20
 
 
 def test_logits_that_are_not_finite_fail_one_request() -> None:
@@ -174,7 +174,7 @@ def test_scores_do_not_depend_on_chunks_hits_or_neighbours(num_pages: int) -> No
         driver.step()
     driver.run()
     for request, scores, generates, tokens in wanted:
-        assert [score.logprob for score in request.scores] == scores
+        assert [score.logprob for score in request.results.scores] == scores
         assert request.output_token_ids == (naive_generate(tokens, 3) if generates else [])
     driver.assert_idle()
 
@@ -190,9 +190,9 @@ def test_stops_and_limits() -> None:
     at = text.find(text[4:6])
     assert driver.text[by_string] == text[:at]
     assert by_string.output_text.token_ids == plain[:at]
-    assert by_string.output_stop == text[4:6]
+    assert by_string.results.stop == text[4:6]
     assert by_token.output_token_ids == plain[: plain.index(plain[5])]
-    assert by_token.output_stop == plain[5]
+    assert by_token.results.stop == plain[5]
     assert driver.text[by_pattern] == by_pattern.output_text.text == text[:3]
     for request in (by_string, by_token, by_pattern):
         assert driver.last[request].finish_reason is FinishReason.STOP
@@ -314,7 +314,7 @@ def test_a_held_request_that_is_preempted_waits_for_its_mask_too() -> None:
             break
         driver.step()
     assert all(other in driver.last for other in others)
-    assert held.num_preemptions > 0
+    assert held.stats.num_preemptions > 0
     while held not in driver.last:
         session.is_preparing = False
         driver.run()

@@ -37,7 +37,7 @@ def test_a_text_is_the_same_wherever_it_is_cut(stops: tuple[str, ...]) -> None:
             assert again == tokens
             assert end.request.output_text.text == whole
             assert end.finish_reason is last.finish_reason
-            assert end.request.output_stop == last.request.output_stop
+            assert end.request.results.stop == last.request.results.stop
             assert text.endswith(rest)
             assert len(text) - len(rest) <= len(decoder.push(tokens[:cut]))
     driver.assert_idle()
@@ -66,7 +66,7 @@ def test_log_probabilities_of_given_tokens_are_computed_anew() -> None:
         driver.run()
         sequence = prompt + expected
         wanted = [logprob(sequence[:index], sequence[index]) for index in range(len(prompt), len(prompt) + cut)]
-        assert [each.logprob for each in request.logprobs[:cut]] == wanted
+        assert [each.logprob for each in request.results.logprobs[:cut]] == wanted
         assert request.output_token_ids == expected
         if score_from is not None:
             assert [each.token_id for each in request.prompt_scores] == prompt[1:]

@@ -148,7 +148,7 @@ def test_a_preempted_request_waits_for_its_late_token(runner: type[FakeRunner]) 
     others = [driver.add([1, 100 + i, 50, 51], 16) for i in range(3)]
     driver.run()
     assert all(other in driver.last for other in others)
-    assert late.num_preemptions > 0
+    assert late.stats.num_preemptions > 0
     assert late not in driver.last
     while late not in driver.last:
         compiler.finish()

@@ -22,7 +22,7 @@ def error_of(driver: Driver, request: Request) -> RtlangError | None:
 def assert_unharmed(driver: Driver, request: Request) -> None:
     assert error_of(driver, request) is None
     prompt = request.token_ids[: request.num_prompt_tokens]
-    assert request.output_token_ids == naive_generate(prompt, request.params.max_tokens)
+    assert request.output_token_ids == naive_generate(prompt, request.spec.params.max_tokens)
 
 
 @pytest.mark.parametrize("when", ["raising", "raising_late"])
@@ -146,7 +146,7 @@ def test_requests_come_and_go_while_the_runner_is_rebuilt() -> None:
     rebuilt.set_result(FakeRunner(driver.runner.num_pages, driver.runner.page_size, eos_every=10**9))
     driver.run()
     for request in requests:
-        prompt, num_tokens = request.token_ids[: request.num_prompt_tokens], request.params.max_tokens
+        prompt, num_tokens = request.token_ids[: request.num_prompt_tokens], request.spec.params.max_tokens
         assert request.output_token_ids == naive_generate(prompt, num_tokens, eos_every=10**9)
     driver.assert_idle()
 

@@ -10,11 +10,11 @@ from rtlang.contract.errors import BudgetError, NumericsError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason, SamplingParams
 from rtlang.contract.step import Row, SampledRow, SampledToken
-from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.output_processor import advance
 from rtlang.engine.request import Request, RequestOutput
 from rtlang_grammars.spec.work_limit import WorkLimit
-from tests.support.fake_runner import EOS, FakeTokenizer
+from tests.support.fake_runner import EOS
+from tests.support.requests import make_request
 
 A, B = 3 + ord("a"), 3 + ord("b")
 
@@ -46,10 +46,9 @@ ROW = Row(1, [5], 1, [0], 0, True, SamplingParams(max_tokens=4))
 
 def request(session: Any = None, *, eos: bool = True, **options: Any) -> Request:
     params = SamplingParams(**({"max_tokens": 4} | options))
-    text = IncrementalDetokenizer(FakeTokenizer(), params)  # type: ignore[arg-type]
     eos_ids = frozenset({EOS})
     stop_ids = frozenset(params.stop_token_ids) | (eos_ids if eos else frozenset())
-    made = Request(1, [1, 5], params, lambda output: None, text, stop_ids=stop_ids, eos_ids=eos_ids)
+    made = make_request(1, [1, 5], params, stop_ids=stop_ids, eos_ids=eos_ids)
     made.session = session
     made.num_computed_tokens = 2
     return made
@@ -75,14 +74,14 @@ def test_end_tokens_end_without_being_part_of_the_text() -> None:
     assert output is not None
     assert output.finish_reason is FinishReason.STOP
     assert target.output_token_ids == [A]
-    assert target.output_stop is None
+    assert target.results.stop is None
 
 
 def test_a_stop_token_is_named() -> None:
     target = request(stop_token_ids=(B,))
     output = draw(target, A, B)[-1]
     assert output is not None
-    assert (output.finish_reason, target.output_stop) == (FinishReason.STOP, B)
+    assert (output.finish_reason, target.results.stop) == (FinishReason.STOP, B)
 
 
 def test_ignore_eos_makes_it_a_token() -> None:
@@ -108,8 +107,8 @@ def test_a_steered_token_takes_the_place_of_the_drawn_one() -> None:
     logprob = TokenLogprob(A, -0.5, ((A, -0.5), (B, -1.5)))
     outputs = draw(target, A, A, A, A, logprob=logprob)
     assert target.output_token_ids == [A, A, A, B]
-    assert target.logprobs[-1].token_id == B
-    assert target.logprobs[-1].logprob == -1.5
+    assert target.results.logprobs[-1].token_id == B
+    assert target.results.logprobs[-1].logprob == -1.5
     assert outputs[-1] is not None
     assert outputs[-1].finish_reason is FinishReason.STOP
 

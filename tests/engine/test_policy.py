@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from rtlang.contract.params import SamplingParams
+from typing import Any
+
 from rtlang.engine import policy
-from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.planning.program import Program
 from rtlang.engine.request import Request
-from tests.support.fake_runner import FakeTokenizer
+from tests.support.requests import make_request
 
 
-def request(request_id: int, *, arrival: float = 0.0, program: float = 0.0, priority: int = 0) -> Request:
-    params = SamplingParams()
-    return Request(
-        request_id,
-        [1],
-        params,
-        lambda output: None,
-        IncrementalDetokenizer(FakeTokenizer(), params),  # type: ignore[arg-type]
-        arrival_time=arrival,
-        program=Program(program),
-        priority=priority,
-    )
+def request(request_id: int, *, arrival: float = 0.0, program: float = 0.0, **asked: Any) -> Request:
+    return make_request(request_id, [1], arrival_time=arrival, program=Program(program), **asked)
 
 
 def order(name: str, requests: list[Request]) -> list[int]:
@@ -81,9 +71,9 @@ def test_the_victim_is_who_would_be_served_last() -> None:
 
 def test_within_a_program_what_is_waited_for_and_what_others_wait_for_goes_first() -> None:
     def call(request_id: int, remaining_tokens: int, *, is_urgent: bool = True, program: float = 0.0) -> Request:
-        made = request(request_id, arrival=request_id, program=program)
-        made.remaining_tokens, made.is_urgent = remaining_tokens, is_urgent
-        return made
+        return request(
+            request_id, arrival=request_id, program=program, remaining_tokens=remaining_tokens, is_urgent=is_urgent
+        )
 
     calls = [call(1, 0), call(2, 50), call(3, 90, is_urgent=False), call(4, 90), call(5, 50), call(6, 999, program=1.0)]
     assert order("program", calls) == order("program", calls) == [4, 2, 5, 1, 3, 6]
@@ -92,9 +82,6 @@ def test_within_a_program_what_is_waited_for_and_what_others_wait_for_goes_first
 
 
 def test_calls_of_newer_programs_do_not_overtake_however_long_their_paths() -> None:
-    oldest = request(0, program=0.0)
-    oldest.is_urgent = False
-    newer = [request(number, program=number) for number in range(1, 50)]
-    for each in newer:
-        each.remaining_tokens = 10_000
+    oldest = request(0, program=0.0, is_urgent=False)
+    newer = [request(number, program=number, remaining_tokens=10_000) for number in range(1, 50)]
     assert order("program", [*newer, oldest])[0] == 0

@@ -7,14 +7,12 @@ from typing import Any
 from rtlang.contract.errors import AbortedError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason, SamplingParams
-from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.request import Request, RequestOutput
-from tests.support.fake_runner import FakeTokenizer
+from tests.support.requests import make_request
 
 
 def request(tokens: list[int], options: dict[str, Any] | None = None, **rest: Any) -> Request:
-    params = SamplingParams(**(options or {}))
-    return Request(1, tokens, params, lambda output: None, IncrementalDetokenizer(FakeTokenizer(), params), **rest)  # type: ignore[arg-type]
+    return make_request(1, tokens, SamplingParams(**(options or {})), **rest)
 
 
 def test_a_generating_request_needs_all_its_tokens_computed_but_takes_all_but_one_from_the_cache() -> None:
@@ -27,9 +25,9 @@ def test_a_generating_request_needs_all_its_tokens_computed_but_takes_all_but_on
 def test_a_scoring_request_needs_logits_from_the_token_before_the_first_score() -> None:
     made = request([1, 2, 3, 4, 5], score_from=2, score_only=True)
     assert (made.next_score, made.match_limit, made.num_target_tokens) == (2, 1, 4)
-    made.scores += [TokenLogprob(3, -1.0), TokenLogprob(4, -1.0)]
+    made.results.scores += [TokenLogprob(3, -1.0), TokenLogprob(4, -1.0)]
     assert (made.next_score, made.match_limit) == (4, 3)
-    made.scores.append(TokenLogprob(5, -1.0))
+    made.results.scores.append(TokenLogprob(5, -1.0))
     assert made.next_score is None
 
 

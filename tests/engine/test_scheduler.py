@@ -7,13 +7,12 @@ from typing import Any
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Step
-from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepCost
 from rtlang.engine.planning.step_planner import StepPlanner
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.scheduler import LOOK_UP, MAX_LOOKED_UP, Scheduler
-from tests.support.fake_runner import FakeTokenizer
+from tests.support.requests import make_request
 
 
 class World:
@@ -30,12 +29,8 @@ class World:
 
     def add(self, tokens: list[int], **rest: Any) -> Request:
         self.count += 1
-        params = SamplingParams(max_tokens=50)
-        text = IncrementalDetokenizer(FakeTokenizer(), params)  # type: ignore[arg-type]
-        program = Program(rest.pop("program_time", 0.0))
-        request = Request(
-            self.count, list(tokens), params, lambda out: None, text, arrival_time=self.count, program=program, **rest
-        )
+        program, params = Program(rest.pop("program_time", 0.0)), SamplingParams(max_tokens=50)
+        request = make_request(self.count, tokens, params, arrival_time=self.count, program=program, **rest)
         self.scheduler.add(request)
         return request
 
@@ -116,8 +111,8 @@ def test_who_needs_a_page_that_is_being_computed_waits_for_it() -> None:
     assert sizes(world.step()) == {1: 16}
     assert waiting.status is RequestStatus.WAITING
     assert sizes(world.step()) == {1: 1, 2: 1, 3: 2}
-    assert waiting.num_cached_tokens == 32
-    assert other.num_cached_tokens == 0
+    assert waiting.stats.num_cached_tokens == 32
+    assert other.stats.num_cached_tokens == 0
 
 
 def test_admission_leaves_a_page_of_growth_for_those_who_run() -> None:
@@ -135,9 +130,9 @@ def test_preemption_takes_the_last_and_its_pages_stay_findable() -> None:
     first, second = world.add([1] * 7), world.add([2] * 7)
     for _ in range(6):
         world.step()
-    assert second.num_preemptions >= 1
-    assert first.num_preemptions == 0
-    assert world.scheduler.num_preemptions == second.num_preemptions
+    assert second.stats.num_preemptions >= 1
+    assert first.stats.num_preemptions == 0
+    assert world.scheduler.num_preemptions == second.stats.num_preemptions
 
 
 def hold(world: World, tokens: list[int], rank: float) -> None:
@@ -186,7 +181,7 @@ def test_a_request_that_is_alone_takes_all_it_needs() -> None:
     assert (world.cache.num_held, world.cache.retention.num_revoked) == (4, 1)
     while len(only.token_ids) < 60:
         world.step()
-    assert only.num_preemptions == 0
+    assert only.stats.num_preemptions == 0
     assert (world.cache.num_held, world.cache.retention.num_revoked) == (0, 2)
 
 
@@ -194,13 +189,13 @@ def test_a_request_is_preempted_before_an_older_program_loses_what_it_keeps() ->
     world = World(num_pages=16, max_step_tokens=100)
     hold(world, [7] * 32, 1.0)
     first, second = (world.add([each] * 10, program_time=2.0) for each in (1, 2))
-    while second.num_preemptions == 0:
+    while second.stats.num_preemptions == 0:
         world.step()
     assert world.cache.num_held == 8
     world.scheduler.remove(first)
     while len(second.token_ids) < 40:
         world.step()
-    assert (second.num_preemptions, world.cache.num_held) == (1, 0)
+    assert (second.stats.num_preemptions, world.cache.num_held) == (1, 0)
 
 
 def test_removing_a_waiting_request_needs_no_pages() -> None:
@@ -252,4 +247,4 @@ def test_a_step_looks_for_prompts_with_limited_work() -> None:
     while requests[0].num_output_tokens == 0:
         world.step()
     assert sizes(world.step()) == dict.fromkeys(range(1, 9), 1)
-    assert requests[7].num_cached_tokens == len(prompt)
+    assert requests[7].stats.num_cached_tokens == len(prompt)

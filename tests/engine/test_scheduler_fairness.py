@@ -81,7 +81,7 @@ def test_a_client_whose_requests_hold_all_pages_gives_some_up() -> None:
         driver.step()
     request = driver.add([1, *[60] * 30], 8, principal=B)
     assert driver.steps_until_end(request) <= 12
-    assert request.num_preemptions == 0
+    assert request.stats.num_preemptions == 0
 
 
 def test_a_client_whose_requests_hold_all_rows_gives_some_up() -> None:
@@ -93,12 +93,12 @@ def test_a_client_whose_requests_hold_all_rows_gives_some_up() -> None:
     others = [driver.add([1, 50 + number], 60, principal=B) for number in range(20)]
     for _ in range(10):
         driver.step()
-    assert sum(each.principal is B for each in driver.engine.scheduler.running) == 4
+    assert sum(each.spec.principal is B for each in driver.engine.scheduler.running) == 4
     before = dict(driver.computed)
     for _ in range(20):
         driver.step()
     got = [
-        sum(count - before.get(each, 0) for each, count in driver.computed.items() if each.principal is principal)
+        sum(count - before.get(each, 0) for each, count in driver.computed.items() if each.spec.principal is principal)
         for principal in (A, B)
     ]
     assert fairness(got) > 0.99
@@ -117,7 +117,7 @@ def test_prompts_are_computed_by_weight(weight: float) -> None:
         driver.add([1, 101, number, *[90] * 400], 1, principal=B)
     for _ in range(30):
         driver.step()
-    sums = [sum(count for each, count in driver.computed.items() if each.principal is p) for p in (heavy, B)]
+    sums = [sum(count for each, count in driver.computed.items() if each.spec.principal is p) for p in (heavy, B)]
     assert sums[0] / sums[1] == pytest.approx(weight, rel=0.05)
 
 
@@ -147,12 +147,12 @@ def test_rows_and_prompts_of_a_principal_are_limited() -> None:
     for _ in range(6):
         driver.step()
         running = driver.engine.scheduler.running
-        assert sum(each.principal is limited for each in running) == 3
-        assert sum(each.principal is B for each in running) == 10
+        assert sum(each.spec.principal is limited for each in running) == 3
+        assert sum(each.spec.principal is B for each in running) == 10
     driver.run()
     long = [driver.add([1, 100 + number, *[70] * 58], 5, principal=limited) for number in range(3)]
     driver.step()
-    assert sum(each.principal is limited for each in driver.engine.scheduler.running) == 1
+    assert sum(each.spec.principal is limited for each in driver.engine.scheduler.running) == 1
     driver.run()
     assert all(each in driver.last for each in (*requests, *others, *long))
     with pytest.raises(RequestError, match="max_prompt_tokens = 100 of l"):
@@ -203,7 +203,7 @@ def test_random_principals_and_interleavings_give_the_tokens_of_naive_generation
         tokens = [1, *[rng.randint(100, 101) for _ in range(rng.randint(1, 29))]]
         max_tokens = rng.randint(1, 16)
         request = driver.add(tokens, max_tokens, seed=number % 4, principal=rng.choice(principals))
-        expected[request] = naive_generate(tokens, max_tokens, seed=request.seed, eos_every=40)
+        expected[request] = naive_generate(tokens, max_tokens, seed=request.spec.seed, eos_every=40)
         for _ in range(rng.randint(0, 3)):
             driver.step()
         if rng.random() < 0.1:

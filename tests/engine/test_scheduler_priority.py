@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,11 +91,10 @@ def test_equal_priorities_do_not_preempt_each_other() -> None:
 def test_a_near_deadline_starts_in_the_next_step_of_a_long_prompt() -> None:
     run, _, long = busy_engine(NUM_STREAMS)
     program = Program(run.now, deadline=run.now + DEADLINE_S / 6)
-    request = run.engine.add(
-        [7] * 2000, long.params, lambda output: None, now=run.now, program=program, principal=long.principal
-    )
+    spec = replace(long.spec, prompt_ids=[7] * 2000, listener=lambda output: None, program=program)
+    request = run.engine.add(spec, run.now)
     run.step()
-    assert request.first_step_time is not None
+    assert request.stats.first_step_time is not None
     before = long.num_computed_tokens
     while request.num_computed_tokens < 1900:
         assert long.num_computed_tokens == before

@@ -48,7 +48,7 @@ def test_random_batches_give_the_tokens_of_naive_generation(policy: str, num_pag
         request = driver.add(
             tokens, max_tokens, seed=rng.randint(0, 3), priority=rng.randint(0, 2), params={"min_tokens": min_tokens}
         )
-        expected[request] = naive_generate(tokens, max_tokens, seed=request.seed, min_tokens=min_tokens)
+        expected[request] = naive_generate(tokens, max_tokens, seed=request.spec.seed, min_tokens=min_tokens)
         for _ in range(rng.randint(0, 3)):
             driver.step()
         if rng.random() < 0.15:
@@ -90,8 +90,8 @@ def test_scores_of_a_prompt_in_chunks_come_whole_and_once() -> None:
     both = driver.add(tokens[:14], 4, score_from=2)
     driver.run()
     assert driver.last[only].error is None
-    assert [score.logprob for score in only.scores] == [logprob(tokens[:i], tokens[i]) for i in range(3, 24)]
-    assert [score.logprob for score in both.scores] == [logprob(tokens[:i], tokens[i]) for i in range(2, 14)]
+    assert [score.logprob for score in only.results.scores] == [logprob(tokens[:i], tokens[i]) for i in range(3, 24)]
+    assert [score.logprob for score in both.results.scores] == [logprob(tokens[:i], tokens[i]) for i in range(2, 14)]
     assert both.output_token_ids == naive_generate(tokens[:14], 4)
     driver.assert_idle()
 
@@ -139,7 +139,7 @@ def test_what_was_computed_for_a_replaced_token_is_not_kept(max_tokens: int) -> 
         [*request.token_ids, 102, 103], 3
     )  # the fake runner looks at every token of the pages that it reads
     driver.run()
-    assert after.num_cached_tokens >= len(request.token_ids) - 1 - driver.engine.cache.page_size
+    assert after.stats.num_cached_tokens >= len(request.token_ids) - 1 - driver.engine.cache.page_size
     assert after.output_token_ids == naive_generate([*request.token_ids, 102, 103], 3, eos_every=10**9)
     driver.assert_idle()
 

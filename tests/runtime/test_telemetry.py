@@ -20,13 +20,13 @@ def test_counters_and_latencies_follow_the_steps() -> None:
         outputs = driver.engine.step(started)
         telemetry.after_step(driver.engine, outputs, started, started + 0.5)
         for output in outputs:
-            output.request.listener(output)
+            output.request.spec.listener(output)
         if driver.now == 2.0:
             driver.engine.abort(aborted)
     values = metrics.snapshot()
     assert values["rtlang:generation_tokens_total"] == sum(r.num_output_tokens for r in (*requests, aborted))
     assert values["rtlang:prompt_tokens_total"] == 14
-    assert values["rtlang:prefix_cache_hits_total"] == sum(r.num_cached_tokens for r in requests)
+    assert values["rtlang:prefix_cache_hits_total"] == sum(r.stats.num_cached_tokens for r in requests)
     assert values["rtlang:engine_steps_total"] == driver.engine.num_steps
     assert values["rtlang:request_success_total{length}"] == 2
     assert values["rtlang:request_success_total{cancelled}"] == 1

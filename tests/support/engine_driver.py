@@ -8,7 +8,7 @@ from typing import Any
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.engine import Engine
-from rtlang.engine.request import Request, RequestOutput
+from rtlang.engine.request import Request, RequestOutput, RequestSpec
 from tests.support.fake_runner import naive_generate
 from tests.support.open_constraint import OpenCompiler
 
@@ -43,7 +43,8 @@ class EngineDriver:
 
     def add(self, tokens: list[int], max_tokens: int = 8, **rest: Any) -> Request:
         params = SamplingParams(max_tokens=max_tokens, **rest.pop("params", {}))
-        request = self.engine.add(tokens, params, self.listen, now=self.now, **rest)
+        spec = RequestSpec(prompt_ids=tokens, params=params, listener=self.listen, **rest)
+        request = self.engine.add(spec, self.now)
         self.text[request] = ""
         return request
 
@@ -56,7 +57,7 @@ class EngineDriver:
     def step(self) -> None:
         self.now += 1.0
         for output in self.engine.step(self.now):
-            output.request.listener(output)
+            output.request.spec.listener(output)
 
     def run(self, limit: int = 5000) -> None:
         for _ in range(limit):
@@ -83,9 +84,9 @@ class ExpectingDriver(EngineDriver):
         self.outputs[request] = naive_generate(
             tokens,
             max_tokens,
-            seed=request.seed,
-            choice=request.choice,
+            seed=request.spec.seed,
+            choice=request.spec.choice,
             eos_every=self.runner.eos_every,
-            min_tokens=request.params.min_tokens,
+            min_tokens=request.spec.params.min_tokens,
         )
         return request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rtlang.contract.config import RuntimeConfig
@@ -51,9 +52,7 @@ class World:
             tell,
             tokenizer=TOKENIZER,  # type: ignore[arg-type]
             max_model_len=self.runner.max_model_len,
-            submit=lambda tokens, params, listener, **rest: self.engine.add(
-                tokens, params, listener, now=self.now, program=program, **rest
-            ),
+            submit=lambda spec: self.engine.add(replace(spec, program=program), self.now),
             abort=self.engine.abort,
             clock=lambda: self.now,
             on_end=end,
@@ -65,7 +64,7 @@ class World:
     def step(self) -> None:
         self.now += 1.0
         for output in self.engine.step(self.now):
-            output.request.listener(output)
+            output.request.spec.listener(output)
 
     def run(self) -> None:
         for _ in range(5000):

@@ -19,7 +19,7 @@ from rtlang.contract.step import StepOutput
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepSize, size_of
-from rtlang.engine.request import Request, RequestOutput
+from rtlang.engine.request import Request, RequestOutput, RequestSpec
 from tests.support.fake_runner import FakeFlight, FakeRunner
 from tests.support.open_constraint import OpenCompiler
 
@@ -101,7 +101,7 @@ class Simulation:
             outputs = self.engine.step(started)
             self.engine.note_time(self.runner.now - started)
             for output in outputs:
-                output.request.listener(output)
+                output.request.spec.listener(output)
 
     def _call(self, number: int, program: SimulatedProgram, index: int) -> None:
         call = program.calls[index]
@@ -123,21 +123,21 @@ class Simulation:
                 assert output.error is None, output.error
                 del self._last[number]
                 if program.first_step_s is None:
-                    program.first_step_s = request.first_step_time
+                    program.first_step_s = request.stats.first_step_time
                 if index + 1 < len(program.calls):
                     self._call(number, program, index + 1)
                 else:
                     program.end_s = now
 
-        request: Request = self.engine.add(
-            text,
-            params,
-            listen,
-            now=self.runner.now,
+        spec = RequestSpec(
+            prompt_ids=text,
+            params=params,
+            listener=listen,
             program=self.arrived[number],
             priority=program.priority,
             remaining_tokens=remaining,
         )
+        request: Request = self.engine.add(spec, self.runner.now)
 
 
 def office(num_programs: int, seconds_between: float, seed: int) -> list[SimulatedProgram]:

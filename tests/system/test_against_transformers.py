@@ -112,7 +112,7 @@ def test_random_batches_give_the_tokens_of_transformers(
                 options = {"temperature": 0.8, "top_k": rng.choice([0, 20]), "top_p": rng.choice([1.0, 0.9])}
             max_tokens, seed = rng.randint(1, 12), rng.randrange(1 << 40)
             request = driver.add(tokens, max_tokens, seed=seed, params=options)
-            expected[request] = naive.generate(tokens, request.params, seed, runner.tokenizer.eos_token_ids)
+            expected[request] = naive.generate(tokens, request.spec.params, seed, runner.tokenizer.eos_token_ids)
             for _ in range(rng.randint(0, 3)):
                 driver.step()
             if rng.random() < 0.2 and request not in driver.last:
@@ -149,5 +149,5 @@ def test_scores_are_the_log_probabilities_of_transformers(checkpoints: dict[str,
             float(torch.log_softmax(naive.logits(tokens[:i]).double(), -1)[0, tokens[i]])
             for i in range(18, len(tokens))
         ]
-        assert [score.logprob for score in request.scores] == pytest.approx(expected, abs=2e-5)
+        assert [score.logprob for score in request.results.scores] == pytest.approx(expected, abs=2e-5)
     driver.assert_idle()

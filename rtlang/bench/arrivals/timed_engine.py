@@ -16,7 +16,7 @@ from rtlang.contract.step import Step
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepSize, size_of
-from rtlang.engine.request import Request, RequestOutput
+from rtlang.engine.request import Request, RequestOutput, RequestSpec
 
 NOTHING = StepSize(0)
 
@@ -148,7 +148,7 @@ class TimedEngine:
         if step is not None:
             self._record(step, seconds, predicted_s)
         for output in outputs:
-            output.request.listener(output)
+            output.request.spec.listener(output)
 
     def _record(self, step: Step, seconds: float, predicted_s: float) -> None:
         num_tokens = sum(len(row.token_ids) - row.num_draft_tokens for row in step.rows)
@@ -161,7 +161,7 @@ class TimedEngine:
             StepRecord(self.now, seconds, predicted_s, num_tokens, num_decodes, num_rows, size_of(step), plain)
         )
         for record, request in self._unstarted:
-            if request.first_step_time is not None:
+            if request.stats.first_step_time is not None:
                 record.first_step = len(self.steps) - 1
         self._unstarted = [each for each in self._unstarted if each[0].first_step is None]
 
@@ -197,17 +197,17 @@ class TimedEngine:
         )
         behind = record.load.calls[index + 1 :]
         started = self._clock()
-        request = self.engine.add(
-            text,
-            params,
-            listen,
-            now=self.now,
+        spec = RequestSpec(
+            prompt_ids=text,
+            params=params,
+            listener=listen,
             program=program,
             seed=len(self.records),
             priority=record.load.priority,
             principal=Principal(f"client {record.load.client}"),
             remaining_tokens=sum(each.num_prompt + each.num_output for each in behind),
         )
+        request = self.engine.add(spec, self.now)
         seconds = self._clock() - started
         self.now += seconds
         self.busy_s += seconds

@@ -12,28 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Protocol
 
 from rtlang.contract.errors import ConstraintError, EngineDeadError, InvalidValueError, RtlangError
-from rtlang.contract.params import SamplingParams
 from rtlang.engine.daemon_pool import DaemonPool
-from rtlang.engine.request import Request, RequestOutput
+from rtlang.engine.request import Request, RequestOutput, RequestSpec
 from rtlang_grammars import GrammarError, TextCheck
 
 _SEED_STEP = 0x9E3779B97F4A7C15
 _NUM_THREADS = 2
 
 
-class Start(Protocol):
-    """Starts a generation with other parameters, seed, listener and given tokens; see `Engine.add`."""
-
-    def __call__(
-        self,
-        params: SamplingParams,
-        seed: int,
-        listener: Callable[[RequestOutput], None],
-        given_ids: Sequence[int],
-    ) -> Request: ...
+Start = Callable[[RequestSpec], Request]
+"""Starts a generation; see `Engine.add`."""
 
 
 class ValueChecker:
@@ -53,29 +43,18 @@ class ValueChecker:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def start(
-        self,
-        start: Start,
-        params: SamplingParams,
-        seed: int,
-        listener: Callable[[RequestOutput], None],
-        abort: Callable[[Request], None],
-        is_wanted: Callable[[], bool],
-        given_ids: Sequence[int] = (),
-        begins_with: str = "",
+        self, start: Start, spec: RequestSpec, abort: Callable[[Request], None], is_wanted: Callable[[], bool]
     ) -> Request:
         """Start a generation whose listener receives a valid value or an error.
 
         Args:
-            given_ids: for the first attempt.
-            begins_with: see `Engine.add`; the constraint, and so its check, includes this text.
+            spec: of the first attempt. The constraint, and so its check, includes `begins_with`.
             abort: ends a request, like `Engine.abort`.
             is_wanted: whether the value is still needed; otherwise later attempts are aborted.
         Returns:
             The first request. Outputs may belong to later attempts and then name their request.
         """
-        return _Generation(
-            self._submit, start, params, seed, listener, abort, is_wanted, given_ids, begins_with
-        ).begin()
+        return _Generation(self._submit, start, spec, abort, is_wanted).begin()
 
     def _submit(self, check: TextCheck, text: str, then: Callable[[str | RtlangError | None], None]) -> None:
         def job() -> None:
@@ -101,50 +80,48 @@ class _Generation:
         self,
         check: Callable[[TextCheck, str, Callable[[str | RtlangError | None], None]], None],
         start: Start,
-        params: SamplingParams,
-        seed: int,
-        listener: Callable[[RequestOutput], None],
+        spec: RequestSpec,
         abort: Callable[[Request], None],
         is_wanted: Callable[[], bool],
-        given_ids: Sequence[int],
-        begins_with: str,
     ) -> None:
-        self._begins_with = begins_with
-        self._given_ids = tuple(given_ids)  # with which the next attempt begins
-        self._check, self._start, self._params, self._seed = check, start, params, seed
-        self._listener, self._abort, self._is_wanted = listener, abort, is_wanted
+        self._check, self._start, self._spec = check, start, spec
+        self._abort, self._is_wanted = abort, is_wanted
+        self._given_ids = spec.given_ids  # with which the next attempt begins
         self._num_attempts = 0
         self._held: list[RequestOutput] = []
 
     def begin(self) -> Request:
-        attempt, params = self._num_attempts, self._params
+        attempt, params = self._num_attempts, self._spec.params
         self._num_attempts += 1
         if attempt and params.temperature == 0:
             params = replace(params, temperature=1.0)  # greedy decoding would repeat the same text
-        return self._start(params, (self._seed + attempt * _SEED_STEP) % (1 << 64), self._on_output, self._given_ids)
+        seed = (self._spec.seed + attempt * _SEED_STEP) % (1 << 64)
+        return self._start(
+            replace(self._spec, params=params, seed=seed, listener=self._on_output, given_ids=self._given_ids)
+        )
 
     def _on_output(self, output: RequestOutput) -> None:
         session = output.request.session
         check = None if session is None else session.value_check
         if check is None or output.error is not None:
-            self._listener(output)
+            self._spec.listener(output)
         elif output.finish_reason is not None:
             self._hold(check, output)
-            self._check(check, self._begins_with + output.request.output_text.text, self._on_answer)
+            self._check(check, self._spec.begins_with + output.request.output_text.text, self._on_answer)
         elif self._num_attempts > 1 and not self._is_wanted():
             self._abort(output.request)
-        elif self._params.max_retries and (
-            self._held or check.may_begin(self._begins_with + output.request.output_text.shown, len(output.text))
+        elif self._spec.params.max_retries and (
+            self._held or check.may_begin(self._spec.begins_with + output.request.output_text.shown, len(output.text))
         ):
             self._hold(check, output)
         else:
-            self._listener(output)
+            self._spec.listener(output)
 
     def _hold(self, check: TextCheck, output: RequestOutput) -> None:
         """Keep an output until the text is valid. Later attempts begin with the tokens before the first of them."""
         if not self._held:
             shown, token_ids = output.request.output_text.shown, output.request.output_token_ids
-            before = self._begins_with + shown[: len(shown) - len(output.text)]
+            before = self._spec.begins_with + shown[: len(shown) - len(output.text)]
             is_kept = not check.may_begin(before, len(before))
             self._given_ids = tuple(token_ids[: len(token_ids) - len(output.token_ids)]) if is_kept else ()
         self._held.append(output)
@@ -156,15 +133,15 @@ class _Generation:
             token_ids: Sequence[int] = [token_id for each in held for token_id in each.token_ids]
             logprobs = [logprob for each in held for logprob in each.logprobs]
             text = "".join(each.text for each in held)
-            self._listener(replace(last, text=text, token_ids=token_ids, logprobs=logprobs))
+            self._spec.listener(replace(last, text=text, token_ids=token_ids, logprobs=logprobs))
         elif not self._is_wanted():
             return
-        elif isinstance(answer, str) and self._num_attempts <= self._params.max_retries:
+        elif isinstance(answer, str) and self._num_attempts <= self._spec.params.max_retries:
             try:
                 self.begin()
             except RtlangError as error:
-                self._listener(RequestOutput(last.request, error=error))
+                self._spec.listener(RequestOutput(last.request, error=error))
         else:
             if isinstance(answer, str):
                 answer = InvalidValueError(last.request.output_text.text, answer, self._num_attempts)
-            self._listener(RequestOutput(last.request, error=answer))
+            self._spec.listener(RequestOutput(last.request, error=answer))

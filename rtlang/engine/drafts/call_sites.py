@@ -33,7 +33,7 @@ class CallSites:
 
     def propose(self, request: Request, limit: int) -> Proposal | None:
         """See `Source`."""
-        site = self._sites.get(_key(request)) if request.site is not None else None
+        site = self._sites.get(_key(request)) if request.spec.site is not None else None
         if site is None:
             return None
         context = request.token_ids[max(request.num_prompt_tokens, len(request.token_ids) - LONGEST_MATCH) :]
@@ -49,7 +49,7 @@ class CallSites:
     def forget(self, request: Request) -> None:
         """Keep the text of a request for the next one of its site."""
         text = request.output_token_ids[:_MAX_TEXT_TOKENS]
-        if request.site is None or not text:
+        if request.spec.site is None or not text:
             return
         key = _key(request)
         site = self._sites.get(key)
@@ -69,4 +69,4 @@ class CallSites:
 
 
 def _key(request: Request) -> Hashable:
-    return request.principal.name, request.principal.namespace, request.site
+    return request.spec.principal.name, request.spec.principal.namespace, request.spec.site

@@ -424,7 +424,7 @@ class Drafter:
             source, num_accepted = state.proposals[0].source, min(num_right, state.num_drafted)
             self.num_drafted[source] += state.num_drafted
             self.num_accepted[source] += num_accepted
-            drafted, accepted = request.drafts.get(source, (0, 0))
-            request.drafts[source] = drafted + state.num_drafted, accepted + num_accepted
+            drafted, accepted = request.stats.drafts.get(source, (0, 0))
+            request.stats.drafts[source] = drafted + state.num_drafted, accepted + num_accepted
             if num_right:
                 state.pause = 0

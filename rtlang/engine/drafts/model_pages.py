@@ -64,7 +64,7 @@ class ModelPages:
             match = self.cache.match(request.token_ids, len(request.token_ids) - 1, request.scope)
             self.cache.lock(match.node)
             num_tokens = match.num_tokens
-            params = replace(request.params, logprobs=None, prompt_logprobs=None, distortion=False)
+            params = replace(request.spec.params, logprobs=None, prompt_logprobs=None, distortion=False)
             sequence = self._sequences[request] = ComputedSequence(
                 request.token_ids[:num_tokens], list(match.page_ids), match.node, num_tokens, params, num_tokens
             )

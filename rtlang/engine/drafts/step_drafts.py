@@ -42,11 +42,11 @@ def add_drafts(
         end = request.num_computed_tokens + num_tokens
         num_scores += end if num_tokens == 1 else num_row_scores(num_tokens, end - num_tokens)
         num_keys += end
-        if not request.score_only and end == request.num_target_tokens:
+        if not request.spec.score_only and end == request.num_target_tokens:
             num_samples += 1
-            num_slots = (len(request.page_ids) + num_free) * cache.page_size - end
+            num_slots = (len(request.pages.page_ids) + num_free) * cache.page_size - end
             limit = min(num_slots, request.max_tokens - request.num_output_tokens - 1)
-            if limit > 0 and not request.num_pending_tokens and request.may_draft:
+            if limit > 0 and not request.pending.num_tokens and request.may_draft:
                 candidates.append(Candidate(request, limit, end))
     if not candidates:
         return {}
@@ -54,18 +54,18 @@ def add_drafts(
     drafts = drafter.choose(candidates, size, len(scheduled), room)
     for request in list(drafts):
         limit = MAX_DRAFT_TOKENS
-        if request.credit is not None:
-            limit = allowances[request.credit]
+        if request.spec.credit is not None:
+            limit = allowances[request.spec.credit]
         end = request.num_target_tokens
-        missing = -(-(end + min(limit, len(drafts[request]))) // cache.page_size) - len(request.page_ids)
+        missing = -(-(end + min(limit, len(drafts[request]))) // cache.page_size) - len(request.pages.page_ids)
         if 0 < missing <= cache.num_free - num_running:
-            request.page_ids += cache.allocate(missing) or ()
-        limit = min(limit, len(request.page_ids) * cache.page_size - end)
+            request.pages.page_ids += cache.allocate(missing) or ()
+        limit = min(limit, len(request.pages.page_ids) * cache.page_size - end)
         drafts[request] = drafts[request][: max(0, limit)]
         if not drafts[request]:
             del drafts[request]
-        elif request.credit is not None:
-            allowances[request.credit] -= len(drafts[request])
+        elif request.spec.credit is not None:
+            allowances[request.spec.credit] -= len(drafts[request])
     drafter.note(drafts)
     return drafts
 
@@ -96,7 +96,7 @@ def held_back(
     num_drafting = 0
     ready: list[Request] = []
     for request in decodes:
-        if request.num_pending_drafts:
+        if request.pending.num_drafts:
             num_drafting += 1
         elif len(ready) < max_rows:
             ready.append(request)
@@ -107,13 +107,13 @@ def held_back(
         return None if is_waiting else set()
     candidates: list[Candidate] = []
     for request in ready:
-        if not request.num_pending_tokens:
+        if not request.pending.num_tokens:
             continue
         end = request.num_target_tokens
-        num_slots = (len(request.page_ids) + num_free_pages) * page_size - end
-        limit = min(num_slots, request.max_tokens - request.num_output_tokens - request.num_pending_tokens - 1)
-        if request.credit is not None:
-            limit = min(limit, allowances[request.credit] - 1)
+        num_slots = (len(request.pages.page_ids) + num_free_pages) * page_size - end
+        limit = min(num_slots, request.max_tokens - request.num_output_tokens - request.pending.num_tokens - 1)
+        if request.spec.credit is not None:
+            limit = min(limit, allowances[request.spec.credit] - 1)
         if limit > 0 and request.may_draft:
             candidates.append(Candidate(request, limit, end))
     return drafter.held_back(candidates, size, len(ready)) if candidates else set()

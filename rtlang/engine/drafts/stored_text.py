@@ -24,10 +24,10 @@ class StoredText:
 
     def propose(self, request: Request, limit: int) -> Proposal | None:
         """See `Source`."""
-        if request.node is None:
+        if request.pages.node is None:
             return None
-        start, end = request.num_tree_tokens, len(request.token_ids)
-        found = self._cache.continuation(request.node, request.token_ids[start:], limit, request.scope, start)
+        start, end = request.pages.num_tree_tokens, len(request.token_ids)
+        found = self._cache.continuation(request.pages.node, request.token_ids[start:], limit, request.scope, start)
         place, expected, streak = self._expected.get(request, (0, 0, 0))
         if 0 < place < end:
             # Of tokens that came together only the first is compared.

@@ -52,36 +52,42 @@ class RunningRequests:
 
     def abandon(self, request: Request) -> None:
         """Stop a running request whose last step was lost: its own pages are freed."""
-        assert request.node is not None
+        assert request.pages.node is not None
         self.stop(request)
-        self._cache.abandon(request.node, request.page_ids[request.num_tree_tokens // self._page_size :])
+        self._cache.abandon(
+            request.pages.node, request.pages.page_ids[request.pages.num_tree_tokens // self._page_size :]
+        )
         _reset(request)
 
     def store(self, request: Request, num_tokens: int) -> None:
         """Put the full pages of the first `num_tokens` tokens into the tree; the current step writes them."""
         end = num_tokens // self._page_size * self._page_size
-        start = request.num_tree_tokens
+        start = request.pages.num_tree_tokens
         if self._cache.sharing and end > start:
             first, last = start // self._page_size, end // self._page_size
-            assert request.node is not None
-            request.node, page_ids = self._cache.extend(
-                request.node, request.token_ids[start:end], request.page_ids[first:last], request.scope, start
+            assert request.pages.node is not None
+            request.pages.node, page_ids = self._cache.extend(
+                request.pages.node,
+                request.token_ids[start:end],
+                request.pages.page_ids[first:last],
+                request.scope,
+                start,
             )
-            request.page_ids[first:last] = page_ids
-            request.num_tree_tokens = end
+            request.pages.page_ids[first:last] = page_ids
+            request.pages.num_tree_tokens = end
 
     def park(self, request: Request) -> None:
         """Take a request without credit out of the steps; it keeps its pages."""
-        if request.credit is not None and request.credit.is_spent:
+        if request.spec.credit is not None and request.spec.credit.is_spent:
             self.stop(request)
-            self.parked[request] = self._with_pages[request] = request.credit.parked[request] = None
+            self.parked[request] = self._with_pages[request] = request.spec.credit.parked[request] = None
             request.status = RequestStatus.PARKED
 
     def unpark(self, request: Request, *, may_run: bool) -> bool:
         """End the parking of a request: it runs again if it may and has pages, else it releases them. Returns whether it runs."""
-        assert request.credit is not None
-        del self.parked[request], request.credit.parked[request]
-        if may_run and request.node is not None:
+        assert request.spec.credit is not None
+        del self.parked[request], request.spec.credit.parked[request]
+        if may_run and request.pages.node is not None:
             del self._with_pages[request]
             self.start(request)
             return True
@@ -99,16 +105,16 @@ class RunningRequests:
         """Pages of running requests by flow; pages that several share count for each."""
         pages: Counter[Flow | None] = Counter()
         for request in self.running:
-            pages[request.flow] += len(request.page_ids)
+            pages[request.flow] += len(request.pages.page_ids)
         return pages
 
     def check(self) -> None:
         """Verify the accounting of pages and locks."""
         for request in self.running:
-            assert request.num_computed_tokens <= len(request.token_ids) + request.num_pending_tokens
-            assert request.num_tree_tokens <= len(request.page_ids) * self._page_size
-            assert request.num_preemptions or request.num_cached_tokens <= request.num_computed_tokens
-        assert list(self._with_pages) == [each for each in self.parked if each.node is not None]
+            assert request.num_computed_tokens <= len(request.token_ids) + request.pending.num_tokens
+            assert request.pages.num_tree_tokens <= len(request.pages.page_ids) * self._page_size
+            assert request.stats.num_preemptions or request.stats.num_cached_tokens <= request.num_computed_tokens
+        assert list(self._with_pages) == [each for each in self.parked if each.pages.node is not None]
 
     def _give_up_pages(self, request: Request) -> None:
         if request in self._with_pages:
@@ -116,15 +122,20 @@ class RunningRequests:
             self._release(request)
 
     def _release(self, request: Request) -> None:
-        assert request.node is not None
+        assert request.pages.node is not None
         # A step in flight may have been computed from a token that the constraint replaces.
-        known = request.num_computed_tokens - request.num_in_flight_tokens
-        start = request.num_tree_tokens
+        known = request.num_computed_tokens - request.pending.num_computed_tokens
+        start = request.pages.num_tree_tokens
         end = max(start, min(known, len(request.token_ids)))
-        pages = request.page_ids[start // self._page_size :]
-        self._cache.finish(request.node, request.token_ids[start:end], pages, request.scope, start)
+        pages = request.pages.page_ids[start // self._page_size :]
+        self._cache.finish(request.pages.node, request.token_ids[start:end], pages, request.scope, start)
         _reset(request)
 
 
 def _reset(request: Request) -> None:
-    request.node, request.page_ids, request.num_tree_tokens, request.num_computed_tokens = None, [], 0, 0
+    request.pages.node, request.pages.page_ids, request.pages.num_tree_tokens, request.num_computed_tokens = (
+        None,
+        [],
+        0,
+        0,
+    )

@@ -50,7 +50,7 @@ def turns_of(running: Iterable[Request], active: Iterable[Flow]) -> list[Turn]:
     """The turns of the flows that have work: running requests that can go on, or waiting ones."""
     turns: dict[Flow, Turn] = {}
     for request in running:
-        if request.is_ending or request.is_awaiting_mask or request.num_pending_drafts:
+        if request.is_ending or request.is_awaiting_mask or request.pending.num_drafts:
             continue
         assert request.flow is not None
         turn = turns.get(request.flow)

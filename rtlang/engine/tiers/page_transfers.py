@@ -167,7 +167,7 @@ class PageTransfers:
         token_ids, scope, namespace = (
             request.token_ids[: request.match_limit],
             request.scope,
-            request.principal.namespace,
+            request.spec.principal.namespace,
         )
         root = cache.digests.root
 
@@ -389,7 +389,7 @@ class PageTransfers:
         if is_slow:
             self.num_recomputed[found[-1]] += len(load.page_ids) - len(found)
         if request.status is RequestStatus.FETCHING:
-            request.num_fetched_tokens = {name: count * size for name, count in counts.items()}
+            request.stats.num_fetched_tokens = {name: count * size for name, count in counts.items()}
         self._ready.append(request)
         self._load_next()
 

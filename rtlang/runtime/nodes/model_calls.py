@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import (
@@ -23,8 +22,8 @@ from rtlang.contract.events import (
 )
 from rtlang.contract.graph import Generate, Node, Select, choices_of, num_requests
 from rtlang.contract.known import ContinueFrom
-from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
-from rtlang.engine.request import Request, RequestOutput
+from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, Usage
+from rtlang.engine.request import Request, RequestOutput, RequestSpec
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.turns import Later
 from rtlang.runtime.seeds import node_seed
@@ -38,27 +37,8 @@ _STARTS_A_TURN = 16
 """Requests of one node that start in one turn; each copies its prompt."""
 
 
-class Submit(Protocol):
-    """Adds a request to the engine; see `Engine.add` for the arguments."""
-
-    def __call__(
-        self,
-        token_ids: Sequence[int],
-        params: SamplingParams,
-        listener: Callable[[RequestOutput], None],
-        *,
-        constraint: Constraint | None = None,
-        seed: int = 0,
-        choice: int = 0,
-        remaining_tokens: int = 0,
-        is_urgent: bool = True,
-        score_from: int | None = None,
-        score_only: bool = False,
-        begins_with: str = "",
-        first_banned_ids: tuple[int, ...] = (),
-        given_ids: Sequence[int] = (),
-        site: Hashable | None = None,
-    ) -> Request: ...
+Submit = Callable[[RequestSpec], Request]
+"""Adds a request to the engine; see `Engine.add`."""
 
 
 @dataclass(slots=True)
@@ -266,19 +246,21 @@ class ModelCalls:
             params = replace(params, best_of=1, logprobs=params.logprobs or 0)
         given = () if work.contest is not None else self._continue_from.get(node.node_id, ())
         request = self._submit(
-            work.prompt,
-            params,
-            lambda output: self._on_generated(work, choice, output),
-            constraint=node.constraint,
-            seed=seed,
-            choice=choice,
-            remaining_tokens=node.marks.remaining_tokens,
-            is_urgent=node.marks.is_urgent,
-            score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
-            begins_with="" if healing is None else healing.text,
-            first_banned_ids=() if healing is None else healing.banned_token_ids,
-            given_ids=given[choice] if choice < len(given) else (),
-            site=(node.node_id if node.name is None else node.name, node.constraint),
+            RequestSpec(
+                prompt_ids=work.prompt,
+                params=params,
+                listener=lambda output: self._on_generated(work, choice, output),
+                constraint=node.constraint,
+                seed=seed,
+                choice=choice,
+                remaining_tokens=node.marks.remaining_tokens,
+                is_urgent=node.marks.is_urgent,
+                score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
+                begins_with="" if healing is None else healing.text,
+                first_banned_ids=() if healing is None else healing.banned_token_ids,
+                given_ids=given[choice] if choice < len(given) else (),
+                site=(node.node_id if node.name is None else node.name, node.constraint),
+            )
         )
         work.requests.append(request)
         work.by_choice[choice] = request
@@ -322,7 +304,7 @@ class ModelCalls:
             logprobs = tuple(output.logprobs) if node.params.logprobs is not None else None
             self._listener(TextDelta(self._graph_id, node.node_id, choice, output.text, token_ids, logprobs))
         if contest is not None and contest.is_lost(
-            choice, output.request.logprobs, has_ended=output.finish_reason is not None
+            choice, output.request.results.logprobs, has_ended=output.finish_reason is not None
         ):
             if output.finish_reason is None:
                 self._abort(output.request)
@@ -339,9 +321,9 @@ class ModelCalls:
             text=request.output_text.text,
             token_ids=tuple(request.output_text.token_ids),
             finish_reason=output.finish_reason,
-            stop_match=request.output_stop,
-            logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
-            distortion=None if request.given_ids else tuple(request.distortion) or None,
+            stop_match=request.results.stop,
+            logprobs=tuple(request.results.logprobs) if node.params.logprobs is not None else None,
+            distortion=None if request.spec.given_ids else tuple(request.results.distortion) or None,
         )
         self._close_choice(node, work)
         if work.num_open and work.contest is None:
@@ -390,7 +372,7 @@ class ModelCalls:
                 max_tokens = node.params.max_tokens
         now = self._clock()
         timing = Timing(
-            _since(work.started, (request.first_step_time for request in requests), now),
+            _since(work.started, (request.stats.first_step_time for request in requests), now),
             (now if work.first_token_time is None else work.first_token_time) - work.started,
             now - work.started,
         )
@@ -436,13 +418,15 @@ class ModelCalls:
 
     def _start_scoring(self, work: Work, at: int, prefix: tuple[int, ...], choice: tuple[int, ...]) -> None:
         request = self._submit(
-            prefix + choice,
-            SamplingParams(max_tokens=1),
-            lambda output: self._on_scored(work, output),
-            remaining_tokens=work.node.marks.remaining_tokens,
-            is_urgent=work.node.marks.is_urgent,
-            score_from=max(1, len(prefix)),
-            score_only=True,
+            RequestSpec(
+                prompt_ids=prefix + choice,
+                params=SamplingParams(max_tokens=1),
+                listener=lambda output: self._on_scored(work, output),
+                remaining_tokens=work.node.marks.remaining_tokens,
+                is_urgent=work.node.marks.is_urgent,
+                score_from=max(1, len(prefix)),
+                score_only=True,
+            )
         )
         work.requests.append(request)
         work.scored[at] = request
@@ -465,7 +449,7 @@ class ModelCalls:
         if self._reports_progress and not work.is_computed:
             work.is_computed = True
             event = PromptComputed(
-                self._graph_id, work.node.node_id, request.num_prompt_tokens, request.num_cached_tokens
+                self._graph_id, work.node.node_id, request.num_prompt_tokens, request.stats.num_cached_tokens
             )
             self._listener(event)
 
@@ -473,7 +457,7 @@ class ModelCalls:
         del self._work[node.node_id]
         num_choices = len(node.choices)
         scored = [
-            token_logprobs(tokens, () if request is None else request.scores, self._tokenizer.vocab_size)
+            token_logprobs(tokens, () if request is None else request.results.scores, self._tokenizer.vocab_size)
             for tokens, request in zip(itertools.cycle(work.choices), work.scored)
         ]
         conditional, unconditional = (
@@ -507,15 +491,18 @@ def _is_enforced(request: Request) -> bool:
 def _usage_of(requests: Sequence[Request]) -> Usage:
     return Usage(
         sum(request.num_prompt_tokens for request in requests),
-        sum(request.num_cached_tokens for request in requests),
+        sum(request.stats.num_cached_tokens for request in requests),
         sum(request.num_output_tokens for request in requests),
-        *(sum(request.num_fetched_tokens.get(tier, 0) for request in requests) for tier in ("host", "disk", "peer")),
+        *(
+            sum(request.stats.num_fetched_tokens.get(tier, 0) for request in requests)
+            for tier in ("host", "disk", "peer")
+        ),
     )
 
 
 def _drafts_of(requests: Sequence[Request]) -> tuple[DraftUse, ...]:
-    sources = sorted({source for request in requests for source in request.drafts})
-    counts = [[request.drafts.get(source, (0, 0)) for request in requests] for source in sources]
+    sources = sorted({source for request in requests for source in request.stats.drafts})
+    counts = [[request.stats.drafts.get(source, (0, 0)) for request in requests] for source in sources]
     return tuple(
         DraftUse(source, *map(sum, zip(*of_requests, strict=True)))
         for source, of_requests in zip(sources, counts, strict=True)

@@ -48,4 +48,4 @@ def test_clients_and_priorities_reach_the_engine() -> None:
     run = pretended_engine(RuntimeConfig())
     run.add(ProgramLoad(0.0, [Call(10, 2)], client=3, priority=-7))
     (request,) = run.engine.requests
-    assert (request.principal.name, request.priority) == ("client 3", -7)
+    assert (request.spec.principal.name, request.spec.priority) == ("client 3", -7)

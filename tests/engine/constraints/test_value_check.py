@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ import pytest
 from rtlang.contract.errors import AbortedError, ConstraintError, EngineDeadError, InvalidValueError
 from rtlang.contract.params import FinishReason, SamplingParams
 from rtlang.engine.constraints.value_check import ValueChecker
-from rtlang.engine.request import RequestOutput
+from rtlang.engine.request import RequestOutput, RequestSpec
 from rtlang_grammars import Constraint, ConstraintKind, TextCheck
 from rtlang_grammars.lowering.structure_check import structure_check
 from rtlang_grammars.schema.value_checks import value_check
@@ -55,15 +55,10 @@ class Bench:
     aborted: list[Any] = field(default_factory=list)
     waiting: list[Callable[[], None]] = field(default_factory=list)
 
-    def start(
-        self,
-        params: SamplingParams,
-        seed: int,
-        listener: Callable[[RequestOutput], None],
-        given_ids: Sequence[int] = (),
-    ) -> Any:
+    def start(self, spec: RequestSpec) -> Any:
+        given_ids = spec.given_ids
         text = self.texts[len(self.started)]
-        self.started.append((params.temperature, seed))
+        self.started.append((spec.params.temperature, spec.seed))
         given = "".join(map(chr, given_ids))
         self.given.append(given)
         shown = SimpleNamespace(text=given, shown=given)
@@ -74,7 +69,7 @@ class Bench:
             shown.text = shown.shown = given + text[:end]
             request.output_token_ids = [*given_ids, *map(ord, text[:end])]
             reason = FinishReason.STOP if end == len(text) else None
-            listener(RequestOutput(request, text[begin:end], tuple(map(ord, text[begin:end])), reason))
+            spec.listener(RequestOutput(request, text[begin:end], tuple(map(ord, text[begin:end])), reason))
 
         cuts = [len(text) * i // self.num_pieces for i in range(self.num_pieces + 1)]
         self.waiting += [functools.partial(give, *each) for each in itertools.pairwise(cuts)]
@@ -85,7 +80,8 @@ class Bench:
 
     def run(self, checker: ValueChecker | None = None, **params: Any) -> None:
         checker = checker or ValueChecker(lambda command: command(), InPlace())
-        checker.start(self.start, SamplingParams(**params), 7, self.listen, self.aborted.append, lambda: self.is_wanted)
+        spec = RequestSpec(prompt_ids=[1], params=SamplingParams(**params), seed=7, listener=self.listen)
+        checker.start(self.start, spec, self.aborted.append, lambda: self.is_wanted)
         while self.waiting:
             self.waiting.pop(0)()
 
@@ -175,12 +171,13 @@ def test_errors_of_the_engine_are_passed_on() -> None:
     error = AbortedError("gone")
     bench = Bench(UNIQUE, [])
 
-    def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None], given_ids: Any) -> Any:
-        listener(RequestOutput(request, finish_reason=FinishReason.CANCELLED, error=error))
+    def start(spec: RequestSpec) -> Any:
+        spec.listener(RequestOutput(request, finish_reason=FinishReason.CANCELLED, error=error))
         return request
 
     checker = ValueChecker(lambda command: command(), InPlace())
-    checker.start(start, SamplingParams(), 0, bench.listen, bench.aborted.append, lambda: True)
+    spec = RequestSpec(prompt_ids=[1], params=SamplingParams(), listener=bench.listen)
+    checker.start(start, spec, bench.aborted.append, lambda: True)
     assert bench.told == [("", error)]
 
 

@@ -113,7 +113,7 @@ def test_the_same_model_is_always_right() -> None:
     assert driver.drafter.num_accepted == driver.drafter.num_drafted
     assert driver.drafter.num_drafted["draft_model"] == 60 - driver.engine.num_steps
     assert driver.engine.num_steps < 15
-    assert request.drafts == {"draft_model": (60 - driver.engine.num_steps,) * 2}
+    assert request.stats.drafts == {"draft_model": (60 - driver.engine.num_steps,) * 2}
     driver.check_end()
 
 
@@ -218,5 +218,5 @@ def test_logits_that_are_not_finite_end_a_draft() -> None:
     driver.run()
     for request in requests:
         assert request.output_token_ids == driver.outputs[request]
-    assert not requests[0].drafts
-    assert requests[1].drafts
+    assert not requests[0].stats.drafts
+    assert requests[1].stats.drafts

@@ -109,7 +109,7 @@ def test_a_text_of_drafts_is_cached_like_one_of_single_tokens(wrong: float) -> N
         driver.run()
         second = driver.add([*first.token_ids, 99], 4)
         driver.run()
-        cached.append((second.num_cached_tokens, tuple(second.output_token_ids), driver.engine.cache.num_cached))
+        cached.append((second.stats.num_cached_tokens, tuple(second.output_token_ids), driver.engine.cache.num_cached))
     assert cached[0] == cached[1]
 
 

@@ -24,7 +24,7 @@ from rtlang.engine.drafts.stored_text import StoredText
 from rtlang.engine.drafts.structure import Structure
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.step_cost import StepSize
-from rtlang.engine.request import Request, RequestOutput
+from rtlang.engine.request import Request, RequestOutput, RequestSpec
 from rtlang.model.draft_runner import DraftRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang_grammars import Constraint, ConstraintKind
@@ -113,25 +113,25 @@ class World:
             outcome.logprobs += output.logprobs
             if output.is_last:
                 request = output.request
-                outcome.end = (output.finish_reason, request.output_stop, repr(output.error))
+                outcome.end = (output.finish_reason, request.results.stop, repr(output.error))
                 outcome.scores = request.prompt_scores
-                outcome.distortion = [number for number, _ in request.distortion]
+                outcome.distortion = [number for number, _ in request.results.distortion]
                 outcome.usage = (request.num_prompt_tokens, request.num_output_tokens)
                 assert request.output_text.text == outcome.text
                 assert request.output_token_ids == outcome.token_ids
 
         params = SamplingParams(**given)
-        return self.engine.add(
-            token_ids,
-            params,
-            listen,
-            now=0.0,
+        spec = RequestSpec(
+            prompt_ids=token_ids,
+            params=params,
+            listener=listen,
             constraint=constraint,
             seed=seed,
             choice=choice,
             site="site",
             score_from=1 if params.prompt_logprobs is not None else None,
         )
+        return self.engine.add(spec, 0.0)
 
     def run(self) -> None:
         for _ in range(20_000):
@@ -141,7 +141,7 @@ class World:
             if not self.engine.has_work:
                 assert self._woken.wait(60)
             for output in self.engine.step(0.0):
-                output.request.listener(output)
+                output.request.spec.listener(output)
         assert self.engine.num_requests == 0
         assert self.engine.cache.num_in_use == 0
 
@@ -221,9 +221,9 @@ def test_a_draft_model_keeps_every_text(
         for found, wanted, option in zip(world.outcomes, expected, names * len(PROMPTS), strict=True):
             assert_same(found, wanted, option)
         uses = {
-            request: request.drafts["draft_model"]
+            request: request.stats.drafts["draft_model"]
             for request, option in zip(requests, names * len(PROMPTS), strict=True)
-            if request.drafts and option not in CUT
+            if request.stats.drafts and option not in CUT
         }
         # how often a model that is always wrong is tried depends on the clock
         assert len(uses) > (len(PROMPTS) * 5 if name == "same" else 0)

@@ -72,7 +72,7 @@ def test_right_drafts_are_all_accepted(limit: int) -> None:
     assert driver.engine.num_steps == -(-40 // (limit + 1))
     assert driver.drafter.num_accepted.total() == 40 - driver.engine.num_steps
     assert driver.runner.num_taken == 0
-    assert request.num_pending_drafts == 0
+    assert request.pending.num_drafts == 0
 
 
 @pytest.mark.parametrize("wrong", [0.2, 1.0])

@@ -73,7 +73,7 @@ def test_more_tokens_that_came_true_are_more_evidence() -> None:
     store(cache, tokens)
     match = cache.match(tokens[:8], 8)
     source, target = StoredText(cache), request(tokens[:9])
-    target.node, target.num_tree_tokens = match.node, 8
+    target.pages.node, target.pages.num_tree_tokens = match.node, 8
     evidence = []
     for token_id in tokens[9:12]:
         found = source.propose(target, 5)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import LOCAL
-from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.planning.step_cost import StepCost, StepSize
 from rtlang.engine.planning.step_planner import GAP_IN_STEPS, MIN_CHUNK, StepPlanner
 from rtlang.engine.policy import fcfs
 from rtlang.engine.request import Request
 from rtlang.engine.shares.flow import Flow
 from rtlang.engine.shares.turns import Turn, next_prompts
-from tests.support.fake_runner import FakeTokenizer
 from tests.support.policy_simulation import machine_s
+from tests.support.requests import make_request
 
 
 class ExactCost(StepCost):
@@ -29,9 +27,7 @@ class ExactCost(StepCost):
 
 
 def request(num_tokens: int, num_computed: int) -> Request:
-    params = SamplingParams()
-    text = IncrementalDetokenizer(FakeTokenizer(), params)  # type: ignore[arg-type]
-    made = Request(1, [1] * num_tokens, params, lambda output: None, text)
+    made = make_request(1, [1] * num_tokens)
     made.num_computed_tokens = num_computed
     return made
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal
 from rtlang.engine import policy
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.shares.flow import Flow
 from rtlang.engine.shares.turns import Prompt, next_prompts, order_turns, turns_of
+from tests.support.requests import make_request
 
 
 def request(flow: Flow, number: int, *, missing: int = 1, last_step_id: int = 0) -> Request:
-    text: Any = None
-    made = Request(number, [1] * 10, SamplingParams(), lambda output: None, text, arrival_time=float(number))
+    made = make_request(number, [1] * 10, arrival_time=float(number))
     made.status, made.flow, made.last_step_id = RequestStatus.RUNNING, flow, last_step_id
     made.num_computed_tokens = 10 - missing
     return made

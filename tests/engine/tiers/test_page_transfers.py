@@ -77,7 +77,7 @@ class Driver(EngineDriver):
             engine.cache,
             runner,
             tiers,
-            lambda request: engine.scheduler.rank(request.program.arrival_time, request.priority),
+            lambda request: engine.scheduler.rank(request.program.arrival_time, request.spec.priority),
             self.wake,
             self.jobs,
             compute_s,
@@ -130,14 +130,14 @@ def tokens_of(number: int, length: int = 41) -> list[int]:
 def test_evicted_pages_come_back_from_below() -> None:
     driver = Driver([HostTier(1 << 20)])
     first = driver.generate(tokens_of(0))
-    assert first.num_fetched_tokens == {}
+    assert first.stats.num_fetched_tokens == {}
     for number in range(1, 4):  # the pool has room for two
         driver.generate(tokens_of(number))
     assert driver.engine.cache.peek(tokens_of(0)) < PAGE
     computed = driver.runner.num_computed
     again = driver.generate(tokens_of(0))
-    assert again.num_fetched_tokens == {"host": 40}
-    assert again.num_cached_tokens == 40
+    assert again.stats.num_fetched_tokens == {"host": 40}
+    assert again.stats.num_cached_tokens == 40
     assert driver.runner.num_computed - computed == 2
     assert driver.transfers.num_fetched == {"host": 10}
     assert driver.transfers.num_lost == 0
@@ -154,10 +154,12 @@ def test_the_next_process_finds_pages_on_disk_but_not_in_memory(tmp_path: Path) 
     driver.engine.close()
     assert driver.generate(tokens_of(5)).num_output_tokens == 2  # a closed engine goes on without tiers
     restarted = Driver(tiers())
-    assert restarted.generate(tokens_of(0)).num_fetched_tokens == {"disk": 40}
+    assert restarted.generate(tokens_of(0)).stats.num_fetched_tokens == {"disk": 40}
     longer = [*tokens_of(0), *tokens_of(1)]
-    assert restarted.generate(longer).num_fetched_tokens == {}
-    assert Driver([DiskTier(tmp_path, "other", 8 * PAGE, 1 << 20)]).generate(tokens_of(0)).num_fetched_tokens == {}
+    assert restarted.generate(longer).stats.num_fetched_tokens == {}
+    assert (
+        Driver([DiskTier(tmp_path, "other", 8 * PAGE, 1 << 20)]).generate(tokens_of(0)).stats.num_fetched_tokens == {}
+    )
 
 
 def test_what_is_not_copied_in_time_is_stored_when_the_engine_closes(tmp_path: Path) -> None:
@@ -168,7 +170,7 @@ def test_what_is_not_copied_in_time_is_stored_when_the_engine_closes(tmp_path: P
     driver.generate(tokens_of(0))
     driver.engine.close()
     restarted = Driver([DiskTier(tmp_path, "model", 8 * PAGE, 1 << 20)])
-    assert restarted.generate(tokens_of(0)).num_fetched_tokens == {"disk": 40}
+    assert restarted.generate(tokens_of(0)).stats.num_fetched_tokens == {"disk": 40}
 
 
 def test_namespaces_share_nothing_below() -> None:
@@ -179,18 +181,18 @@ def test_namespaces_share_nothing_below() -> None:
     num_stored = tier.stats.num_pages
     for number in range(1, 4):
         driver.generate(tokens_of(number), principal=a)
-    assert driver.generate(tokens_of(0), principal=b).num_fetched_tokens == {}
+    assert driver.generate(tokens_of(0), principal=b).stats.num_fetched_tokens == {}
     assert tier.stats.num_pages == 5 * num_stored
     for number in range(1, 4):
         driver.generate(tokens_of(number), principal=b)
-    assert driver.generate(tokens_of(0), principal=a).num_fetched_tokens == {"host": 40}
+    assert driver.generate(tokens_of(0), principal=a).stats.num_fetched_tokens == {"host": 40}
 
 
 def test_damaged_pages_are_computed() -> None:
     driver = Driver([Partial(1 << 20)])
     for number in range(4):
         driver.generate(tokens_of(number))
-    assert driver.generate(tokens_of(0)).num_fetched_tokens == {"host": 3 * PAGE}
+    assert driver.generate(tokens_of(0)).stats.num_fetched_tokens == {"host": 3 * PAGE}
     driver.assert_idle()
 
 
@@ -198,7 +200,7 @@ def test_a_tier_that_raises_costs_no_request(caplog: pytest.LogCaptureFixture) -
     driver = Driver([Broken(1 << 20)])
     driver.transfers.tiers[0].stats.num_pages = 1  # it claims to have something
     for number in (0, 1, 2, 3, 0):
-        assert driver.generate(tokens_of(number)).num_fetched_tokens == {}
+        assert driver.generate(tokens_of(number)).stats.num_fetched_tokens == {}
     assert "a transfer of the cache failed" in caplog.text
     driver.assert_idle()
 
@@ -236,7 +238,7 @@ def test_two_requests_load_the_same_pages_once() -> None:
     requests = [driver.add([*tokens_of(0), 7 + number], 2, seed=1) for number in range(3)]
     driver.run()
     assert driver.transfers.num_fetched == {"host": 10}
-    assert sorted(sum(request.num_fetched_tokens.values()) for request in requests) == [0, 0, 40]
+    assert sorted(sum(request.stats.num_fetched_tokens.values()) for request in requests) == [0, 0, 40]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -255,7 +257,7 @@ def test_random_requests_give_the_tokens_of_naive_generation_in_any_order_of_thr
         made.append(tokens)
         max_tokens = rng.randint(1, 6)
         request = driver.add(tokens, max_tokens, seed=rng.randint(0, 1))
-        expected[request] = naive_generate(tokens, max_tokens, seed=request.seed, eos_every=10**9)
+        expected[request] = naive_generate(tokens, max_tokens, seed=request.spec.seed, eos_every=10**9)
         for _ in range(rng.randint(0, 6)):
             rng.choice([driver.step, lambda: jobs.run_one(rng)])()
         if rng.random() < 0.1:
@@ -327,14 +329,14 @@ def test_a_tier_that_is_slower_than_computing_is_left_out_and_counted() -> None:
         driver, _ = timed(page_s, 1.0)
         driver.transfers.prices.observe("host", 1000, 1000 * page_s)
         request = driver.generate(tokens_of(0))
-        assert request.num_fetched_tokens == ({"host": 40} if is_loaded else {})
+        assert request.stats.num_fetched_tokens == ({"host": 40} if is_loaded else {})
         assert driver.transfers.num_recomputed == ({} if is_loaded else {"host": 10})
         driver.assert_idle()
 
 
 def test_a_load_that_takes_longer_than_computing_ends_and_the_rest_is_computed() -> None:
     driver, _ = timed(9.0, 1.0)
-    assert driver.generate(tokens_of(0)).num_fetched_tokens == {"host": 5 * PAGE}, (
+    assert driver.generate(tokens_of(0)).stats.num_fetched_tokens == {"host": 5 * PAGE}, (
         "the sixth page would begin after 45 s"
     )
     assert driver.transfers.num_fetched == {"host": 5}
@@ -342,13 +344,13 @@ def test_a_load_that_takes_longer_than_computing_ends_and_the_rest_is_computed()
     assert driver.transfers.prices.price("host") == 9.0
     for number in (1, 2, 3):
         driver.generate(tokens_of(number))
-    assert driver.generate(tokens_of(0)).num_fetched_tokens == {}, "now the price is known"
+    assert driver.generate(tokens_of(0)).stats.num_fetched_tokens == {}, "now the price is known"
     driver.assert_idle()
 
 
 def test_without_a_cost_of_computing_slow_pages_are_loaded() -> None:
     driver, _ = timed(100.0, None)
-    assert driver.generate(tokens_of(0)).num_fetched_tokens == {"host": 40}
+    assert driver.generate(tokens_of(0)).stats.num_fetched_tokens == {"host": 40}
     assert not driver.transfers.num_recomputed
 
 
@@ -365,12 +367,12 @@ def test_a_request_behind_a_long_load_is_computed_and_others_go_on_meanwhile() -
     while not {second, fresh} <= driver.last.keys():
         driver.step()
     assert first.status is RequestStatus.FETCHING
-    assert second.num_fetched_tokens == {}, "it would have waited for 30 s to save 10"
+    assert second.stats.num_fetched_tokens == {}, "it would have waited for 30 s to save 10"
     driver.jobs.is_held = False
     while driver.jobs.waiting:
         driver.jobs.waiting.pop(0)()
     driver.run()
-    assert first.num_fetched_tokens == {"host": 40}
+    assert first.stats.num_fetched_tokens == {"host": 40}
     assert first.output_token_ids == naive_generate(tokens_of(0), 2, seed=1, eos_every=10**9)
     driver.assert_idle()
 
@@ -415,14 +417,14 @@ def test_pages_that_only_another_engine_has_are_asked_for_once_and_kept() -> Non
     assert isinstance(there, HostTier)
     remote = Elsewhere(there, [0.0])
     driver = Driver([own, remote])
-    assert driver.generate(tokens_of(0)[:21]).num_fetched_tokens == {"peer": 20}
+    assert driver.generate(tokens_of(0)[:21]).stats.num_fetched_tokens == {"peer": 20}
     assert remote.asked == [5]
     assert remote.expected == [5, 0]
     for number in range(2, 8):
         driver.generate(tokens_of(number))
     asked = len(remote.asked)
     again = driver.generate(tokens_of(0))
-    assert again.num_fetched_tokens == {"host": 20, "peer": 20}, "what was fetched is in the own tier now"
+    assert again.stats.num_fetched_tokens == {"host": 20, "peer": 20}, "what was fetched is in the own tier now"
     assert remote.asked[asked:] == [5]
     assert remote.expected[-2:] == [5, 0]
     driver.assert_idle()
@@ -456,7 +458,7 @@ def test_another_engine_is_not_asked_where_computing_is_faster_than_an_answer() 
     assert len(remote.asked) == 1, "the time of an answer is not known"
     driver.generate(tokens_of(0)[:17])
     assert len(remote.asked) == 1, "4 s of computing against 5 s"
-    assert driver.generate(tokens_of(0)).num_fetched_tokens == {"peer": 24}
+    assert driver.generate(tokens_of(0)).stats.num_fetched_tokens == {"peer": 24}
     for number in range(2, 16):
         driver.generate(tokens_of(number)[:13])
     assert len(remote.asked) > 2, "its price falls, so it is tried again"
@@ -500,10 +502,10 @@ def test_a_tier_that_does_not_answer_holds_requests_for_a_limited_time(caplog: p
         while jobs.waiting:
             jobs.waiting.pop(0)()
         driver.run()
-        assert first.num_fetched_tokens == second.num_fetched_tokens == {}
+        assert first.stats.num_fetched_tokens == second.stats.num_fetched_tokens == {}
         for number in range(6, 10):
             driver.generate(tokens_of(number))
-        assert driver.generate(lost[0]).num_fetched_tokens == {"host": 40}, "it answers again"
+        assert driver.generate(lost[0]).stats.num_fetched_tokens == {"host": 40}, "it answers again"
         assert driver.transfers._waiting_since == {}
         driver.assert_idle()
     assert "does not answer" in caplog.text

@@ -1,0 +1,1 @@
+"""One request of the engine: its specification, its progress and its output."""
