@@ -8,13 +8,11 @@ step that fails as a whole is repeated in parts, until the request that makes it
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.scope import Namespaces
@@ -32,7 +30,6 @@ from rtlang.contract.errors import (
 from rtlang.contract.params import FinishReason
 from rtlang.contract.step import Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
-from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.constraints.thought_limit import limited_text
 from rtlang.engine.credit import Credit
 from rtlang.engine.detokenizer import IncrementalDetokenizer
@@ -40,15 +37,15 @@ from rtlang.engine.drafts.defaults import drafter_for
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.fault_isolation import FaultIsolation, is_memory_error
-from rtlang.engine.output_processor import advance, advance_late, num_remaining, replay, take_session
+from rtlang.engine.output_processor import advance
 from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepCost, size_of
 from rtlang.engine.planning.step_planner import planner_for
+from rtlang.engine.preparation import MAX_WORK, Compiling, Preparation
 from rtlang.engine.request import Request, RequestOutput, RequestSpec, RequestStatus
 from rtlang.engine.request_checks import check_request
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
-from rtlang.engine.stop_search import StopPattern
 from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.fetch_price import compute_seconds
 from rtlang.engine.tiers.page_transfers import PageTransfers
@@ -62,12 +59,6 @@ MAX_REBUILDS = 5
 """Times that the runner is rebuilt; then the process should be restarted."""
 RETRY_AFTER_S = 1.0
 _OBSERVE_EVERY = 4  # steps; to take in the time of one costs 13 us
-MAX_REPLAYED = 256
-"""Tokens of earlier runs that are replayed between two steps: about 2 ms."""
-MAX_WORK = 400
-"""Work of all constraints of a step on the engine thread, in units of WorkLimit: about 4 ms. More is done on other threads."""
-MAX_LATE = 64
-"""Late tokens that are processed between two steps."""
 
 
 class Engine:
@@ -130,13 +121,8 @@ class Engine:
         self._num_pages, self._next_id = runner.num_pages, 1
         self._page_size, self._injects_faults, self._check = config.page_size, config.fault_injection, check_every_step
         self._requests: dict[int, Request] = {}
-        self._compiling: dict[Request, Future[ConstraintSession] | Future[tuple[StopPattern, ...]]] = {}
-        self._compiled: deque[Request] = deque()  # those of `_compiling` that are done; filled by other threads
-        self._replaying: list[Request] = []
-        self._failed: list[RequestOutput] = []  # and other last outputs that no step has computed
-        self._awaiting_masks: list[Request] = []  # requests whose constraint works outside the steps
-        self._late: list[Request] = []  # of them those whose token is being accepted
-        self._is_stalled = False  # the last step was empty because of them
+        self._unreported: list[RequestOutput] = []  # last outputs of failed and aborted requests
+        self._is_stalled = False  # the last step was empty, because constraints work outside the steps
         self._isolation = FaultIsolation(config.max_step_tokens)
         compiler.is_busy = lambda: bool(self.scheduler.running)
         self._rebuild, self._clock = rebuild, clock
@@ -154,6 +140,9 @@ class Engine:
                 compute_s=partial(compute_seconds, self.step_cost, max_step_tokens=config.max_step_tokens),
                 server=tiers.server,
             )
+        self.preparation = Preparation(
+            compiler, wake, self._queue, self._fail, self.transfers, prepares_masks=not runner.is_pipelined
+        )
 
     @property
     def tiers(self) -> Sequence[CacheTier]:
@@ -164,17 +153,9 @@ class Engine:
     def has_work(self) -> bool:
         """Whether `step` has work to do now. Requests that wait for their constraint, their mask or a new runner do not count."""
         if self._rebuilding is not None and not self._rebuilding.done():
-            return bool(self._failed)
-        is_stalled = self._is_stalled and all(request.is_awaiting_mask for request in self._awaiting_masks)
-        return bool(
-            (not is_stalled and (self.scheduler.running or self.scheduler.num_waiting))
-            or self._failed
-            or any(not each.is_awaiting_mask for each in self._replaying)
-            or any(not each.is_constraint_busy for each in self._late)
-            or self._pipeline.is_busy
-            or self._compiled
-            or (self.transfers is not None and self.transfers.has_reports)
-        )
+            return bool(self._unreported)
+        may_schedule = bool(self.scheduler.running or self.scheduler.num_waiting) and not self._is_stalled
+        return may_schedule or self._pipeline.is_busy or self.preparation.has_reports or bool(self._unreported)
 
     @property
     def num_requests(self) -> int:
@@ -234,25 +215,14 @@ class Engine:
         self._is_stalled = False
         self._requests[request.request_id] = request
         client = spec.principal.client_id
+        compiling: Compiling | None = None
         if compiled is not None:
             compiled = sequence(spec.begins_with, compiled) if spec.begins_with else compiled
-            self._await(request, self._compiler.session(compiled, max_tokens, client))
+            compiling = self._compiler.session(compiled, max_tokens, client)
         elif params.stop_regex and not spec.score_only:
-            self._await(request, self._compiler.stop_patterns(params.stop_regex, client))
-        else:
-            self._enter(request)
+            compiling = self._compiler.stop_patterns(params.stop_regex, client)
+        self.preparation.begin(request, compiling)
         return request
-
-    def _await(self, request: Request, future: Future[ConstraintSession] | Future[tuple[StopPattern, ...]]) -> None:
-        """Queue a request once its constraint or its stop patterns are compiled."""
-        request.status = RequestStatus.COMPILING
-        self._compiling[request] = future
-
-        def note(_: Future[Any]) -> None:
-            self._compiled.append(request)
-            self._wake()
-
-        future.add_done_callback(note)
 
     def abort(self, request: Request) -> None:
         """End a request now and free its pages. Its listener receives the last output with the next step."""
@@ -275,33 +245,34 @@ class Engine:
         """
         if self._rebuilding is not None:
             if not self._rebuilding.done():
-                return self._take_failed()
+                return self._take_unreported()
             self._use(self._rebuilding.result())
-        self._admit_compiled()
-        self._replay()
-        outputs = self._apply_late()
-        if self.transfers is not None:
-            self._admit_fetched(self.transfers.poll())
-        # Before scheduling: a request that becomes ready in between still has work to do.
-        self._awaiting_masks = [
-            each for each in self._awaiting_masks if each.is_awaiting_mask and each.status is not RequestStatus.FINISHED
-        ]
+        outputs = self._continue_prepared() if self.preparation.has_reports else []
         step = self.last_step = self._schedule(now)
-        self._is_stalled = step is None and bool(self._awaiting_masks) and not self._pipeline.is_busy
+        self._is_stalled = step is None and self.preparation.holds_up and not self._pipeline.is_busy
         outputs += self._pipeline.run(step)
         if self.transfers is not None:
             self.transfers.offload()
         self.num_steps += step is not None
         if self._isolation.is_active:
             self._settle()
-        outputs += self._take_failed()
+        outputs += self._take_unreported()
         if self._check:
             self.scheduler.check()
         return outputs
 
-    def _take_failed(self) -> list[RequestOutput]:
-        failed, self._failed = self._failed, []
-        return failed
+    def _continue_prepared(self) -> list[RequestOutput]:
+        """Take in what other threads have done between the steps."""
+        outputs = self.preparation.poll()
+        for output in outputs:
+            if output.is_last:
+                self._end(output.request)
+            self._pipeline.follow(output.request)
+        return outputs
+
+    def _take_unreported(self) -> list[RequestOutput]:
+        outputs, self._unreported = self._unreported, []
+        return outputs
 
     def note_time(self, seconds: float) -> None:
         """Take in the time of the last step: what the next ones contain depends on it, and no text does.
@@ -385,7 +356,7 @@ class Engine:
                 if num_drafted:
                     self.scheduler.note_drafted(request, num_drafted)
             if request.late is not None:
-                self._accept_late(request)
+                self.preparation.accept_late(request)
             if output is None:
                 continue
             outputs.append(output)
@@ -394,48 +365,8 @@ class Engine:
             elif request.late is not None:
                 continue
             elif row.mask_row is not None and request.status is not RequestStatus.FINISHED:
-                self._prepare_if_slow(request)
+                self.preparation.prepare_mask(request)
         return outputs
-
-    def _accept_late(self, request: Request) -> None:
-        """Let another thread accept a token; the request sits out steps until then."""
-        assert request.session is not None
-        assert request.late is not None
-        self._late.append(request)
-        self._awaiting_masks.append(request)
-        self._compiler.accept_beside(request.session, request.late.token_id, num_remaining(request), self._wake)
-
-    def _apply_late(self) -> list[RequestOutput]:
-        """Process the tokens that other threads have accepted since the last step."""
-        ready = [each for each in self._late if not each.is_constraint_busy][:MAX_LATE]
-        if not ready:
-            return []
-        self._late = [each for each in self._late if each not in ready]
-        outputs: list[RequestOutput] = []
-        for request in ready:
-            if request.status is RequestStatus.FINISHED:
-                continue
-            try:
-                output = advance_late(request)
-            except RtlangError as error:
-                self._fail(request, error)
-                continue
-            except Exception as error:
-                self._fail(request, internal_error(logger, f"request {request.request_id} failed", error))
-                continue
-            outputs.append(output)
-            if output.is_last:
-                self._end(request)
-            else:
-                self._prepare_if_slow(request)
-            self._pipeline.follow(request)
-        return outputs
-
-    def _prepare_if_slow(self, request: Request) -> None:
-        """Start computing the next mask now if masks of this grammar are slow; the request sits out steps until it is ready."""
-        if request.session is not None and request.session.is_slow and not self._runner.is_pipelined:
-            self._compiler.prepare(request.session, self._wake)
-            self._awaiting_masks.append(request)
 
     def _end(self, request: Request) -> None:
         self._is_stalled = False
@@ -443,57 +374,18 @@ class Engine:
             request.session.close()
         self.num_prompt_tokens += request.num_prompt_tokens
         self.num_cached_tokens += request.stats.num_cached_tokens
+        self.preparation.forget(request)
         self.scheduler.remove(request)
         self._requests.pop(request.request_id, None)
 
     def _fail(self, request: Request, error: RtlangError) -> None:
-        future = self._compiling.pop(request, None)
-        if future is not None:
-            future.cancel()
         self._end(request)
         reason = FinishReason.CANCELLED if isinstance(error, AbortedError) else FinishReason.ERROR
-        self._failed.append(RequestOutput(request, finish_reason=reason, error=error))
-
-    def _admit_compiled(self) -> None:
-        for _ in range(len(self._compiled)):
-            request = self._compiled.popleft()
-            future = self._compiling.pop(request, None)
-            if future is None:  # it has ended meanwhile
-                continue
-            try:
-                result = future.result()
-            except RtlangError as error:
-                self._fail(request, error)
-            except Exception as error:
-                self._fail(
-                    request, internal_error(logger, f"the constraint of request {request.request_id} failed", error)
-                )
-            else:
-                if isinstance(result, ConstraintSession):
-                    take_session(request, result)
-                else:
-                    request.output_text.search_for(result)
-                self._enter(request)
-
-    def _enter(self, request: Request) -> None:
-        """Queue a request that has its constraint, once its given tokens are replayed."""
-        if request.num_given < len(request.spec.given_ids):
-            request.status = RequestStatus.COMPILING
-            self._replaying.append(request)
-            return
-        self._prepare_if_slow(request)
-        if self.transfers is None or not self.transfers.fetch(request):
-            self._queue(request)
+        self._unreported.append(RequestOutput(request, finish_reason=reason, error=error))
 
     def _queue(self, request: Request) -> None:
         request.status = RequestStatus.WAITING
         self.scheduler.add(request)
-
-    def _admit_fetched(self, requests: Iterable[Request]) -> None:
-        self._is_stalled = False
-        for request in requests:
-            if request.status is RequestStatus.FETCHING:
-                self._queue(request)
 
     def rest(self, *, is_long: bool) -> None:
         """Give memory back, because there is nothing to do: of free pages, and after a long time also of cached ones that nothing holds."""
@@ -509,47 +401,3 @@ class Engine:
         """Store what the tiers below the pool are to keep, and release them. Idempotent."""
         if self.transfers is not None:
             self.transfers.close()
-
-    def _replay(self) -> None:
-        """Replay given tokens for a limited time, so that running requests are not delayed."""
-        num_left, work = MAX_REPLAYED, WorkLimit(MAX_WORK)
-        self._replaying = [each for each in self._replaying if each.status is not RequestStatus.FINISHED]
-        for request in tuple(self._replaying):
-            if num_left <= 0:
-                break
-            if request.is_awaiting_mask:
-                continue
-            start = request.num_given
-            try:
-                output = replay(request, num_left, work)
-            except RtlangError as error:
-                self._replaying.remove(request)
-                self._fail(request, error)
-                continue
-            except Exception as error:
-                self._replaying.remove(request)
-                self._fail(request, internal_error(logger, f"replaying request {request.request_id} failed", error))
-                continue
-            num_replayed = request.num_given - start
-            num_left -= max(1, num_replayed)
-            if output is not None:
-                self._replaying.remove(request)
-                self._end_replayed(request, output)
-            elif request.num_given == len(request.spec.given_ids):
-                self._replaying.remove(request)
-                self._enter(request)
-            elif num_left > 0 and request.session is not None:
-                token_id, remaining = request.spec.given_ids[request.num_given], num_remaining(request)
-                self._compiler.accept_beside(request.session, token_id, remaining, self._wake)
-
-    def _end_replayed(self, request: Request, output: RequestOutput) -> None:
-        """End a request whose text ended within its given tokens; their log-probabilities are computed first."""
-        given_ids = tuple(request.output_token_ids)
-        request.spec, request.num_given = replace(request.spec, given_ids=given_ids), len(given_ids)
-        if request.next_score is None:
-            self._end(request)
-            self._failed.append(output)
-            return
-        request.spec, request.given_end = replace(request.spec, score_only=True), output
-        request.status = RequestStatus.WAITING
-        self.scheduler.add(request)

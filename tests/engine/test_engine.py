@@ -247,6 +247,11 @@ class HeldSession(OpenSession):
     """Its masks are made when the test says so."""
 
     is_slow = True
+    wake: Callable[[], None]
+
+    def finish(self) -> None:
+        self.is_preparing = False
+        self.wake()
 
     def accept(self, token_id: int, remaining: int) -> int:
         assert not self.is_preparing
@@ -261,13 +266,14 @@ class HoldingCompiler(OpenCompiler):
         return super().fill(sessions, bitmask)
 
     def prepare(self, session: HeldSession, wake: Callable[[], None]) -> None:
-        session.is_preparing = True
+        session.is_preparing, session.wake = True, wake
 
 
 def held_driver(num_pages: int = 64, **settings: Any) -> tuple[Driver, Request, HeldSession]:
     """An engine with one request whose second mask is being made."""
     driver = Driver(num_pages, eos_every=10**9, **settings)
-    driver.engine._compiler = driver.engine._pipeline._compiler = HoldingCompiler()  # type: ignore[assignment]
+    compiler: Any = HoldingCompiler()
+    driver.engine._compiler = driver.engine._pipeline._compiler = driver.engine.preparation._compiler = compiler
     held, session = driver.add([1, 100, 101], 6, priority=1), HeldSession()
     held.session = session  # type: ignore[assignment]
     driver.step()
@@ -284,7 +290,7 @@ def test_a_mask_that_takes_long_holds_up_its_own_request_only() -> None:
     assert held.num_output_tokens == 1
     while held not in driver.last:
         assert not driver.engine.has_work
-        session.is_preparing = False
+        session.finish()
         assert driver.engine.has_work
         driver.run()
     assert held.output_token_ids == naive_generate([1, 100, 101], 6, eos_every=10**9)
@@ -302,7 +308,7 @@ def test_what_comes_while_a_mask_is_made_is_computed_and_what_is_held_can_be_abo
     driver.engine.abort(held)
     driver.run()
     assert isinstance(driver.last[held].error, AbortedError)
-    session.is_preparing = False
+    session.finish()
     driver.assert_idle()
 
 
@@ -316,7 +322,7 @@ def test_a_held_request_that_is_preempted_waits_for_its_mask_too() -> None:
     assert all(other in driver.last for other in others)
     assert held.stats.num_preemptions > 0
     while held not in driver.last:
-        session.is_preparing = False
+        session.finish()
         driver.run()
     assert held.output_token_ids == naive_generate([1, 100, 101], 6, eos_every=10**9)
     driver.assert_idle()
@@ -333,7 +339,7 @@ def test_a_mask_that_is_there_while_the_step_is_built_is_not_waited_for(monkeypa
 
     def is_ready_just_then(now: float, **rest: Any) -> Any:
         step = schedule(now, **rest)
-        session.is_preparing = False
+        session.finish()
         return step
 
     monkeypatch.setattr(driver.engine.scheduler, "schedule", is_ready_just_then)

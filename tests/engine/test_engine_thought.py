@@ -62,7 +62,7 @@ class ThoughtCompiler(OpenCompiler):
 def run(runner: type[FakeRunner], session: ThoughtSession, **params: Any) -> tuple[EngineDriver, Request]:
     driver = EngineDriver(runner(64, 4, eos_every=10**9), RuntimeConfig(page_size=4, num_pages=64, max_step_tokens=32))
     compiler: Any = ThoughtCompiler(session)
-    driver.engine._compiler = driver.engine._pipeline._compiler = compiler
+    driver.engine._compiler = driver.engine._pipeline._compiler = driver.engine.preparation._compiler = compiler
     request = driver.add(PROMPT, 9, params=LIMIT | params)
     others = [driver.add([1, 50 + i], 9) for i in range(3)]
     for _ in range(60):

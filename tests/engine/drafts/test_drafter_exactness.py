@@ -309,14 +309,14 @@ def test_tokens_that_other_threads_accept_keep_their_texts(
     monkeypatch.setattr("rtlang.engine.engine.MAX_WORK", 0)
     world = World(runner, compiler, sources)
     num_late = 0
-    accept_late = world.engine._accept_late
+    accept_late = world.engine.preparation.accept_late
 
     def count_late(request: Request) -> None:
         nonlocal num_late
         num_late += 1
         accept_late(request)
 
-    monkeypatch.setattr(world.engine, "_accept_late", count_late)
+    monkeypatch.setattr(world.engine.preparation, "accept_late", count_late)
     for _ in range(2):
         world.outcomes.clear()
         for index, prompt in enumerate(PROMPTS):

@@ -73,7 +73,7 @@ class Driver(EngineDriver):
         self.jobs = jobs or Jobs()
         engine, self.num_wakes = self.engine, 0
         self.engine.cache._tree.tracks_new_pages = True
-        engine.transfers = PageTransfers(
+        engine.transfers = engine.preparation._transfers = PageTransfers(
             engine.cache,
             runner,
             tiers,

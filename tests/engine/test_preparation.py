@@ -1,4 +1,4 @@
-"""Tokens that a constraint accepts on another thread: their request sits out the steps, and every text stays the same."""
+"""Requests that other threads work on sit out the steps, and every text stays the same."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class LateCompiler(OpenCompiler):
     """Remembers the tokens to accept."""
 
     def __init__(self) -> None:
-        self.jobs: list[tuple[LateSession, int]] = []
+        self.jobs: list[tuple[LateSession, int, Callable[[], None]]] = []
 
     def accept_beside(self, session: LateSession, token_id: int, remaining: int, wake: Callable[[], None]) -> None:
         session.is_preparing = True
-        self.jobs.append((session, token_id))
+        self.jobs.append((session, token_id, wake))
 
     def finish(self, replaced: int | None = None, error: Exception | None = None) -> None:
         """Accept all tokens that wait."""
@@ -58,9 +58,10 @@ class LateCompiler(OpenCompiler):
                 raise error
             return token_id if replaced is None else replaced
 
-        for session, token_id in self.jobs:
+        for session, token_id, wake in self.jobs:
             session.result = lambda token_id=token_id: result(token_id)  # type: ignore[misc]
             session.is_preparing = False
+            wake()
         self.jobs.clear()
 
 
@@ -68,7 +69,7 @@ def driver_of(runner: type[FakeRunner], num_pages: int = 64, **settings: Any) ->
     config = RuntimeConfig(page_size=4, num_pages=num_pages, max_step_tokens=32, **settings)
     driver = EngineDriver(runner(num_pages, 4, eos_every=10**9), config)
     compiler: Any = LateCompiler()
-    driver.engine._compiler = driver.engine._pipeline._compiler = compiler
+    driver.engine._compiler = driver.engine._pipeline._compiler = driver.engine.preparation._compiler = compiler
     return driver, compiler
 
 
@@ -159,16 +160,7 @@ def test_a_preempted_request_waits_for_its_late_token(runner: type[FakeRunner]) 
 
 def test_given_tokens_are_replayed_beside_the_steps_too() -> None:
     driver, compiler = driver_of(FakeRunner)
-    sessions: list[LateSession] = []
-
-    def enter(request: Request) -> None:
-        request.session = LateSession()  # type: ignore[assignment]
-        sessions.append(request.session)  # type: ignore[arg-type]
-        original(request)
-
-    original, driver.engine._enter = driver.engine._enter, enter  # type: ignore[method-assign]
-    late = driver.add(PROMPT, 6, given_ids=EXPECTED[:4])
-    driver.engine._enter = original  # type: ignore[method-assign]
+    late = late_request(driver, given_ids=EXPECTED[:4])
     other = driver.add([1, 100, 102], 12)
     driver.run()
     assert other in driver.last

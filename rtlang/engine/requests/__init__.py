@@ -1,1 +1,0 @@
-"""One request of the engine: its specification, its progress and its output."""
