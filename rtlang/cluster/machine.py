@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from rtlang.cluster.fleet import place_of
+from rtlang.cluster.program_balancer import place_of
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError, EngineDeadError
 from rtlang.supervise.launcher import ProcessLauncher

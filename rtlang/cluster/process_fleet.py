@@ -74,8 +74,7 @@ class ProcessFleet(Fleet):
                 )
             finally:
                 with self._lock:
-                    names = [name for name, engine in self._engines.items() if not engine.is_leaving]
-                self._plan.adopt(names)
+                    self._plan.adopt(self._pool.staying())
 
     def close(self) -> None:
         """See `Fleet.close`."""

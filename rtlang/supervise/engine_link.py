@@ -59,6 +59,9 @@ class LinkOwner(Protocol):
     def on_message(self, link: EngineLink, message: Message) -> None:
         """The engine sent an event of a graph, or a report of its load."""
 
+    def on_lost(self, link: EngineLink) -> None:
+        """The connection to an engine that was ready has ended: nothing sent arrives any more. `on_death` follows."""
+
     def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
         """The connection to the engine has ended, or it could not be started.
 
@@ -263,6 +266,7 @@ class EngineLink:
         is_stable = session.is_ready and time.monotonic() - session.ready_since > STABLE_S
         self._num_deaths = 1 if is_stable else self._num_deaths + 1
         if session.is_ready:
+            self._owner.on_lost(self)
             self.state = EngineState.RESTARTING
             if not self._is_closing.is_set():
                 self.num_restarts += 1

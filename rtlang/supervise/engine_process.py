@@ -28,5 +28,5 @@ class EngineProcess(EngineTarget):
     @property
     def pid(self) -> int | None:
         """The id of the present process; None if there is none."""
-        (engine,) = self._engines.values()
-        return engine.link.pid
+        (link,) = self._links.values()
+        return link.pid

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from rtlang.contract.errors import AbortedError, GraphError, RtlangError
+from rtlang.contract.errors import GraphError
 from rtlang.contract.events import CallRequested, Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, RequestGraph, nodes_to_plain
 from rtlang.contract.graph_checks import NodeChecks
@@ -25,6 +26,8 @@ from rtlang.protocol.run_options import options_to_engine
 from rtlang.runtime.admission import Share, admit_extension
 from rtlang.supervise.frames import Message
 from rtlang.supervise.large_events import Joiner
+
+logger = logging.getLogger(__name__)
 
 
 class RunOwner(Protocol):
@@ -43,18 +46,11 @@ class EngineRun:
     """A submitted graph; see `rtlang.contract.target.ResumableRun`.
 
     Attributes:
-        options: the options with which it was submitted.
+        graph: as it was submitted; `nodes` are those added since as well.
+        options: the options with which it was submitted, with the time at which it began.
         share: its share of admitted requests.
-        ledger: its output so far, behind what it was given.
+        ledger: its output so far, behind what it was given. Guarded by the owner's lock, as `joiner`.
         joiner: joins the parts of its large events.
-        engine: the engine that has the graph; None if none has. This and all below is guarded by the owner's lock.
-        stream_id: names the graph in messages to that engine. Every opening has another one.
-        opened_at: when it was opened there, in seconds.
-        is_proven: whether an event has come since the graph was opened, or its engine has worked for long enough with it.
-        num_strikes: of engines in a row that ended while it was open there and not proven.
-        outbox: events that are to be delivered.
-        is_delivering: whether a thread delivers them.
-        cancelled_at: when it was cancelled, in seconds; None if it was not. It is opened nowhere any more.
     """
 
     def __init__(
@@ -69,18 +65,14 @@ class EngineRun:
         *,
         max_model_len: int | None = None,
     ) -> None:
-        self._owner, self._graph_id, self._graph, self.listener = owner, graph_id, graph, listener
+        self._owner, self._graph_id, self.graph, self._listener = owner, graph_id, graph, listener
         self.options = options = options.begun(time.monotonic())
         self.share, self._checks = share, checks
         self.nodes = {node.node_id: node for node in graph.nodes}
         self.ledger, self.joiner = RunLedger(), Joiner()
         self.ledger.give(options.known, options.continue_from)
-        self.engine: Any = None
-        self.stream_id = graph_id
-        self.has_ended = self.is_proven = self.is_delivering = False
-        self.opened_at, self.num_strikes = 0.0, 0
-        self.outbox: deque[Event] = deque()
-        self.cancelled_at: float | None = None
+        self._outbox: deque[Event] = deque()
+        self._outbox_lock, self._is_delivering = threading.Lock(), False
         self._begun_at, self._was_opened = time.monotonic(), False
         self._is_open, self._credit, self._num_delivered = options.is_open, options.credit, 0
         self._answers: dict[int, Message] = {}
@@ -102,15 +94,15 @@ class EngineRun:
         Another thread calls it: a large graph takes a tenth of a second.
         """
         self.joiner = Joiner()  # parts of an earlier process are lost with it
-        nodes, is_open, credit, stream_id = tuple(self.nodes.values()), self._is_open, self._credit, self.stream_id
+        nodes, is_open, credit = tuple(self.nodes.values()), self._is_open, self._credit
         known, continue_from = dict(self.ledger.known), self.ledger.continue_from(nodes)
         if credit is not None:
             credit = max(0, credit - self._num_delivered + self.ledger.num_repeated)
         was_opened, self._was_opened = self._was_opened, True
 
         def message() -> Message:
-            graph = RequestGraph(nodes, self._graph.inputs, self._graph.outputs)
-            made: Message = {"t": "open", "s": stream_id, "graph": graph.to_plain(), "open": is_open}
+            graph = RequestGraph(nodes, self.graph.inputs, self.graph.outputs)
+            made: Message = {"t": "open", "graph": graph.to_plain(), "open": is_open}
             made |= options_to_engine(self.options)
             now, deadline = time.monotonic(), self.options.deadline
             if deadline is not None:
@@ -122,15 +114,6 @@ class EngineRun:
             return made | continuation_to_wire(known, continue_from)
 
         return message
-
-    def overdue(self, now: float, grace_s: float) -> RtlangError | None:
-        """The error of a graph that should have ended `grace_s` ago; None if that is not so."""
-        if self.cancelled_at is not None and now > self.cancelled_at + grace_s:
-            return AbortedError("the graph was cancelled")
-        deadline = self.options.deadline
-        if deadline is not None and now > deadline + grace_s:
-            return self.options.deadline_error()
-        return None
 
     def take(self, event: Event) -> bool:
         """Note an event of the engine; returns whether the listener gets it."""
@@ -145,6 +128,28 @@ class EngineRun:
         if isinstance(event, CallRequested) and event.node_id in self._answers:
             self._owner.send(self, self._answers[event.node_id])
         return False
+
+    def post(self, event: Event) -> None:
+        """Note an event for the listener. Under the owner's lock, so that events stay in order; `deliver` follows without it."""
+        self._outbox.append(event)
+
+    def deliver(self) -> None:
+        """Give the noted events to the listener, in order, unless another thread does."""
+        with self._outbox_lock:
+            if self._is_delivering:
+                return
+            self._is_delivering = True
+        while True:
+            with self._outbox_lock:
+                if not self._outbox:
+                    self._is_delivering = False
+                    return
+                event = self._outbox.popleft()
+            try:
+                self._listener(event)
+            except Exception:
+                logger.exception("the listener of graph %d raised an exception; the graph is cancelled", self._graph_id)
+                self.cancel()
 
     def extend(
         self, nodes: Sequence[Node], *, known: Known | None = None, continue_from: ContinueFrom | None = None
@@ -195,6 +200,12 @@ class EngineRun:
 
     def _note_answer(self, node_id: int, message: Message) -> None:
         self._answers[node_id] = message
+
+
+def deliver_all(runs: Iterable[EngineRun]) -> None:
+    """Deliver the events of several graphs."""
+    for run in runs:
+        run.deliver()
 
 
 def _extension(nodes: Sequence[Node], known: Known, continue_from: ContinueFrom) -> Message:

@@ -18,10 +18,10 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.principal import Principal
 from rtlang.contract.run_options import RunOptions
 from rtlang.supervise import engine_link
+from rtlang.supervise.crash_suspects import SUSPECT_STRIKES
 from rtlang.supervise.engine_host import EngineHost
 from rtlang.supervise.engine_link import EngineState
 from rtlang.supervise.engine_run import EngineRun
-from rtlang.supervise.engine_target import SUSPECT_STRIKES
 from tests.support.engine_threads import ThreadLauncher
 from tests.support.graph_ear import Ear
 from tests.support.scripted_engines import ScriptedLauncher
@@ -166,7 +166,7 @@ def test_a_rolling_update_passes_over_a_replica_that_leaves(fleet: Fleet) -> Non
     leaving = next(name for name, count in places(fleet).items() if count)
     removal = threading.Thread(target=fleet.remove, args=(leaving,), kwargs={"timeout_s": 60.0})
     removal.start()
-    wait_until(lambda: fleet._engines[leaving].is_leaving)
+    wait_until(lambda: fleet._pool.engines[leaving].is_leaving)
     fleet.replace()
     stay = [f"{name}~2" for name in NAMES if name != leaving]
     assert [replica.name for replica in fleet.fleet_report().replicas] == [leaving, *stay]
@@ -177,7 +177,7 @@ def test_a_rolling_update_passes_over_a_replica_that_leaves(fleet: Fleet) -> Non
 
 
 def test_a_rolling_update_whose_engines_do_not_start_leaves_the_old_ones(fleet: Fleet) -> None:
-    fleet._engines["a"].link.launcher = ScriptedLauncher("a", num_failed=99)
+    fleet._links["a"].launcher = ScriptedLauncher("a", num_failed=99)
     with pytest.raises(ModelLoadError):
         fleet.replace()
     assert [replica.name for replica in fleet.fleet_report().replicas] == list(NAMES)
@@ -299,7 +299,7 @@ def test_programs_wait_while_no_engine_is_ready_and_end_when_the_fleet_is_closed
     assert isinstance(end.error, AbortedError)
     with pytest.raises(EngineDeadError):
         submit(fleet, 1)
-    assert not fleet._works, "nothing is kept of a program that was refused"
+    assert not fleet._programs._programs, "nothing is kept of a program that was refused"
 
 
 def test_a_program_is_not_sent_to_an_engine_that_is_dying(
@@ -313,7 +313,7 @@ def test_a_program_is_not_sent_to_an_engine_that_is_dying(
 
     monkeypatch.setattr(dying, "wait", wait)
     dying.kill()
-    link = fleet._engines["a"].link
+    link = fleet._links["a"]
     wait_until(lambda: link.state is EngineState.RESTARTING)
     submit(fleet, 6, credit=0)
     assert places(fleet)["a"] == 0
@@ -329,10 +329,10 @@ def test_a_report_counts_the_calls_that_a_program_has_not_made_yet(fleet: Fleet)
 
     def waiting() -> float:
         reports = {replica.name: replica for replica in fleet.fleet_report().replicas}
-        return reports[busy].num_waiting_tokens / fleet._estimator.output_weight
+        return reports[busy].num_waiting_tokens / fleet._programs.estimator.output_weight
 
     wait_until(lambda: 80 <= waiting() < 82)
-    assert 80 <= fleet._router.waiting(busy) / fleet._estimator.output_weight < 82
+    assert 80 <= fleet._programs.router.waiting(busy) / fleet._programs.estimator.output_weight < 82
     run.grant(200)
     ear.values()
     wait_until(lambda: waiting() == 0)
@@ -365,22 +365,26 @@ def test_a_suspect_whose_replica_leaves_is_opened_alone_at_another_one(monkeypat
     launchers = {name: ScriptedLauncher(name) for name in NAMES}
     with Fleet(launchers.values(), CONFIG) as fleet:
         assert all(fleet.wait_until_ready(name, 60.0) for name in NAMES)
-        ear = Ear()
+        ear, pool = Ear(), fleet._pool
         run = fleet.submit(story(0), ear)
-        while run.num_strikes < SUSPECT_STRIKES:
-            strikes = run.num_strikes
+        graph = pool.graphs[run.graph_id]
+        while pool.strikes(run.graph_id) < SUSPECT_STRIKES:
+            strikes = pool.strikes(run.graph_id)
             assert all(fleet.wait_until_ready(name, 60.0) for name in NAMES)
-            launchers[run.engine.name].engines[-1].crash()
-            wait_until(lambda: run.num_strikes > strikes and run.engine is not None)  # noqa: B023
+            assert graph.engine is not None
+            launchers[graph.engine.name].engines[-1].crash()
+            wait_until(lambda: pool.strikes(run.graph_id) > strikes and graph.engine is not None)  # noqa: B023
         assert all(fleet.wait_until_ready(name, 60.0) for name in NAMES)
-        first = run.engine
-        there = next(name for name in NAMES if name != first.name and fleet._engines[name].is_open)
+        first = graph.engine
+        assert first is not None
+        there = next(name for name in NAMES if name != first.name and pool.is_open(name))
         fleet.move(run.graph_id, there)
-        assert run.engine is first, "it would be a danger to others there"
+        assert graph.engine is first, "it would be a danger to others there"
         fleet.remove(first.name)
-        second = run.engine
+        second = graph.engine
+        assert second is not None
         assert second is not first
-        assert not second.is_open
-        stream_id = run.stream_id
+        assert not pool.is_open(second.name)
+        stream_id = graph.stream_id
         launchers[second.name].engines[-1].tell(stream_id, TextDelta(stream_id, 1, 0, "x", (4,)))
-        wait_until(lambda: second.is_open)
+        wait_until(lambda: pool.is_open(second.name))

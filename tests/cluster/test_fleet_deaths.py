@@ -97,10 +97,10 @@ def test_nothing_is_lost_when_processes_are_killed(dtype: str, monkeypatch: pyte
                     num_all += 1
                     num_ended_tokens += slot.ear.num_tokens
                     slot.begin()
-            ready = [engine for engine in fleet._engines.values() if engine.link.is_ready and engine.link.pid]
+            ready = [link for link in fleet._links.values() if link.is_ready and link.pid]
             num_tokens = num_ended_tokens + sum(slot.ear.num_tokens for slot in slots)
             if ready and num_tokens >= next_kill:
-                pid = rng.choice(ready).link.pid
+                pid = rng.choice(ready).pid
                 assert pid is not None
                 os.kill(pid, signal.SIGKILL)
                 num_kills += 1

@@ -73,7 +73,9 @@ def launchers(hosts: dict[str, EngineHost], monkeypatch: pytest.MonkeyPatch) -> 
 def fleet(launchers: dict[str, ThreadLauncher], hosts: dict[str, EngineHost]) -> Iterator[Fleet]:
     with Fleet(launchers.values(), CONFIG, prefill=("p",)) as fleet:
         assert all(fleet.wait_until_ready(name, 60.0) for name in launchers)
-        fleet._rule = PrefillRule(gain=0.0)  # by the measured times it does not pay for a model that is this small
+        fleet._programs._rule = PrefillRule(
+            gain=0.0
+        )  # by the measured times it does not pay for a model that is this small
         wait_until(lambda: runtime_of(hosts["d"]).stats()["num_peers_connected"] == 1)
         transfers = runtime_of(hosts["d"])._engine.transfers  # type: ignore[union-attr]
         assert transfers is not None

@@ -32,6 +32,9 @@ class Owner:
         if message["t"] == "bad":
             raise ValueError("a message that the owner cannot read")
 
+    def on_lost(self, link: EngineLink) -> None:
+        assert link.is_ready, "its owner knows before its state says so"
+
     def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
         self.heard.append("failed" if not was_ready else "crashed" if has_crashed else "died")
 

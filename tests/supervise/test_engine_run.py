@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError
 from rtlang.contract.events import CallRequested, Completion, NodeFinished, TextDelta, Timing
 from rtlang.contract.graph import Call, Const, Generate, RequestGraph, Text
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
+from rtlang.contract.run_options import RunOptions
 from rtlang.runtime.admission import Admission, Share
 from rtlang.supervise.engine_run import EngineRun
 from rtlang.supervise.frames import Message
@@ -37,9 +39,8 @@ class Owner:
 def begun(owner: Owner, admission: Admission) -> EngineRun:
     share = Share(admission)
     share.add(GRAPH.nodes)
-    options = {"inputs": {}, "seed": 5}
-    rest = {"is_open": True, "deadline_s": 50.0, "credit": 10, "known": {}, "continue_from": {1: [[3]]}}
-    return EngineRun(owner, 4, GRAPH, GRAPH.validate(), lambda event: None, share, options, **rest)  # type: ignore[arg-type]
+    options = RunOptions(seed=5, is_open=True, deadline_s=50.0, credit=10, continue_from={1: [[3]]})
+    return EngineRun(owner, 4, GRAPH, GRAPH.validate(), lambda event: None, share, options)
 
 
 def test_a_graph_is_opened_again_behind_its_output() -> None:
@@ -47,7 +48,7 @@ def test_a_graph_is_opened_again_behind_its_output() -> None:
     run = begun(owner, admission)
     first = run.opening()()
     assert first["graph"] == GRAPH.to_plain()
-    assert (first["s"], first["seed"], first["open"], first["credit"]) == (4, 5, True, 10)
+    assert (first["seed"], first["open"], first["credit"]) == (5, True, 10)
     assert 0 < first["deadline_s"] <= 50
     assert first["continue_from"] == [{"n": 1, "ids": [[3]]}]
     assert run.take(TextDelta(4, 1, 0, "ab", (4, 5)))
@@ -97,11 +98,10 @@ def test_an_ended_node_is_known_and_frees_its_places() -> None:
 
 def test_a_graph_that_is_opened_again_has_what_is_left_of_its_time() -> None:
     owner = Owner()
-    options = {"budget": {"tokens": 9, "seconds": 20.0}}
-    rest = {"is_open": False, "deadline_s": None, "credit": None, "known": {}, "continue_from": {}}
+    budget = Budget(tokens=9, seconds=20.0)
     share = Share(Admission(100))
-    run = EngineRun(owner, 4, GRAPH, GRAPH.validate(), lambda event: None, share, options, **rest)  # type: ignore[arg-type]
-    assert run.opening()()["budget"] == options["budget"]
+    run = EngineRun(owner, 4, GRAPH, GRAPH.validate(), lambda event: None, share, RunOptions(budget=budget))
+    assert run.opening()()["budget"] == budget.to_plain()
     again = run.opening()()["budget"]
     assert again["tokens"] == 9
     assert 0 < again["seconds"] < 20.0
@@ -111,8 +111,7 @@ def test_text_that_the_next_engine_sends_again_costs_no_credit() -> None:
     params = SamplingParams(max_tokens=4, temperature=1.0, best_of=2)
     graph = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", params)))
     share = Share(Admission(100))
-    rest = {"is_open": False, "deadline_s": None, "credit": 5, "known": {}, "continue_from": {}}
-    run = EngineRun(Owner(), 4, graph, graph.validate(), lambda event: None, share, {}, **rest)  # type: ignore[arg-type]
+    run = EngineRun(Owner(), 4, graph, graph.validate(), lambda event: None, share, RunOptions(credit=5))
     assert run.opening()()["credit"] == 5
     assert run.take(TextDelta(4, 1, 0, "abc", (7, 8, 9)))
     assert run.opening()()["credit"] == 5, "the winner is found again, which spends three tokens"

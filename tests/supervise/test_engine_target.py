@@ -14,9 +14,10 @@ from rtlang.contract.events import GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.run_options import RunOptions
-from rtlang.supervise import engine_link, engine_target
+from rtlang.supervise import crash_suspects, engine_link, engine_pool, engine_target
+from rtlang.supervise.crash_suspects import CRASH, FATAL_STRIKES, KILL, SUSPECT_STRIKES
 from rtlang.supervise.engine_link import EngineState
-from rtlang.supervise.engine_target import CRASH, FATAL_STRIKES, KILL, SUSPECT_STRIKES, EngineTarget
+from rtlang.supervise.engine_target import EngineTarget
 from tests.support.graph_ear import Ear
 from tests.support.scripted_engines import ScriptedEngine, ScriptedLauncher
 from tests.support.waiting import wait_until
@@ -36,7 +37,7 @@ def launchers(monkeypatch: pytest.MonkeyPatch) -> Launchers:
 @pytest.fixture
 def target(launchers: Launchers) -> Iterator[EngineTarget]:
     with EngineTarget(launchers.values(), RuntimeConfig()) as target:
-        wait_until(lambda: all(engine.is_open for engine in target._engines.values()))
+        wait_until(lambda: all(target._pool.is_open(name) for name in launchers))
         yield target
 
 
@@ -135,20 +136,20 @@ def test_suspects_are_opened_one_after_the_other(
 def test_graphs_that_wait_for_long_while_their_engines_work_are_not_suspected(
     target: EngineTarget, launchers: Launchers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_target, "HARMLESS_S", -1.0)  # every engine has given a sign of life that much later
+    monkeypatch.setattr(crash_suspects, "HARMLESS_S", -1.0)  # every engine has given a sign of life that much later
     ear = Ear()
     run = target.submit(GRAPH, ear, RunOptions(credit=0))
     for _ in range(FATAL_STRIKES):
         holder(launchers).crash()
     holder(launchers)
-    assert run.num_strikes == 0
+    assert target._pool.strikes(run.graph_id) == 0
     assert not ear.finals
 
 
 def test_a_suspect_is_harmless_only_if_its_engine_works_after_it_was_opened(
     target: EngineTarget, launchers: Launchers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_target, "PROBE_S", 0.0)
+    monkeypatch.setattr(crash_suspects, "PROBE_S", 0.0)
     monkeypatch.setattr(engine_target, "BEAT_S", 0.001)
     ear = Ear()
     run = target.submit(GRAPH, ear)
@@ -161,7 +162,7 @@ def test_a_suspect_is_harmless_only_if_its_engine_works_after_it_was_opened(
     end = ear.end()
     assert isinstance(end, GraphFailed)
     assert isinstance(end.error, InternalError)
-    assert run.has_ended
+    assert run.graph_id not in target._pool.graphs
 
 
 def test_a_listener_that_raises_cancels_its_graph_and_no_other(target: EngineTarget, launchers: Launchers) -> None:
@@ -201,7 +202,7 @@ def test_a_cancelled_graph_is_not_opened_again_when_its_engine_ends(target: Engi
 def test_silent_engines_keep_no_graph_beyond_its_deadline_or_its_end(
     target: EngineTarget, launchers: Launchers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_target, "GRACE_S", 0.0)
+    monkeypatch.setattr(engine_pool, "GRACE_S", 0.0)
     late, cancelled, other = Ear(), Ear(), Ear()
     target.submit(GRAPH, late, RunOptions(deadline_s=0.001))
     target.submit(GRAPH, cancelled).cancel()

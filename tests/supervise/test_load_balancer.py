@@ -1,0 +1,10 @@
+"""The rule of a target whose engines are alike."""
+
+from __future__ import annotations
+
+from rtlang.supervise.load_balancer import FirstEngine, LoadBalancer
+
+
+def test_every_graph_goes_to_the_first_engine() -> None:
+    balancer: LoadBalancer = FirstEngine()
+    assert [balancer.choose(graph_id, ["b", "a"]) for graph_id in (1, 2)] == ["b", "b"]
