@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rtlang.cassette.surface import record as record
     from rtlang.cassette.surface import replay as replay
     from rtlang.client.async_runtime import connect_async as connect_async
-    from rtlang.client.connect import connect as connect
+    from rtlang.cluster.connect import connect as connect
     from rtlang.cluster.ray.data import map_batches as map_batches
     from rtlang.contract.budget import Budget as Budget
     from rtlang.contract.cache_report import CacheExplanation as CacheExplanation
@@ -162,7 +162,7 @@ _MODULES = {
     "rtlang.contract.principal": "Principal PrincipalLimits",
     "rtlang.contract.snapshot": "EngineSnapshot",
     "rtlang.client.async_runtime": "connect_async",
-    "rtlang.client.connect": "connect",
+    "rtlang.cluster.connect": "connect",
     "rtlang.cluster.ray.data": "map_batches",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}

@@ -10,7 +10,6 @@ import contextlib
 import json
 import logging
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Never
 
@@ -30,12 +29,9 @@ from rtlang.console.chat import chat
 from rtlang.console.doctor import doctor
 from rtlang.console.errors import one_line_errors
 from rtlang.console.fleet import fleet
-from rtlang.console.fleet_target import FleetChoice
-from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.keys import make_key
 from rtlang.console.loading import connected, journaled, started
 from rtlang.console.options import with_settings
-from rtlang.console.serving import ENGINE_FAILED, serve_engine
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import (
     CommandError,
@@ -329,6 +325,8 @@ def serve(
 
     Clients need a key if one is set: a single key in RTLANG_API_KEY, or hashed ones in --keys-file or RTLANG_KEYS.
     """
+    from rtlang.console.serving import ENGINE_FAILED, FleetChoice, serve_engine
+
     with one_line_errors():
         config = ServeConfig(**limits)
         choice = FleetChoice(replicas, min_replicas, max_replicas, ray, fleet_name, prefill_replicas)
@@ -348,6 +346,10 @@ def check(settings: dict[str, Any]) -> None:
     """Check the installation: versions, model, memory, compiled code, and one constrained generation."""
     import jsonschema
 
+    from rtlang.model.kernel_choices import kernel_lines
+    from rtlang.model.loading import loader
+    from rtlang_grammars.api.precompile import precompile
+
     with one_line_errors():
         typer.echo(f"rtlang      {rtlang.__version__}, Python {sys.version.split()[0]}")
         missing = []
@@ -359,14 +361,13 @@ def check(settings: dict[str, Any]) -> None:
         if missing:
             raise CommandError(f"required packages are not installed: {', '.join(missing)}")
         config = RuntimeConfig(**settings)
-        loader = import_module("rtlang.model.loading.loader")
         directory = loader.model_directory(config.model)
         typer.echo(f"model       {config.model} in {directory}")
         needed, free = loader.weight_bytes(config), system_resources.free_bytes()
         typer.echo(
             f"memory      weights need {system_resources.show_bytes(needed)}, {system_resources.show_bytes(free)} available"
         )
-        seconds = import_module("rtlang_grammars.api.precompile").precompile()
+        seconds = precompile()
         typer.echo(f"grammars    native code compiled in {seconds:.1f} s (cached on disk)")
         with started(config) as runtime:
             dtype = str(loader.pick_dtype(config.dtype, config.device)).removeprefix("torch.")
@@ -378,7 +379,7 @@ def check(settings: dict[str, Any]) -> None:
             result = rtlang.program(_check_program).run(runtime=runtime)
             text = result.text("answer")
             if config.device == "cpu":
-                for line in import_module("rtlang.model.kernel_choices").kernel_lines():
+                for line in kernel_lines():
                     typer.echo(f"kernels     {line}")
         try:
             value = json.loads(text)
@@ -410,6 +411,8 @@ def check_grammar(
     shows_all: Annotated[bool, typer.Option("--all", help="Show the report for every keyword.")] = False,
 ) -> None:
     """Compile a schema, regex or grammar; show what is enforced, samples, sizes and mask costs."""
+    from rtlang.console.grammar import check_grammar as checked_grammar
+
     with one_line_errors():
         config, style = RuntimeConfig(**settings), JsonStyle(whitespace, order, numbers=numbers)
         for line in checked_grammar(file, kind, style, config, num_samples=samples, seed=seed, shows_all=shows_all):

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
 
 from websockets.sync.client import connect as connect_websocket
 
 from rtlang.client.address import ServerAddresses, connect_options, dial_error, greeting, hello, server_resume_s
 from rtlang.client.remote_cache import CacheRequests
 from rtlang.client.remote_runtime import RemoteRuntime, ServerConnection
-from rtlang.contract.errors import ConfigError
-
-RAY_SCHEME = "ray://"
 
 
 def connect(
@@ -27,8 +22,7 @@ def connect(
 
     Args:
         url: `ws://host:port` (or wss, http, https), with a path if the server is not at the root. Of several addresses, whose servers serve
-            the same model, the first that answers is used; the others take its place when the connection breaks. `ray://FLEET`, or
-            `ray://HOST:PORT/FLEET`, is a fleet on Ray; the value is then a `rtlang.cluster.ray.frontend.RayFleet`, a `Target` as well.
+            the same model, the first that answers is used; the others take its place when the connection breaks.
         api_key: the server's API key, if it requires one.
         timeout_s: maximum wait in seconds for the connection, and later for the answer to each submitted graph.
         resume_s: if the connection breaks, connect again for up to this many seconds, at most 600, trying the addresses in turn. The server
@@ -38,10 +32,6 @@ def connect(
         ConfigError: `url` or `resume_s` is invalid.
         ConnectionLostError: no server is reachable, accepts the connection (wrong key), or answered in time.
     """
-    if not isinstance(url, str) and len(url) == 1:
-        (url,) = url
-    if isinstance(url, str) and url.startswith(RAY_SCHEME):
-        return _fleet_on_ray(url, api_key=api_key, resume_s=resume_s)  # type: ignore[no-any-return]
     servers, resume_s = ServerAddresses(url), server_resume_s(resume_s)
     requests = CacheRequests(servers.url, api_key, timeout_s)
 
@@ -51,20 +41,6 @@ def connect(
     runtime = RemoteRuntime(servers, dial, timeout_s, resume_s, requests)
     runtime.start()
     return runtime
-
-
-def _fleet_on_ray(url: str, **unused: Any) -> Any:
-    """Connect to a fleet; Ray decides who may, and its engines are waited for as long as the fleet exists."""
-    for name, value in unused.items():
-        if value is not None:
-            raise ConfigError(name, "(given)", f"not used with {RAY_SCHEME} addresses")
-    try:
-        frontend = import_module("rtlang.cluster.ray.frontend")
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise ConfigError("url", url, "requires Ray: pip install 'rtlang[ray]'") from None
-    return frontend.connect_fleet(url)
 
 
 def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> ServerConnection:

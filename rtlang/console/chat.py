@@ -10,7 +10,6 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
@@ -225,14 +224,14 @@ def read_constraint(path: Path) -> Constraint:
     Raises:
         CommandError: the file cannot be read, or is no valid constraint; names the file.
     """
-    inspection = import_module("rtlang_grammars.api.inspection")
+    from rtlang_grammars.api import inspection  # the compiler of grammars, for conversations with a schema only
+
     try:
         constraint = inspection.read_constraint(path)
         inspection.check(constraint)
     except GrammarError as error:
         place = "" if str(error).startswith(str(path)) else f"{path}: "
         raise CommandError(f"{place}{error}") from None
-    assert isinstance(constraint, Constraint)
     return constraint
 
 
@@ -264,7 +263,8 @@ def chat(
         try:
             chat = Chat(target, sys.stdout, system, params, constraint)
             if sys.stdin.isatty():
-                import_module("readline")  # editing and history of lines
+                import readline  # noqa: F401  # editing and history of lines; it changes `input`
+
                 typer.echo("Ctrl-C cancels an answer, Ctrl-D ends, /help lists the commands.")
             chat.run(_read_line)
         finally:

@@ -27,6 +27,7 @@ from rtlang.console.source import CommandError
 from rtlang.contract.terminal_text import terminal_text
 from rtlang.contract.version import VERSION
 from rtlang.model import system_resources
+from rtlang_grammars.storage.array_file import default_cache_dir
 
 MIN_PYTHON = (3, 11)
 _CGROUP_CPU = Path("/sys/fs/cgroup/cpu.max")
@@ -238,7 +239,9 @@ def gpu(torch: Any = None, versions: dict[str, str | None] | None = None, driver
 
 def compiled_code() -> Iterator[Finding]:
     """Whether the native code of the grammar engine is compiled already."""
-    if import_module("rtlang_grammars.machine.native.native_code").is_any_missing_on_disk():
+    from rtlang_grammars.machine.native.native_code import is_any_missing_on_disk  # loads numba
+
+    if is_any_missing_on_disk():
         yield Finding(
             "compiled code",
             Status.WARN,
@@ -256,7 +259,7 @@ def directories() -> Iterator[Finding]:
         or Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser()) / "hub"
     )
     places = {
-        "grammar cache": (import_module("rtlang_grammars.storage.array_file").default_cache_dir(), "RTLANG_CACHE_DIR"),
+        "grammar cache": (default_cache_dir(), "RTLANG_CACHE_DIR"),
         "model cache": (Path(hub), "HF_HOME"),
         "temporary files": (Path(tempfile.gettempdir()), "TMPDIR"),
     }

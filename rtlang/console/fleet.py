@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -68,24 +68,33 @@ def stop_fleet(name: Name = DEFAULT_FLEET, address: Address = "auto") -> None:
         typer.echo(f"stopped {name}")
 
 
-def ray_module(name: str) -> Any:
-    """A module of rtlang.cluster.ray.
-
-    Raises:
-        CommandError: Ray is not installed.
-    """
+@contextmanager
+def needs_ray() -> Iterator[None]:
+    """Turn a missing Ray into a CommandError."""
     try:
-        return import_module(f"rtlang.cluster.ray.{name}")
+        yield
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
         raise CommandError("this needs Ray: pip install 'rtlang[ray]'") from None
 
 
+def ray_modules() -> tuple[ModuleType, ModuleType]:
+    """The modules `rtlang.cluster.ray.frontend` and `rtlang.cluster.ray.directory`.
+
+    Raises:
+        CommandError: Ray is not installed.
+    """
+    with needs_ray():
+        from rtlang.cluster.ray import directory, frontend
+    return frontend, directory
+
+
 @contextmanager
-def _on_ray(address: str) -> Iterator[Any]:
+def _on_ray(address: str) -> Iterator[ModuleType]:
+    """Join a cluster; yields `rtlang.cluster.ray.directory`."""
     with one_line_errors():
-        frontend, directory = ray_module("frontend"), ray_module("directory")
+        frontend, directory = ray_modules()
         frontend.join_ray(address)
         try:
             yield directory

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
+from rtlang.model.loading.loader import model_directory
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, JsonStyle, Vocabulary
+from rtlang_grammars.api.inspection import check, inspect, read_constraint
+from rtlang_grammars.schema.reading.report import KeywordStatus, Report
 
 MAX_LINES = 40
 """Number of report lines shown by default."""
@@ -32,13 +36,12 @@ def check_grammar(
         CommandError: the file cannot be read or the constraint cannot be compiled; gives the location.
         RtlangError: the model's tokenizer cannot be loaded.
     """
-    inspection = import_module("rtlang_grammars.api.inspection")
     try:
-        found = inspection.read_constraint(file, kind)
+        found = read_constraint(file, kind)
         constraint = Constraint(found.kind, found.source, style)
-        inspection.check(constraint)  # report mistakes before loading the tokenizer, which takes seconds
+        check(constraint)  # report mistakes before loading the tokenizer, which takes seconds
         vocabulary = _vocabulary(config)
-        seen = inspection.inspect(constraint, vocabulary, num_samples=num_samples, seed=seed)
+        seen = inspect(constraint, vocabulary, num_samples=num_samples, seed=seed)
     except GrammarError as error:
         place = f"{file}: " if not str(error).startswith(str(file)) else ""
         raise CommandError(f"{place}{error}") from None
@@ -58,12 +61,13 @@ def check_grammar(
             yield f"forced      {100 * masks.num_forced_bytes / masks.num_bytes:.0f} % of the bytes of the samples"
 
 
-def _report_lines(report: object, shows_all: bool) -> Iterator[str]:
-    status = import_module("rtlang_grammars.schema.reading.report").KeywordStatus
-    entries = list(report.entries)  # type: ignore[attr-defined]
-    counts = {each: sum(entry.status is each for entry in entries) for each in status}
-    yield f"keywords    {report.dialect}: " + ", ".join(f"{count} {each}" for each, count in counts.items())  # type: ignore[attr-defined]
-    entries.sort(key=lambda entry: entry.status is status.ENFORCED and not entry.reason)  # unenforced keywords first
+def _report_lines(report: Report, shows_all: bool) -> Iterator[str]:
+    entries = list(report.entries)
+    counts = {each: sum(entry.status is each for entry in entries) for each in KeywordStatus}
+    yield f"keywords    {report.dialect}: " + ", ".join(f"{count} {each}" for each, count in counts.items())
+    entries.sort(
+        key=lambda entry: entry.status is KeywordStatus.ENFORCED and not entry.reason
+    )  # unenforced keywords first
     for entry in entries if shows_all else entries[:MAX_LINES]:
         reason = f": {entry.reason}" if entry.reason else ""
         yield f"  {entry.status:<9} {entry.pointer} {entry.keyword}{reason}"
@@ -79,9 +83,6 @@ def _shown(text: str) -> str:
 
 
 def _vocabulary(config: RuntimeConfig) -> Vocabulary:
-    loader, tokenizer = import_module("rtlang.model.loading.loader"), import_module("rtlang.model.text.tokenizer")
-    model_config = import_module("rtlang.model.loading.model_config").ModelConfig
-    directory = loader.model_directory(config.model)
-    vocab_size = model_config.from_pretrained(directory).vocab_size
-    vocabulary: Vocabulary = tokenizer.Tokenizer.from_pretrained(directory).vocabulary(vocab_size)
-    return vocabulary
+    directory = model_directory(config.model)
+    vocab_size = ModelConfig.from_pretrained(directory).vocab_size
+    return Tokenizer.from_pretrained(directory).vocabulary(vocab_size)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rtlang.contract.errors import ConfigError
+from rtlang.serve.key_table import entry_of, new_key
 
 
 def make_key(
@@ -19,10 +19,9 @@ def make_key(
     ] = None,
 ) -> None:
     """Make a random key: print it once, with its hashed entry for the server's file of keys."""
-    table = import_module("rtlang.serve.key_table")
-    key = table.new_key()
+    key = new_key()
     try:
-        entry = table.entry_of(name, key)
+        entry = entry_of(name, key)
         if keys_file is not None:
             descriptor = os.open(keys_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             with os.fdopen(descriptor, "a", encoding="utf-8") as file:

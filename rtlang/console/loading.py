@@ -9,16 +9,20 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from rtlang.cluster.connect import RAY_SCHEME, connect
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.target import Target
+
+if TYPE_CHECKING:
+    from rtlang.cassette.journal import Journal
+    from rtlang.runtime.runtime import Runtime
 
 LOADER = "rtlang.model.loading.loader"
 """Logger name; importing the module would load torch first."""
@@ -27,11 +31,15 @@ RESUME_S = 30.0
 """How long the commands try to connect again."""
 
 
-def started(config: RuntimeConfig) -> Any:
+def started(config: RuntimeConfig) -> Runtime:
     """A started `rtlang.Runtime`; shows loading progress on a terminal."""
-    with show_loading(Console(stderr=True)), import_module("rtlang.runtime.process_settings").loading():
-        import_module("rtlang.runtime.precompile").start_background_compile(config)
-        return import_module("rtlang").Runtime(config=config).start()
+    from rtlang.runtime import precompile, process_settings
+
+    with show_loading(Console(stderr=True)), process_settings.loading():
+        precompile.start_background_compile(config)
+        from rtlang.runtime.runtime import Runtime  # loads torch, while another process compiles
+
+        return Runtime(config=config).start()
 
 
 def connected(urls: Sequence[str], api_key: str | None) -> Target:
@@ -40,21 +48,21 @@ def connected(urls: Sequence[str], api_key: str | None) -> Target:
     Raises:
         ConfigError, ConnectionLostError: see `rtlang.connect`.
     """
-    scheme = import_module("rtlang.client.connect").RAY_SCHEME
-    resume_s = None if len(urls) == 1 and urls[0].startswith(scheme) else RESUME_S
-    target: Target = import_module("rtlang").connect(urls, api_key=api_key, resume_s=resume_s)
-    return target
+    resume_s = None if len(urls) == 1 and urls[0].startswith(RAY_SCHEME) else RESUME_S
+    return connect(urls, api_key=api_key, resume_s=resume_s)
 
 
-def journaled(path: Path, open_target: Callable[[], Target], program: str, arguments: Mapping[str, Any]) -> Any:
+def journaled(path: Path, open_target: Callable[[], Target], program: str, arguments: Mapping[str, Any]) -> Journal:
     """A journal of a run, on a runtime that is opened if the journal is not finished.
 
     Raises:
         CommandError: the file cannot be opened. JournalError: see `rtlang.journal`.
     """
+    from rtlang.cassette.surface import journal
+
     described = json.dumps(dict(arguments), sort_keys=True, default=repr)
     try:
-        return import_module("rtlang").journal(path, open_target, program=program, arguments=described)
+        return journal(path, open_target, program=program, arguments=described)
     except OSError as error:
         raise CommandError(f"--journal {path}: {error.strerror or error}") from None
 

@@ -1,4 +1,4 @@
-"""`rtlang serve`: an engine, in a process of its own unless asked otherwise, and the server in front of it."""
+"""`rtlang serve`: an engine, in a process of its own unless asked otherwise, or a fleet, and the server in front of it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,88 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import partial
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
-from rtlang.console.fleet_target import FleetChoice, fleet_target
+from rtlang.cluster.fleet import Fleet
+from rtlang.cluster.process_fleet import ProcessFleet
+from rtlang.cluster.scaling import Scaling
+from rtlang.console.fleet import needs_ray
 from rtlang.console.loading import show_loading, started
+from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
+from rtlang.contract.fleet_report import DEFAULT_FLEET
+from rtlang.contract.logs import LogFormat, writes_json
 from rtlang.contract.target import Target
+from rtlang.serve.server import Server, TokenizerInfo
+from rtlang.supervise.engine_process import EngineProcess
+from rtlang.supervise.engine_target import EngineTarget
+
+if TYPE_CHECKING:
+    from rtlang.runtime.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 ENGINE_FAILED = 70
 """Exit code: the engine has failed for good, and another start of the server may help."""
 ALIVE_INTERVAL_S = 0.5
 _UPDATE = "rtlang-update"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetChoice:
+    """What the command line says about a fleet.
+
+    Args:
+        replicas: a fixed size, or the size at first if bounds are given as well.
+        min_replicas, max_replicas: bounds between which the fleet follows its queue.
+        ray: the address of a Ray cluster, or "local"; None for child processes.
+        name: of the fleet in its cluster.
+        prefill_replicas: how many of the child processes only compute prompts.
+    """
+
+    replicas: int | None = None
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    ray: str | None = None
+    name: str = DEFAULT_FLEET
+    prefill_replicas: int = 0
+
+    @property
+    def is_fleet(self) -> bool:
+        """Whether anything was said: else one engine does."""
+        return bool(self.prefill_replicas) or any(
+            each is not None for each in (self.replicas, self.min_replicas, self.max_replicas, self.ray)
+        )
+
+    @property
+    def runs_processes(self) -> bool:
+        """Whether its engines are child processes."""
+        return self.is_fleet and self.ray is None
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The smallest and the largest size.
+
+        Raises:
+            CommandError: the size at first is outside of them.
+        """
+        first = self.replicas or 1
+        low = self.min_replicas if self.min_replicas is not None else min(first, self.max_replicas or first)
+        high = self.max_replicas if self.max_replicas is not None else max(first, low)
+        if self.replicas is not None and not low <= self.replicas <= high:
+            raise CommandError(
+                f"--replicas {self.replicas}: expected {low} (--min-replicas) to {high} (--max-replicas)"
+            )
+        if self.prefill_replicas and (self.ray is not None or self.prefill_replicas >= low):
+            raise CommandError(
+                f"--prefill-replicas {self.prefill_replicas}: expected fewer than all replicas ({low}), and no --ray"
+            )
+        return low, high
 
 
 def serve_engine(
@@ -41,25 +105,24 @@ def serve_engine(
     Raises:
         ModelLoadError, ConfigError: the model cannot be loaded, or the server cannot listen, with these settings.
     """
-    target: Any
+    runs_processes = choice is not None and choice.runs_processes
+    if runs_processes:
+        signal.signal(signal.SIGUSR1, _refuse_update)
+    target: Runtime | EngineTarget
     if in_process:
         target = started(settings)
-    elif choice is not None and choice.is_fleet:
-        if choice.runs_processes:
-            signal.signal(signal.SIGUSR1, _refuse_update)
-        with show_loading(Console(stderr=True)):
-            target = fleet_target(settings, choice, stall_timeout_s=stall_timeout_s).start()
     else:
-        engine_process = import_module("rtlang.supervise.engine_process").EngineProcess
         with show_loading(Console(stderr=True)):
-            target = engine_process(settings, stall_timeout_s=stall_timeout_s).start()
+            if choice is None or not choice.is_fleet:
+                target = EngineProcess(settings, stall_timeout_s=stall_timeout_s).start()
+            else:
+                target = fleet_target(settings, choice, stall_timeout_s=stall_timeout_s).start()
     with target:
-        server_module = import_module("rtlang.serve.server")
         text = target.text_service.info
-        info = server_module.TokenizerInfo(
+        info = TokenizerInfo(
             settings.model, text.vocab_size, text.max_model_len, target.tool_format, target.model_identity
         )
-        server = server_module.Server(target, info, config, metrics=target.metrics)
+        server = Server(target, info, config, metrics=target.metrics)
 
         def announce() -> None:
             page = server.url.replace("ws", "http", 1)
@@ -67,17 +130,48 @@ def serve_engine(
             sys.stdout.flush()
 
         replace: Callable[[], None] | None = None
-        if choice is not None and choice.runs_processes:
+        if runs_processes:
+            assert isinstance(target, Fleet)
             # A GPU has no room for the pages of two engines.
             replace = partial(target.replace, starts_first=settings.device != "cuda")
         asyncio.run(serve_while_alive(server, target, announce, replace))
         if replace is not None:  # the event loop has taken its handler away
             signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-        return bool(target.is_alive)
+        return target.is_alive
+
+
+def fleet_target(settings: RuntimeConfig, choice: FleetChoice, *, stall_timeout_s: float) -> Fleet:
+    """A fleet that has not been started.
+
+    Raises:
+        CommandError: Ray is needed and not installed, or the sizes contradict each other.
+        ConfigError, ConnectionLostError: see `RayFleet`.
+    """
+    scaling = Scaling(*choice.bounds)
+    if choice.ray is None:
+        return ProcessFleet(
+            settings,
+            scaling,
+            num_replicas=choice.replicas,
+            num_prefill=choice.prefill_replicas,
+            stall_timeout_s=stall_timeout_s,
+        )
+    with needs_ray():
+        from rtlang.cluster.ray.directory import FleetOptions
+        from rtlang.cluster.ray.frontend import RayFleet
+    given = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    options = FleetOptions(
+        {name: value for name, value in given.items() if value != getattr(RuntimeConfig(), name)},
+        scaling,
+        choice.replicas,
+        log_level=logging.getLevelName(logging.getLogger().getEffectiveLevel()),
+        log_form=(LogFormat.JSON if writes_json() else LogFormat.TEXT).value,
+    )
+    return RayFleet(choice.ray, choice.name, options, stall_timeout_s=stall_timeout_s)
 
 
 async def serve_while_alive(
-    server: Any, target: Target, on_listening: Callable[[], None], replace: Callable[[], None] | None = None
+    server: Server, target: Target, on_listening: Callable[[], None], replace: Callable[[], None] | None = None
 ) -> None:
     """Serve until a signal comes, or until the target is dead.
 

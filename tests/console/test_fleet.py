@@ -46,7 +46,7 @@ class ScriptedRay:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> ScriptedRay:
     ray = ScriptedRay()
-    monkeypatch.setattr(console, "ray_module", lambda name: ray)
+    monkeypatch.setattr(console, "ray_modules", lambda: (ray, ray))
     return ray
 
 

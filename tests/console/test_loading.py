@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-import rtlang
+from rtlang.console import loading
 from rtlang.console.loading import LOADER, RESUME_S, connected, show_loading
 from rtlang.model.loading import loader
 
@@ -86,6 +86,6 @@ def test_a_fleet_on_ray_is_not_asked_to_resume(
     urls: list[str], resume_s: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Any] = []
-    monkeypatch.setattr(rtlang, "connect", lambda *args, **options: given.append((args, options)))
+    monkeypatch.setattr(loading, "connect", lambda *args, **options: given.append((args, options)))
     connected(urls, "key")
     assert given == [((urls,), {"api_key": "key", "resume_s": resume_s})]

@@ -11,8 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from rtlang.console import serving
-from rtlang.console.fleet_target import FleetChoice
-from rtlang.console.serving import serve_while_alive
+from rtlang.console.serving import FleetChoice, serve_while_alive
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import ModelLoadError
 from tests.support.scripted_target import ScriptedTarget

@@ -9,11 +9,11 @@ the other rows of the batch are not affected. Imports no Ray, which pickles the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 
+from rtlang.cluster.connect import connect
 from rtlang.contract.errors import ParameterError, RtlangError
 from rtlang.contract.target import Target
 
@@ -59,7 +59,6 @@ def map_batches(
         """Runs the program over batches; made once by each actor of Ray Data."""
 
         def __init__(self) -> None:
-            connect = import_module("rtlang.client.connect").connect
             self._target: Target = connect(runtime)
 
         def __call__(self, batch: Any) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import ray
@@ -50,8 +49,11 @@ class EngineActor:
     def __init__(self, settings: dict[str, Any], log_level: str, log_form: str) -> None:
         configure_logs(log_level, is_json=LogFormat(log_form) is LogFormat.JSON, process="engine")
         host, secret = ray.util.get_node_ip_address(), secrets.token_bytes(SECRET_BYTES)
-        # It loads torch, which those who only create actors do without.
-        self._host: Any = import_module("rtlang.supervise.engine_host").EngineHost(settings)
+        from rtlang.supervise.engine_host import (
+            EngineHost,  # loads torch, which a process that only creates actors never needs
+        )
+
+        self._host = EngineHost(settings)
         self._listener = SecretListener(host, secret, self._host.serve)
         node_id = ray.get_runtime_context().get_node_id()
         self._address = ActorAddress(host, self._listener.address[1], os.getpid(), node_id, secret)

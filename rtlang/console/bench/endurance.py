@@ -15,7 +15,7 @@ from rich.console import Console
 
 from rtlang.bench.checkpoint import SHAPES
 from rtlang.console.errors import one_line_errors
-from rtlang.console.fleet import ray_module
+from rtlang.console.fleet import ray_modules
 from rtlang.console.options import with_settings
 from rtlang.console.progress import told
 from rtlang.console.source import CommandError
@@ -118,7 +118,7 @@ def bench_fleet_soak(
     soak = import_module("rtlang.bench.endurance.fleet_soak")
     with one_line_errors():
         soak.keep_on_loopback()
-        ray_module("frontend")  # says how to install it
+        ray_modules()  # says how to install it
         with told(Console(stderr=True, highlight=False, markup=False)) as tell:
             found = soak.measure_fleet_soak(
                 settings, minutes=minutes, num_nodes=nodes, num_clients=clients, seed=seed, tell=tell

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.console.fleet_target import FleetChoice
+from rtlang.console.serving import FleetChoice
 from rtlang.console.source import CommandError
 
 
