@@ -266,7 +266,7 @@ def graph(
     """Draw the request graph of a program without running it: as a Mermaid flowchart or an HTML page."""
     with one_line_errors():
         if html is not None and is_mermaid:
-            raise CommandError("--html and --mermaid exclude each other")
+            raise CommandError("--html cannot be combined with --mermaid")
         _check_folder(html)
         loaded = load_program(program)
         values = read_arguments(loaded, arg or [], is_complete=False)
@@ -331,7 +331,7 @@ def serve(
         config = ServeConfig(**limits)
         choice = FleetChoice(replicas, min_replicas, max_replicas, ray, fleet_name, prefill_replicas)
         if in_process and choice.is_fleet:
-            raise CommandError("--in-process cannot be combined with options of a fleet")
+            raise CommandError("--in-process cannot be combined with fleet options")
         works = serve_engine(
             RuntimeConfig(**settings), config, in_process=in_process, stall_timeout_s=stall_timeout_s, choice=choice
         )

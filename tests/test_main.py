@@ -295,7 +295,7 @@ def test_graph_draws_a_program_without_a_model(folder: Path) -> None:
         ([f"{program}:breaks"], "--html OUT` draws a run"),
         ([f"{program}:one", "--html", f"{folder}/none/x.html"], "parent folder"),
         ([f"{program}:one", "--html", str(folder)], "--html"),
-        ([f"{program}:one", "--html", "x", "--mermaid"], "exclude each other"),
+        ([f"{program}:one", "--html", "x", "--mermaid"], "cannot be combined with --mermaid"),
         ([f"{program}:one", "-a", "other=1"], "unknown argument"),
         ([f"{program}:one", "--passes", "x"], "passes = 'x'"),
     ):

@@ -5,7 +5,7 @@
         ...
 
 Every engine is a replica: it serves the same model with a cache of its own. `ProgramBalancer` chooses the replica of a program when it is
-submitted; all its generations stay there. A program moves, behind the output that it has given, when its replica ends or is removed,
+submitted; all its generations stay there. A program moves, after the output that it has given, when its replica ends or is removed,
 or when it is told to. Replicas come and go while programs run.
 """
 
@@ -72,7 +72,7 @@ class Fleet(EngineTarget):
         """Add a replica, which takes programs once it is ready. Returns its name at once.
 
         Args:
-            config: settings of its runtime; None for those of the fleet.
+            config: settings of its runtime; None for the fleet's settings.
             name: None for the name of the launcher.
         Raises:
             ParameterError: there is a replica of this name.
@@ -121,7 +121,7 @@ class Fleet(EngineTarget):
         self._name_peers()
 
     def move(self, graph_id: int, to: str) -> None:
-        """Move a program to another replica: it goes on there behind the output that it has given. Does nothing if it has ended, or is
+        """Move a program to another replica: it goes on there after the output that it has given. Does nothing if it has ended, or is
         opened alone because its engines have crashed.
 
         Raises:
@@ -145,7 +145,7 @@ class Fleet(EngineTarget):
         failure.
 
         Args:
-            config: settings of the new runtimes, which later replicas get as well; None for those of now.
+            config: settings of the new runtimes, which later replicas get as well; None for the present ones.
             starts_first: whether a new engine is ready before the old one gives up its programs, which needs room for one more engine. If
                 False, the old one ends first: its programs go on at the other replicas, of which there must be one.
             ready_timeout_s: seconds that a new engine may take until it is ready.

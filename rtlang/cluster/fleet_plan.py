@@ -4,7 +4,7 @@ Several frontends may use one fleet. Each says regularly which replicas it uses,
 told the roster. A replica that is to go is taken off the roster first; it ends when no frontend uses it any more. A frontend that has
 not been heard of for `frontend_timeout_s` does not count. Without any frontend for `orphan_timeout_s` the fleet ends.
 
-No input or output and no clock: whoever owns the plan carries out the changes that `advance` asks for.
+No input or output and no clock: the owner of the plan carries out the changes that `advance` asks for.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class FleetPlan:
 
         Args:
             held: the replicas that it uses or still leaves, those that load their model included.
-            ready: those of them that work.
+            ready: the ones among them that work.
             waiting: tokens that wait at each; numbers that are not finite are left out.
         """
         known = {name: tokens for name, tokens in waiting.items() if math.isfinite(tokens)}

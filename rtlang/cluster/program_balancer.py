@@ -80,7 +80,7 @@ class ProgramBalancer:
         return self._loads.get(engine, ReportedLoad(NO_LOAD, None))
 
     def num_waiting(self, load: Message) -> float:
-        """Tokens that wait to be computed, those of nodes that have not begun included, as the router counts them."""
+        """Tokens that wait to be computed, nodes that have not begun included, as the router counts them."""
         work = NodeWork(load["prompt"] + load["prompt_ahead"], load["output"] + load["output_ahead"])
         return work.weighted(self.estimator.output_weight)
 

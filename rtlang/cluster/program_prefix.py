@@ -29,14 +29,14 @@ from rtlang.contract.node_work import CHARS_PER_TOKEN, OUTPUT_WEIGHT, node_work
 
 BLOCK_CHARS = 256
 MAX_BLOCKS = 4096
-"""Blocks that are digested at most; prefixes that differ only behind a million characters count as equal."""
+"""Blocks that are digested at most; prefixes that differ only after a million characters count as equal."""
 _FIRST_TOKENS = 256.0
 """Weight, in tokens, of the characters per token that are assumed at first."""
 _MOST_TOKENS = 1e6
 
 
 class WorkEstimator:
-    """Estimates the work of programs with what is known of the model and the machine. One thread at a time may call `learn`; others may
+    """Estimates the work of programs from measurements of the model and the machine. One thread at a time may call `learn`; others may
     estimate meanwhile.
 
     Attributes:

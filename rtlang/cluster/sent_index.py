@@ -169,7 +169,7 @@ class SentIndex:
             assert math.isclose(listed, tokens[name], abs_tol=1e-6)
 
     def _split(self, upper: Segment, num_blocks: int) -> None:
-        """Cut a segment behind its first `num_blocks`; `upper` stays the first part."""
+        """Cut a segment after its first `num_blocks`; `upper` stays the first part."""
         lower = Segment(upper, upper.start + num_blocks, upper.digests[num_blocks:], upper.tokens_per_block)
         lower.children, upper.children = upper.children, {upper.digests[num_blocks]: lower}
         for child in lower.children.values():
@@ -212,11 +212,11 @@ def _forget(hold: _Hold, name: str) -> None:
 
 
 def _num_common(run: Sequence[int], digests: Sequence[int], at: int) -> int:
-    """Number of blocks of `run` that equal those of `digests` from `at` on. The first one does."""
+    """Number of blocks of `run` that equal the blocks of `digests` from `at` on. The first one does."""
     size = min(len(run), len(digests) - at)
     if run[size - 1] == digests[at + size - 1]:
         return size
-    low, high = 1, size - 1  # `low` blocks are equal, the one behind `high` is not
+    low, high = 1, size - 1  # `low` blocks are equal, the one after `high` is not
     while low < high:
         middle = (low + high + 1) // 2
         if run[middle - 1] == digests[at + middle - 1]:

@@ -15,7 +15,7 @@ HOST_BYTES = 1 << 30
 
 
 def with_shared_pages(config: RuntimeConfig) -> RuntimeConfig:
-    """The settings with what is missing for the exchange: a place to listen, a tier to serve from, and a secret of this fleet."""
+    """The settings, completed for the exchange: a place to listen, a tier to serve from, and a secret of this fleet."""
     if config.cache_listen is not None:
         return config
     has_tier = config.cache_host_bytes is not None or config.cache_dir is not None

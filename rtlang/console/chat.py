@@ -33,7 +33,7 @@ from rtlang_grammars import GrammarError
 
 COMMANDS = {
     "/system TEXT": "set the system message; without TEXT remove it",
-    "/schema FILE": "hold answers to a schema, regex or grammar (.json, .regex, .lark, .gbnf, ...); without FILE to none",
+    "/schema FILE": "constrain answers to a schema, regex or grammar (.json, .regex, .lark, .gbnf, ...); without FILE remove it",
     "/tokens N": "generate at most N tokens an answer",
     "/temperature X": "sample with this temperature; 0 takes the likeliest token",
     "/undo": "forget the last message and its answer",
@@ -167,7 +167,7 @@ class Chat:
                 self.params = replace(self.params, temperature=_number(name, rest, float))
             case "/undo":
                 if not self.messages:
-                    raise CommandError("/undo: there is no message")
+                    raise CommandError("/undo: no message to remove")
                 del self.messages[-2:]
             case "/reset":
                 self.messages.clear()
@@ -183,7 +183,7 @@ class Chat:
 
     def _save(self, path: Path | None) -> None:
         if path is None:
-            raise CommandError("/save: expected the name of a file")
+            raise CommandError("/save: expected a file name")
         system = [("system", self.system)] if self.system else []
         messages = [{"role": role, "content": content} for role, content in (*system, *self.messages)]
         try:
@@ -197,7 +197,7 @@ class Chat:
 
     def _load(self, path: Path | None) -> None:
         if path is None:
-            raise CommandError("/load: expected the name of a file")
+            raise CommandError("/load: expected a file name")
         found = _read_json(path)
         messages = found.get("messages") if isinstance(found, dict) else None
         wrong = f"{path}: expected the JSON that /save writes"
@@ -209,7 +209,7 @@ class Chat:
         system = pairs[0][1] if pairs and pairs[0][0] == "system" else ""
         rest = pairs[1:] if system else pairs
         if [role for role, _ in rest] != ["user", "assistant"] * (len(rest) // 2):
-            raise CommandError(f"{wrong}: messages of user and assistant in turn")
+            raise CommandError(f"{wrong}: user and assistant messages must alternate")
         self.system, self.messages = system, rest
         self._print(f"{len(pairs)} messages loaded")
 
@@ -252,7 +252,7 @@ def chat(
     max_tokens: Annotated[int, typer.Option(help="Maximum number of tokens of an answer.")] = 256,
     temperature: Annotated[float, typer.Option(help="Temperature of sampling; 0 takes the likeliest token.")] = 0.0,
 ) -> None:
-    """Talk to a model: the one in the package, a checkpoint (--model), or that of a server (--url).
+    """Talk to a model: the one in the package, a checkpoint (--model), or a server's model (--url).
 
     Answers stream; Ctrl-C cancels an answer, Ctrl-D ends. /help lists the commands.
     """

@@ -212,9 +212,9 @@ def gpu(torch: Any = None, versions: dict[str, str | None] | None = None, driver
             remedy = (
                 "install a build of torch for CUDA"
                 if not torch.version.cuda
-                else "update the driver, or look at nvidia-smi"
+                else "update the driver, or check nvidia-smi"
             )
-            yield Finding("gpu", Status.WARN, "there is an NVIDIA driver, but torch cannot use a GPU", remedy)
+            yield Finding("gpu", Status.WARN, "an NVIDIA driver is installed, but torch cannot use a GPU", remedy)
         else:
             yield Finding("gpu", Status.OK, "none; models run on the CPU")
         return
@@ -245,7 +245,7 @@ def compiled_code() -> Iterator[Finding]:
         yield Finding(
             "compiled code",
             Status.WARN,
-            "some of the grammar engine is not compiled yet",
+            "part of the grammar engine is not compiled yet",
             "run rtlang check once; it takes up to a minute",
         )
     else:
@@ -310,21 +310,17 @@ def server(url: str, api_key: str | None) -> Iterator[Finding]:
         address.get("/health")
     except CommandError as error:
         if not isinstance(error, ServerError) or error.status is None:
-            yield Finding(
-                "server", Status.FAIL, str(error), "start it with rtlang serve, and look at host, port and proxy"
-            )
+            yield Finding("server", Status.FAIL, str(error), "start it with rtlang serve; check host, port and proxy")
             return
         yield Finding(
-            "server", Status.FAIL, str(error), "it runs, but its engine does not: look at its log, or restart it"
+            "server", Status.FAIL, str(error), "the server runs without its engine: check its log, or restart it"
         )
     else:
         yield Finding("server", Status.OK, f"{address.url} is alive")
     try:
         address.get("/ready")
     except ServerError as error:
-        yield Finding(
-            "ready", Status.FAIL, str(error), "look at the log of the server; it may be starting or shutting down"
-        )
+        yield Finding("ready", Status.FAIL, str(error), "check the server's log; it may be starting or shutting down")
     else:
         yield Finding("ready", Status.OK, "the server takes requests")
     try:

@@ -17,7 +17,7 @@ from rtlang.contract.fleet_report import DEFAULT_FLEET
 fleet = typer.Typer(help="List, scale, replace and stop fleets on Ray.", no_args_is_help=True, rich_markup_mode=None)
 
 Address = Annotated[
-    str, typer.Option("--ray", metavar="HOST:PORT", help="Ray cluster; auto finds that of this machine.")
+    str, typer.Option("--ray", metavar="HOST:PORT", help="Ray cluster; auto finds the cluster of this machine.")
 ]
 Name = Annotated[str, typer.Argument(metavar="FLEET", help="Name of the fleet, as given to `rtlang serve --fleet`.")]
 
@@ -39,7 +39,7 @@ def replace_fleet(name: Name = DEFAULT_FLEET, address: Address = "auto") -> None
     with _on_ray(address) as ray:
         if not ray.replace_fleet(name):
             raise CommandError(f"the cluster has no fleet {name!r}")
-        typer.echo(f"the replicas of {name} are replaced one by one; `rtlang fleet list` shows when it is over")
+        typer.echo(f"replacing the replicas of {name} one at a time; `rtlang fleet list` shows when it is done")
 
 
 @fleet.command("scale")

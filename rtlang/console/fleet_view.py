@@ -38,7 +38,7 @@ def fetch_fleet(server: ServerAddress) -> FleetReport:
     try:
         return read_fleet_report(plain)
     except ValueError as error:
-        raise ServerError(f"{server.url}{PATH}: {error}; the server may have another version", 200) from None
+        raise ServerError(f"{server.url}{PATH}: {error}; the server may run another version", 200) from None
 
 
 def fleet_view(report: FleetReport, notice: str = "") -> RenderableType:

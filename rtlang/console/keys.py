@@ -29,6 +29,6 @@ def make_key(
     except (ConfigError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
-    typer.echo(f"key of {name}, stored nowhere: {key}")
+    typer.echo(f"key for {name} (shown once, not stored): {key}")
     if keys_file is None:
         typer.echo(entry, nl=False)

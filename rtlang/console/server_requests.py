@@ -65,7 +65,7 @@ class ServerAddress:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             raise ServerError(f"{self.url}: not reachable: {reason or type(error).__name__}") from None
         except (ValueError, RecursionError):
-            raise ServerError(f"{self.url}{path}: the answer is not JSON; is this a server of rtlang?", 200) from None
+            raise ServerError(f"{self.url}{path}: the response is not JSON; is this an rtlang server?", 200) from None
 
 
 def _message(body: bytes) -> str | None:

@@ -191,7 +191,7 @@ async def serve_while_alive(
 
 def _refuse_update(*_: object) -> None:
     """Log that SIGUSR1 is ignored while the engines start; without a handler it would end the process."""
-    logger.warning("the engines are being started, so they are not replaced")
+    logger.warning("the engines are still starting; the update is ignored")
 
 
 def _begin_update(replace: Callable[[], None]) -> None:
@@ -207,6 +207,6 @@ def _begin_update(replace: Callable[[], None]) -> None:
             logger.info("all engines are replaced")
 
     if any(thread.name == _UPDATE for thread in threading.enumerate()):
-        logger.warning("the engines are being replaced already")
+        logger.warning("the engines are already being replaced")
         return
     threading.Thread(target=update, name=_UPDATE, daemon=True).start()

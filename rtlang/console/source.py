@@ -2,7 +2,7 @@
 
 A program is given as `FILE:PROGRAM` or `package.module:PROGRAM`; the name may be omitted if the file defines only one program. Arguments
 are text, converted to the annotated types of the program's parameters. Every mistake raises a `CommandError` with a one-line message that
-states what was given and what is allowed.
+states the given and the allowed values.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_arguments(
     """Parse `name=value` strings into arguments of `program`. The value `@FILE` reads a file; `@@` escapes a leading `@`.
 
     Args:
-        as_json: arguments as one JSON object, which those of `given` override.
+        as_json: arguments as one JSON object, which `given` overrides.
         is_complete: whether no other arguments are given.
     Raises:
         CommandError: an argument is malformed, unknown, duplicate, missing, or does not convert to its annotated type.

@@ -129,7 +129,7 @@ def fetch(server: ServerAddress, replica: str | None = None) -> EngineSnapshot:
     try:
         return read_snapshot(plain)
     except ValueError as error:
-        raise ServerError(f"{server.url}{PATH}: {error}; the server may have another version", 200) from None
+        raise ServerError(f"{server.url}{PATH}: {error}; the server may run another version", 200) from None
 
 
 @dataclass(frozen=True, slots=True)

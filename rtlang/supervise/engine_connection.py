@@ -219,7 +219,7 @@ class EngineConnection:
 
 
 def reachable(address: tuple[str, int] | None, connection: socket.socket) -> tuple[str, int] | None:
-    """An address of this machine as the other end of a connection may use it: where it names all interfaces, that of the connection."""
+    """An address of this machine as the other end of a connection may use it: the connection's own address if it names all interfaces."""
     if address is None or not ip_address(address[0]).is_unspecified:
         return address
     is_remote = connection.family in (socket.AF_INET, socket.AF_INET6)

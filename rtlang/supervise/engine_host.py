@@ -27,7 +27,7 @@ class EngineHost:
     """Owns the runtime of this process. `serve` may run on several threads.
 
     Args:
-        settings: those of the runtime, for every connection; None takes them from the first one.
+        settings: of the runtime, for every connection; None takes them from the first one.
     """
 
     def __init__(self, settings: dict[str, Any] | None = None) -> None:

@@ -95,7 +95,7 @@ class EngineLink:
     """Keeps one engine running. Thread-safe.
 
     Args:
-        name: of the engine, for logs and metrics; None for that of the launcher.
+        name: of the engine, for logs and metrics; None for the launcher's name.
 
     Attributes:
         error: the reason of the last failed start.

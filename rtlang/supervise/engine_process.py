@@ -4,7 +4,7 @@
         ...
 
 A crash of the engine does not stop the process that serves clients. When the engine's process ends, by itself or because its engine thread
-has not answered for `stall_timeout_s`, another one is started, and every graph continues behind the output that it has given.
+has not answered for `stall_timeout_s`, another one is started, and every graph continues after the output that it has given.
 """
 
 from __future__ import annotations

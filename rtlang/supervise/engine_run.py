@@ -49,7 +49,7 @@ class EngineRun:
         graph: as it was submitted; `nodes` are those added since as well.
         options: the options with which it was submitted, with the time at which it began.
         share: its share of admitted requests.
-        ledger: its output so far, behind what it was given. Guarded by the owner's lock, as `joiner`.
+        ledger: its output so far, after the tokens that it was given. Guarded by the owner's lock, as `joiner`.
         joiner: joins the parts of its large events.
     """
 
@@ -89,7 +89,7 @@ class EngineRun:
         return self.share.principal.client_id
 
     def opening(self) -> Callable[[], Message]:
-        """A function that makes the message which opens the graph as it is now, behind the output that it has given.
+        """A function that makes the message which opens the graph as it is now, after the output that it has given.
 
         Another thread calls it: a large graph takes a tenth of a second.
         """

@@ -1,6 +1,6 @@
 """A target over engines in other processes: places each graph on one of them, and on another one when that engine ends.
 
-A graph continues behind the output that it has given (run_ledger.py), so that listeners notice only a pause. `EnginePool` decides which
+A graph continues after the output that it has given (run_ledger.py), so that listeners notice only a pause. `EnginePool` decides which
 engine has which graph, and which graph fails because it crashes engines; this file carries its orders out. All of that happens under the
 lock of the target; events are delivered without it, by one thread at a time for each graph.
 """
@@ -59,8 +59,8 @@ class EngineTarget:
         labels_engines: whether metrics say from which engine they are.
 
     Attributes:
-        metrics: those of the engines, and of the server that shares them.
         model_identity: see `Target.abilities`; empty until the first engine is ready.
+        metrics: of the engines, and of the server that shares them.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class EngineTarget:
         self._watchers: list[Callable[[EngineState], None]] = []
         self._first_error: RtlangError | None = None
         self._end_reason = "the engine has stopped"
-        self._has_settings = False  # those of this process are set, for short pauses of its threads
+        self._has_settings = False  # `process_settings` are set, for short pauses of this process's threads
         self._is_closing = threading.Event()
         self._is_started = threading.Event()
         for launcher in launchers:
@@ -198,7 +198,7 @@ class EngineTarget:
         return None if plain is None else read_snapshot(plain)
 
     def refresh_metrics(self) -> None:
-        """Fetch the engines' metrics; keeps those of before of an engine that does not answer. Blocks."""
+        """Fetch the engines' metrics; keeps the last ones of an engine that does not answer. Blocks."""
         with self._lock:
             self.metrics.replicas(Counter(map(self._replica_state, self._links)))
             self.metrics.programs_unplaced.set(sum(graph.engine is None for graph in self._pool.graphs.values()))
@@ -376,7 +376,7 @@ class EngineTarget:
         self._is_started.set()
 
     def _update_state(self) -> None:
-        """Take the state of the best engine for that of the target, and tell watchers if it is new."""
+        """Set the target's state to the state of its best engine, and tell watchers if it is new."""
         states = {link.state for link in list(self._links.values())}
         if EngineState.READY in states:
             self._set_state(EngineState.READY)

@@ -1,8 +1,8 @@
-"""Messages between the server's process and that of the engine: maps in MessagePack, over a socket pair.
+"""Messages between the server's process and the engine's process: maps in MessagePack, over a socket pair.
 
 Both ends are of one installation and trust each other; messages of clients were checked before. Messages travel on channels, one for
-each graph: those of one channel arrive in order. A long message is divided into frames, and clients take turns with their frames, so
-that neither thousands of messages nor a long one of one client delay those of another. Writing never blocks the caller: a thread packs
+each graph: messages of one channel arrive in order. A long message is divided into frames, and clients take turns with their frames, so
+that neither thousands of messages nor a long one of one client delay another client. Writing never blocks the caller: a thread packs
 and sends.
 """
 
@@ -49,7 +49,7 @@ class FrameWriter:
         self._thread.start()
 
     def put(self, *items: Any, channel: int = CONTROL, client: Hashable = CONTROL) -> None:
-        """Send items behind those of the same channel, when it is the client's turn."""
+        """Send items, in the order of their channel, when it is the client's turn."""
         with self._condition:
             self._queue.put(client, channel, items)
             self._condition.notify()
@@ -154,7 +154,9 @@ def read_messages(connection: socket.socket) -> Iterator[Message]:
                 unpacker = unfinished[channel] = msgpack.Unpacker(
                     strict_map_key=False, max_buffer_size=0, read_size=_FRAME_BYTES
                 )
-            message = _fed(unpacker, data)  # decodes what is there: all at once would hold all threads of the process
+            message = _fed(
+                unpacker, data
+            )  # decodes the bytes received: all at once would hold all threads of the process
             if not goes_on:
                 assert message is not None
                 del unfinished[channel]

@@ -1,6 +1,6 @@
 """Divides results with many log-probabilities into parts for the way between the two processes, and joins them there.
 
-A result of a million numbers takes seconds to pack and to read, and the tokens of all other graphs would wait behind it. Its lists of
+A result of a million numbers takes seconds to pack and to read, and the tokens of all other graphs would wait for it. Its lists of
 log-probabilities travel in parts instead, before the event without them. The writer sends the parts of a graph in order, but lets the
 events of other graphs pass (`FrameWriter`).
 """

@@ -54,7 +54,7 @@ class ProcessLauncher:
     """Starts each engine as a child process of this one.
 
     Attributes:
-        environment: variables that are set in the child besides those of this process.
+        environment: variables that are set in the child, in addition to the environment of this process.
     """
 
     def __init__(self, name: str = "engine", *, environment: Mapping[str, str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The metrics of a server whose engines are other processes: its own, and those of the engines as they sent them last."""
+"""The metrics of a server whose engines are other processes: its own, and the engines' metrics as they sent them last."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class TurnQueue(Generic[_T]):
         return bool(self._clients)
 
     def put(self, client: Hashable, channel: int, items: Iterable[_T]) -> None:
-        """Add items behind those of the same channel."""
+        """Add items at the end of a channel."""
         items = deque(items)
         if not items:
             return
@@ -29,7 +29,7 @@ class TurnQueue(Generic[_T]):
             found.extend(items)
 
     def put_back(self, client: Hashable, channel: int, item: _T) -> None:
-        """Add an item before those of the same channel: the rest of one that was taken."""
+        """Add an item at the front of a channel: the rest of one that was taken."""
         self._clients.setdefault(client, {}).setdefault(channel, deque()).appendleft(item)
 
     def take(self) -> tuple[Hashable, int, _T]:

@@ -157,7 +157,7 @@ def test_undo_and_reset() -> None:
     assert world.chat.messages == [("user", "a"), ("assistant", "1")]
     world.feed("/reset")
     assert (world.chat.messages, world.chat.system) == ([], "S")
-    assert "error: /undo: there is no message" in world.feed("/undo")
+    assert "error: /undo: no message to remove" in world.feed("/undo")
 
 
 def test_help_shows_every_command_and_quit_ends() -> None:
@@ -177,8 +177,8 @@ def test_help_shows_every_command_and_quit_ends() -> None:
         ("/temperature -1", "temperature"),
         ("/schema nowhere.json", "nowhere.json"),
         ("/schema nowhere.txt", "unknown suffix"),
-        ("/save", "/save: expected the name of a file"),
-        ("/load", "/load: expected the name of a file"),
+        ("/save", "/save: expected a file name"),
+        ("/load", "/load: expected a file name"),
         ("/load nowhere.json", "nowhere.json"),
     ],
 )

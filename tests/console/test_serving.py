@@ -57,7 +57,7 @@ def test_a_signal_while_the_engines_start_ends_nothing(
             )
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert "the engines are being started, so they are not replaced" in caplog.text
+    assert "the engines are still starting; the update is ignored" in caplog.text
 
 
 def test_a_signal_replaces_the_engines_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -49,7 +49,7 @@ def map_batches(
         ParameterError: two of the new columns have the same name, or an option is not allowed here.
     """
     if value == error:
-        raise ParameterError("error", error, f"expected another column than that of the values, {value!r}")
+        raise ParameterError("error", error, f"expected another column than {value!r}, which holds the values")
     for name in ("on_error", "progress"):
         if name in options:
             raise ParameterError(name, options[name], "not allowed here: a row carries its own error")
@@ -105,7 +105,7 @@ def run_on_batch(
 
 
 def _plain_list(column: Any) -> list[Any]:
-    """The values of a column as those of Python: programs take no numbers of numpy."""
+    """The values of a column as Python objects: programs take no NumPy numbers."""
     return list(column.tolist() if hasattr(column, "tolist") else column)
 
 

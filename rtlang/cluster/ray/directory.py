@@ -34,7 +34,7 @@ class FleetOptions:
     """How a fleet is made; the first frontend decides.
 
     Args:
-        settings: those of the RuntimeConfig of each engine that differ from their defaults.
+        settings: fields of each engine's RuntimeConfig that differ from their defaults.
         num_replicas: its size at first.
         orphan_timeout_s: seconds without any frontend after which the fleet ends; None for never.
     """

@@ -1,6 +1,6 @@
 """An actor that holds an engine and serves frontends over TCP.
 
-The actor gives its address and a secret to whoever may call it, which Ray decides; frames travel on a connection of their own, since a
+The actor gives its address and a secret to every caller that Ray admits; frames travel on a connection of their own, since a
 call of an actor per piece of text would cost more than the text. The model is loaded for the first connection. If the engine cannot go
 on, the process ends and Ray starts it again, under the same name.
 """
@@ -28,7 +28,7 @@ class ActorAddress:
     """The way to an engine.
 
     Attributes:
-        secret: differs for each start of the actor; whoever knows it may use the engine.
+        secret: differs for each start of the actor; it grants the use of the engine.
     """
 
     host: str
@@ -42,7 +42,7 @@ class EngineActor:
     """The engine of one replica; methods are called through Ray.
 
     Args:
-        settings: those of its RuntimeConfig; what a frontend sends is ignored.
+        settings: of its RuntimeConfig; settings that a frontend sends are ignored.
         log_level, log_form: of its log lines, which Ray collects.
     """
 

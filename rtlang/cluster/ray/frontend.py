@@ -46,7 +46,7 @@ def join_ray(address: str, *, num_cpus: int | None = None) -> bool:
 
     Args:
         address: HOST:PORT of a cluster, AUTO or LOCAL.
-        num_cpus: processors that a local Ray may give away; those of the machine by default.
+        num_cpus: processors that a local Ray may give away; all of the machine by default.
     Raises:
         ConnectionLostError: there is no cluster at this address.
     """
@@ -119,7 +119,7 @@ class RayFleet(Fleet):
         address: see `join_ray`.
         name: of the fleet in its cluster.
         options: makes the fleet if there is none of this name; None uses an existing one only. The engines of a fleet keep the settings
-            of whoever made it.
+            of the frontend that created it.
     Raises:
         ConfigError: the name is not one, or the fleet has another model than the options say.
         ConnectionLostError: there is no such cluster, or no such fleet.
@@ -206,7 +206,7 @@ def _check_same_model(name: str, found: FleetOptions, wanted: FleetOptions | Non
     if model != theirs:
         raise ConfigError("model", model, f"the fleet {name!r} runs {theirs}; choose another name with --fleet")
     if replace(wanted, num_replicas=None) != replace(found, num_replicas=None):
-        logger.warning("the fleet %s keeps the options of whoever made it", name)
+        logger.warning("the fleet %s keeps the options of the frontend that created it", name)
 
 
 def _num_local_cpus(options: FleetOptions) -> int:

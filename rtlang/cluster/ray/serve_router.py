@@ -5,7 +5,7 @@
     values = handle.run.remote(graph.to_plain(), {"question": "..."}).result()
 
 Ray Serve asks the router for a ranking of replicas for each request. It gets the one that `rtlang.cluster.router.Router` chooses, and the
-others behind it, by their cost, for the case that the first one is full or has died.
+others after it, by their cost, for the case that the first one is full or has died.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _work_of(request: PendingRequest) -> ProgramWork:
         return ProgramWork((), 1.0, 0.0)
     try:
         return program_work(RequestGraph.from_plain(dict(graph)), inputs or {})
-    except RtlangError as error:  # the replica says what is wrong with it
+    except RtlangError as error:  # the replica reports the error
         logger.debug("a request has no valid graph: %s", error)
         return ProgramWork((), 1.0, 0.0)
 
@@ -107,7 +107,7 @@ class ProgramEngine:
     """The engine of one replica of Ray Serve.
 
     Args:
-        settings: those of its RuntimeConfig.
+        settings: of its RuntimeConfig.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
