@@ -133,7 +133,10 @@ class LexedCompletion:
                 continue
             if automaton.is_start[state] and first & end and grammar.can_end(stacks) and self._completes(start, text):
                 return text
-            deeper, is_deeper = range(self._newlines.start + grammar.column(stacks) + 1, self._newlines.stop), False
+            deeper, is_deeper = (
+                range(self._newlines.start + grammar.stack_sets.column(stacks) + 1, self._newlines.stop),
+                False,
+            )
             for terminal, endings in self._ends(state, first, may_go_on, work).items():
                 if is_deeper and terminal in deeper:
                     continue  # one indent is as good as another
@@ -231,7 +234,7 @@ class LexedCompletion:
         """Bytes that the parser still needs at least."""
         found = self._stack_costs.get(stacks)
         if found is None:
-            tops = self._grammar.stack_nodes(stacks)
+            tops = self._grammar.stack_sets.tops(stacks)
             for node in self._below(tops):  # from the bottom up, so that no recursion is deep
                 self._node_cost(node)
             found = self._stack_costs[stacks] = min(self._node_cost(node) for node in tops)
@@ -245,14 +248,14 @@ class LexedCompletion:
             node = todo.pop()
             if node not in found and node not in self._node_costs:
                 found.add(node)
-                todo += self._grammar.stack_node(node)[1]
+                todo += self._grammar.stack_sets.node(node)[1]
         return sorted(found)
 
     def _node_cost(self, node: int) -> int:
         """The cheapest way to finish from a node."""
         found = self._node_costs.get(node)
         if found is None:
-            state, below = self._grammar.stack_node(node)
+            state, below = self._grammar.stack_sets.node(node)
             found = min((self._cost(state, each) for each in below), default=self._cost(state, -1))
             self._node_costs[node] = found
         return found
@@ -262,7 +265,7 @@ class LexedCompletion:
         if (state, below) in self._costs:
             return self._costs[state, below]
         gotos = self._grammar.tables.rules.gotos
-        on_node = -1 if below < 0 else self._grammar.stack_node(below)[0]
+        on_node = -1 if below < 0 else self._grammar.stack_sets.node(below)[0]
         costs: dict[int, int] = {}  # of the states that follow one another on this node
         steps: list[tuple[int, int, int]] = []
         todo = [state]
@@ -281,9 +284,9 @@ class LexedCompletion:
                 else:
                     under = {below} if below >= 0 else set()
                     for _ in range(length - 1):
-                        under = {each for node in under for each in self._grammar.stack_node(node)[1]}
+                        under = {each for node in under for each in self._grammar.stack_sets.node(node)[1]}
                     for node in under:
-                        if (goto := int(gotos[self._grammar.stack_node(node)[0], head])) >= 0:
+                        if (goto := int(gotos[self._grammar.stack_sets.node(node)[0], head])) >= 0:
                             costs[at] = min(costs[at], rest + self._cost(goto, node))
         has_changed = True
         while has_changed:

@@ -7,22 +7,19 @@ goes back where a longer lexeme fails. Masks are cached by place; a miss visits 
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.lexing import native_masks
+from rtlang_grammars.machine.lexing import lexeme_rules, tree_visit, viability
 from rtlang_grammars.machine.lexing.layout import (
+    IS_SURE,
     KEEP,
-    MAX_BACK,
-    MEMBERS,
     NEED_JOIN,
     NEED_STACKS,
     NEED_TREE,
     OK,
-    STACK_LINKS,
-    STACK_NODES,
     TAIL_BYTE_AT,
     TAIL_LAST,
     TAIL_NUM_BYTES,
@@ -31,19 +28,19 @@ from rtlang_grammars.machine.lexing.layout import (
     Begin,
     Tokens,
 )
+from rtlang_grammars.machine.lexing.stack_sets import StackSets
 from rtlang_grammars.machine.lexing.tables import LexedTables
 from rtlang_grammars.machine.lexing.workspace import (
-    larger_stacks,
     larger_tree,
     larger_visit,
     larger_walk,
-    new_stacks,
     new_tree,
     new_visit,
     new_walk,
     size_of,
 )
 from rtlang_grammars.machine.locks import is_held
+from rtlang_grammars.machine.native.native_code import as_python
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
@@ -55,7 +52,7 @@ _MAX_TREE_BYTES = 96 << 20
 _MAX_MASK_BYTES = 32 << 20
 
 
-_Graph: TypeAlias = tuple[list[int], list[tuple[int, tuple[int, list[int]]]], tuple[int, list[tuple[int, int, int]]]]
+_read_symbol = as_python(lexeme_rules.read_symbol)
 
 
 class Configuration(NamedTuple):
@@ -94,7 +91,8 @@ class LexedGrammar:
     Attributes:
         index, tables: as given.
         start_place: the place at the start of the text.
-        lock: held by whoever uses the methods that take places apart.
+        stack_sets: the sets of parser stacks that texts have reached.
+        lock: held by callers of the methods that do not take it.
     """
 
     def __init__(self, index: VocabularyIndex, tables: LexedTables, lock: threading.RLock | None = None) -> None:
@@ -107,12 +105,7 @@ class LexedGrammar:
         """
         self.index, self.tables = index, tables
         self.lock = lock or threading.RLock()
-        self._stacks = new_stacks(int(tables.parser.final[0]))
-        self._sets: list[tuple[int, int]] = [(0, 1)]
-        self._numbers: dict[tuple[int, ...], int] = {(0, 0): 0}
-        self._nodes: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._lines: dict[tuple[int, int, int], int] = {}
-        self._shifted: dict[tuple[int, int], int] = {}
+        self.stack_sets = StackSets(int(tables.parser.final[0]))
         self._contexts: dict[int, int] = {}
         self._viable: dict[tuple[int, int], bool] = {}
         self._places: dict[Configuration, bool] = {}
@@ -139,7 +132,7 @@ class LexedGrammar:
     @property
     def is_worn(self) -> bool:
         """Whether so many stacks were seen that new texts should begin with a fresh copy."""
-        return len(self._nodes) + len(self._sets) + len(self._shifted) > _MAX_STACKS
+        return self.stack_sets.num_kept > _MAX_STACKS
 
     def renewed(self) -> LexedGrammar:
         """A copy that has seen no text."""
@@ -193,16 +186,7 @@ class LexedGrammar:
         """The set of stacks after a terminal, -1 where the parser does not take it."""
         if terminal in self.tables.ignored:
             return stacks
-        found = self._shifted.get((stacks, terminal))
-        if found is None:
-            first, size = self._sets[stacks]
-            out = self._visit.out
-            while native_masks.shift_once(self.tables.parser, self._stacks, first, size, terminal, out) != OK:
-                self._stacks = larger_stacks(self._stacks)
-            count, first = int(out[0]), int(out[1])
-            found = self._interned(self._read(first, count)) if count else -1
-            self._shifted[stacks, terminal] = found
-        return found
+        return self.stack_sets.shift(self.tables.parser, stacks, terminal)
 
     def can_end(self, stacks: int) -> bool:
         """Whether the text may end after the lexemes so far."""
@@ -215,17 +199,6 @@ class LexedGrammar:
     def run(self, configuration: Configuration, data: bytes) -> Configuration | None:
         """The place after bytes as the lexer sees them, alive or not."""
         return self._run(configuration, data, is_final=False)
-
-    def stack_nodes(self, stacks: int) -> list[int]:
-        """The top nodes of a set."""
-        first, size = self._sets[stacks]
-        found: list[int] = self._stacks.members[first : first + size].tolist()
-        return found
-
-    def stack_node(self, node: int) -> tuple[int, list[int]]:
-        """The parser's state at a node, and the nodes below."""
-        state, at, count = self._stacks.nodes[node].tolist()
-        return state, self._stacks.links[at : at + count].tolist()
 
     def is_complete(self, configuration: Configuration) -> bool:
         """Whether the text may end there."""
@@ -257,7 +230,10 @@ class LexedGrammar:
         context = self._contexts.get(stacks)
         if context is None:
             contexts = sorted(
-                {int(self.tables.parser.contexts[self.stack_node(node)[0]]) for node in self.stack_nodes(stacks)}
+                {
+                    int(self.tables.parser.contexts[self.stack_sets.node(node)[0]])
+                    for node in self.stack_sets.tops(stacks)
+                }
             )
             context = contexts[0]
             for other in contexts[1:]:
@@ -276,75 +252,6 @@ class LexedGrammar:
         if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
             self._visit = new_visit(2 * len(self.tables.lexer.pairs), self.tables.num_terminals)
 
-    def _read(self, first: int, size: int) -> _Graph:
-        """What is on top, and the scratch nodes below: they are overwritten by the next shift, and by what is kept."""
-        count = int(self._stacks.counts[STACK_NODES])
-        *nodes, line = self._stacks.members[first : first + size + 1].tolist()
-        lines = []
-        while line >= count:
-            column, outer, depth = self._stacks.nodes[line].tolist()
-            lines.append((column, outer, depth))
-            line = outer
-        scratch: dict[int, tuple[int, list[int]]] = {}
-        todo = [node for node in nodes if node >= count]
-        while todo:
-            node = todo.pop()
-            if node not in scratch:
-                scratch[node] = self.stack_node(node)
-                todo += [below for below in scratch[node][1] if below >= count]
-        return nodes, sorted(scratch.items()), (line, lines)  # a node is made after those below it
-
-    def _interned(self, graph: _Graph) -> int:
-        """The number of a set of stacks."""
-        nodes, scratch, (line, lines) = graph
-        kept: dict[int, int] = {}
-        for node, (state, below) in scratch:
-            kept[node] = self._pushed(state, tuple(sorted({kept.get(each, each) for each in below})))
-        for column, _, depth in reversed(lines):
-            line = self._line(column, line, depth)
-        key = (*sorted({kept.get(node, node) for node in nodes}), line)
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self._sets)
-            at = int(self._stacks.counts[MEMBERS])
-            while at + len(key) >= len(self._stacks.members):
-                self._stacks = larger_stacks(self._stacks)
-            self._stacks.members[at : at + len(key)] = key
-            self._stacks.counts[MEMBERS] += len(key)
-            self._sets.append((at, len(key) - 1))
-        return found
-
-    def _pushed(self, state: int, below: tuple[int, ...]) -> int:
-        found = self._nodes.get((state, below))
-        if found is None:
-            counts = self._stacks.counts
-            found, at = int(counts[STACK_NODES]), int(counts[STACK_LINKS])
-            while found + 1 >= len(self._stacks.nodes) or at + len(below) >= len(self._stacks.links):
-                self._stacks = larger_stacks(self._stacks)
-            self._nodes[state, below] = found
-            self._stacks.nodes[found] = state, at, len(below)
-            self._stacks.links[at : at + len(below)] = below
-            self._stacks.counts[STACK_NODES] += 1
-            self._stacks.counts[STACK_LINKS] += len(below)
-        return found
-
-    def _line(self, column: int, outer: int, depth: int) -> int:
-        """The node of an indentation."""
-        found = self._lines.get((column, outer, depth))
-        if found is None:
-            found = self._lines[column, outer, depth] = int(self._stacks.counts[STACK_NODES])
-            while found + 1 >= len(self._stacks.nodes):
-                self._stacks = larger_stacks(self._stacks)
-            self._stacks.nodes[found] = column, outer, depth
-            self._stacks.counts[STACK_NODES] += 1
-        return found
-
-    def column(self, stacks: int) -> int:
-        """The column of the present line."""
-        first, size = self._sets[stacks]
-        line = int(self._stacks.members[first + size])
-        return int(self._stacks.nodes[line, 0]) if line else 0
-
     def _advanced(self, configuration: Configuration, data: bytes) -> Configuration | None:
         reached = self._run(configuration, data, is_final=False)
         if reached is None:
@@ -359,31 +266,23 @@ class LexedGrammar:
 
     def _run(self, configuration: Configuration, data: bytes, *, is_final: bool) -> Configuration | None:
         """Lex bytes; None where no lexeme goes on. is_final: the text ends behind them."""
-        lexer, automaton = self.tables.lexer, self.tables.automaton
-        classes = lexer.classes
+        lexer = self.tables.lexer
         stacks, state, last, last_at, tail = configuration
         text = tail + data
         at = len(tail)
         begin = 0  # bytes before are never read again
-        is_fresh = automaton.is_start[state]
+        is_fresh = self.tables.automaton.is_start[state]
         while True:
             if at >= len(text):
                 if not is_final:
                     break
                 if is_fresh:
                     return Configuration(stacks, state, -1, 0, b"")
-            symbol = classes[text[at] if at < len(text) else _END]
-            winner = int(automaton.winners[state, symbol])
-            if winner >= 0:
-                ended = at - int(automaton.num_behind[state, symbol])
-                if last < 0 or ended > last_at or (ended == last_at and winner < last) or lexer.order[0]:
-                    last, last_at = winner, ended
-            reached = int(automaton.following[state, symbol])
+            symbol = text[at] if at < len(text) else _END
+            reached, last, last_at = map(int, _read_symbol(lexer, state, symbol, at, last, last_at))
             if reached >= 0:
                 state, is_fresh = reached, False
                 at += 1
-                if at - last_at > MAX_BACK or lexer.states[state, 1]:
-                    last = -1
                 continue
             if last < 0:
                 return None
@@ -394,7 +293,7 @@ class LexedGrammar:
             begin, is_fresh = at, True
             lexer = self.tables.lexer
         keep = int(lexer.states[state, KEEP])
-        if last >= 0 and lexer.states[state, 1]:
+        if last >= 0 and lexer.states[state, IS_SURE]:
             last = -1
         cut = max(begin, min(len(text) - keep, last_at if last >= 0 else len(text)))
         return Configuration(stacks, state, last, last_at - cut if last >= 0 else 0, text[cut:])
@@ -412,24 +311,14 @@ class LexedGrammar:
         win = int(self.tables.lexer.states[state, WIN])
         found = self._viable.get((stacks, win))
         if found is None:
-            first, size = self._sets[stacks]
-            tables, out = self.tables, self._visit.out
+            first, size = self.stack_sets.span(stacks)
+            tables = self.tables
             while (
-                native_masks.is_viable(
-                    tables.parser,
-                    tables.lexer,
-                    self._stacks,
-                    first,
-                    size,
-                    win,
-                    self._visit.verdicts,
-                    self._visit.taken,
-                    out,
-                )
+                viability.is_viable(tables.parser, tables.lexer, self.stack_sets.stack, first, size, win, self._visit)
                 != OK
             ):
-                self._stacks = larger_stacks(self._stacks)
-            found = self._viable[stacks, win] = bool(out[0])
+                self.stack_sets.make_room()
+            found = self._viable[stacks, win] = bool(self._visit.out[0])
         return found
 
     def _only_step(self, configuration: Configuration) -> tuple[bytes, Configuration] | None:
@@ -469,7 +358,7 @@ class LexedGrammar:
         if code == NEED_TREE:
             self._tree = larger_tree(self._tree)
         elif code == NEED_STACKS:
-            self._stacks = larger_stacks(self._stacks)
+            self.stack_sets.make_room()
         else:
             self._visit = larger_visit(self._visit)
             self._scratch = larger_walk(self._scratch)
@@ -482,15 +371,15 @@ class LexedGrammar:
         if size_of(self._tree) > _MAX_TREE_BYTES:
             self._new_tree()
         tables = self.tables
-        first, size = self._sets[configuration.stacks]
+        first, size = self.stack_sets.span(configuration.stacks)
         key = (configuration.state, configuration.last, configuration.last_at, configuration.tail)
         begin = self._no_begin if key in self._roots else self._begin(configuration)
         while True:
             self._fit_verdicts()
             mask = np.zeros(self.index.num_words, dtype=np.uint32)
-            code = native_masks.visit(
-                self._tree, self._roots.get(key, -1), begin, tables.parser, tables.lexer, self._stacks, first, size,
-                self._tokens, self._scratch, self._visit, mask,
+            code = tree_visit.visit_tree(
+                self._tree, self._roots.get(key, -1), begin, tables.parser, tables.lexer, self.stack_sets.stack,
+                first, size, self._tokens, self._scratch, self._visit, mask,
             )  # fmt: skip
             if code == OK:
                 break
@@ -512,8 +401,8 @@ class LexedGrammar:
     def _ask_back(self, configuration: Configuration, mask: NDArray[np.uint32], num_asks: int) -> None:
         """Allow the tokens that only the way back to an earlier match can save, and those that end inside look-ahead."""
         asks = self._visit.asks[:num_asks].tolist()
-        graphs = {(first, size): self._read(first, size) for _, first, size in asks}
-        numbers = {place: self._interned(graph) for place, graph in graphs.items()}
+        graphs = {(first, size): self.stack_sets.read(first, size) for _, first, size in asks}
+        numbers = {place: self.stack_sets.intern(graph) for place, graph in graphs.items()}
         known: dict[tuple[int, int, bytes], bool] = {}
         for tail, first, size in asks:
             last, at, count, token = (

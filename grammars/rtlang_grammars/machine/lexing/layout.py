@@ -15,27 +15,47 @@ NO_SCRATCH, NO_TREE = -1, -2
 MAX_BACK = 16
 """Bytes for which an earlier match is remembered while a longer one is tried; a text that needs more is refused."""
 
-# Columns of Lexer.states.
-WIN, IS_SURE, KEEP, HOME = 0, 1, 2, 3
+# Columns of Lexer.states, .wins, .pairs.
+WIN, IS_SURE, KEEP, HOME = range(4)
+PAIR_AT, NUM_PAIRS = range(2)
+PAIR_TERMINAL, PAIR_ENDERS, IS_EASY = range(3)
 
 # Fields of Lexer.steps: the next state + 1, the terminal that ends + 1, how many bytes ago.
 STEP_BITS, WINNER_BITS = 24, 16
 
 MANY = 1 << 24
-"""Parser.actions from this number on: where the list of several begins, behind it."""
+"""An action of the parser from this number on: several actions, which begin in `Parser.lists` at the difference."""
 
-# Columns of Tree.nodes, .ends, .tails, .crossings, .items, .kids.
+# Columns of Parser.rules.
+RULE_LENGTH, RULE_HEAD = range(2)
+# Places in Parser.columns.
+NEWLINE, COLUMN_COUNT, INDENT, DEDENT, BRACKETS = range(5)
+
+# Columns of GraphStack.nodes, for a parser state and for the indentation of a line; of .tops and .paths; places in .counts.
+NODE_STATE, LINK_AT, NUM_LINKS = range(3)
+LINE_COLUMN, OUTER_LINE, LINE_DEPTH = range(3)
+TOP_STATE, TOP_BELOW, TOP_TARGET, TOP_NODE = range(4)
+PATH_NODE, PATH_LEFT = range(2)
+STACK_NODES, MEMBERS, STACK_LINKS = range(3)
+
+# Columns of Tree.nodes, .ends, .tails, .crossings, .items, .kids, .same_keys; places in .counts.
 END_AT, NUM_ENDS, TAIL_AT, NUM_TAILS, CROSSING_AT, NUM_CROSSINGS = range(6)
 END_WIN, RANGE_AT, NUM_RANGES, NUM_TOKENS, ROW = range(5)
 TAIL_WIN, TAIL_LAST, TAIL_TOKEN, TAIL_BYTE_AT, TAIL_NUM_BYTES = range(5)
 TERMINAL, ITEM_AT, NUM_ITEMS, FIRST_KID = range(4)
 BEGIN, STOP, BYTE_AT, NUM_BYTES = range(4)
 KID_STATE, KID_NODE, NEXT_KID = range(3)
-
-# Places in Tree.counts.
+SAME_CROSSING, SAME_STATE = range(2)
 (NODES, ENDS, TAILS, CROSSINGS, ITEMS, KIDS, RANGES, BYTES, ROWS, SAMES) = range(10)
-# Places in Stacks.counts: nodes, set members and links in use for good.
-STACK_NODES, MEMBERS, STACK_LINKS = 0, 1, 2
+
+# Columns of Walk.path (and places in Begin.place), .ends, .crossings.
+LEX_STATE, LEX_MATCH, LEX_MATCH_AT = range(3)
+SEEN_STATE, SEEN_MATCH, SEEN_BYTE_AT, SEEN_NUM_BYTES, FIRST_RANK, STOP_RANK = range(6)
+CROSSED, CROSSED_BEGIN, CROSSED_STOP, CROSSED_BYTE_AT, CROSSED_NUM_BYTES = range(5)
+
+# Columns of Visit.frames and .asks.
+FRAME_NODE, FRAME_FIRST, FRAME_SIZE, FREE_NODE, FREE_MEMBER, FREE_LINK = range(6)
+ASK_TAIL, ASK_FIRST, ASK_SIZE = range(3)
 
 
 class Lexer(NamedTuple):
@@ -44,8 +64,8 @@ class Lexer(NamedTuple):
     Attributes:
         classes: [257].
         steps: int64 [num_states, num_classes], what a state does before a class, see STEP_BITS.
-        states: [num_states, 4], what can win, whether a match is sure, how many of the last bytes a match may still lie behind, and its
-            home: the state itself, or within a character the state behind every rest of it, -1.
+        states: [num_states, 4], what can win, whether a match is sure, how many of the last bytes may be look-ahead after a match, and its
+            home: the state itself, or within a character the state after every rest of it, -1.
         exits: int64 [num_states], the kinds of bytes (`byte_kinds`) that may lead away from the home of a state, all without a home.
         wins: [num_wins, 2], where the pairs begin in `win_pairs`, and how many.
         win_pairs: numbers of pairs.
@@ -100,7 +120,7 @@ class Parser(NamedTuple):
         contexts: [num_states], the context of each state.
         joins: [num_contexts, num_contexts], the context of two together, -1 where it is not made.
         starts: [num_contexts], the lexer's state.
-        final: [2], the first state and the one behind the start rule.
+        final: [2], the first state and the one after the start rule.
         columns: [4 + num_terminals + 1], the newline terminal at column 0, the number of columns, the terminals of indents and dedents, and
             for each terminal what it adds to the depth of brackets; [1], -1 where indentation has no meaning.
     """
@@ -119,34 +139,34 @@ class Parser(NamedTuple):
     columns: Ints
 
 
-class Stacks(NamedTuple):
+class GraphStack(NamedTuple):
     """A graph-structured stack of parser states, and sets of nodes on top of it.
 
     Attributes:
         nodes: [capacity, 3], state, where the nodes below begin in `links`, and how many; node 0 is the start, with none below. Others hold
             the indentation of the present line: its column, the node of the enclosing line, and the depth of brackets; 0 for neither.
         links: nodes.
-        members: nodes of sets, behind each set the node of its indentation.
-        todo: [capacity, 2], scratch of a shift.
-        pairs: [capacity, 4], as `todo`.
-        counts: int64, see STACK_NODES.
+        members: nodes of sets, and after each set the node of its indentation.
+        paths: [capacity, 2], scratch of a reduction: nodes on the way down, and the symbols still to pass.
+        tops: [capacity, 4], scratch of a shift: a state on a node (-1: on nothing), the state shifted to (-1: none), and its node.
+        counts: int64, nodes, set members and links in use for good.
     """
 
     nodes: Ints
     links: Ints
     members: Ints
-    todo: Ints
-    pairs: Ints
+    paths: Ints
+    tops: Ints
     counts: NDArray[np.int64]
 
 
 class Tree(NamedTuple):
-    """Trees of terminal sequences: what the tokens do from a lexer state, and then from the state behind each terminal that ends.
+    """Trees of terminal sequences: what the tokens do from a lexer state, and then from the state after each terminal that ends.
 
     Attributes:
         nodes: [capacity, 6], ranges of ends, tails and crossings.
         ends: [capacity, 5], tokens that end inside a lexeme, by what can win there, as ranges; many of them as a row.
-        tails: [capacity, 5], tokens that may need an earlier match, which these bytes follow.
+        tails: [capacity, 5], tokens that may need an earlier match, and the bytes after that match.
         crossings: [capacity, 4], a terminal that ends inside tokens, the items to go on with, and the first kid.
         items: [capacity, 4], records [BEGIN, STOP) of the token trie, read after some bytes.
         kids: [capacity, 3], the node for a lexer state.
@@ -177,7 +197,7 @@ class Walk(NamedTuple):
     """Scratch of a walk.
 
     Attributes:
-        ends: [num_tokens + 1, 6], state, last match, where the bytes behind it begin in `data`, and how many; a range of tokens.
+        ends: [num_tokens + 1, 6], state, last match, where the bytes after it begin in `data`, and how many; a range of tokens.
         crossings: [capacity, 5], terminal, BEGIN, STOP, bytes as in `ends`.
         groups: [num_tokens + 1], the end in the tree of each end.
         path: [depth, 3], lexer state, last match and where it ended, by number of bytes.
@@ -216,7 +236,8 @@ class Visit(NamedTuple):
     """Scratch of a visit.
 
     Attributes:
-        frames: [capacity, 6], node of the tree, first member and number of members of a set of stacks, and what is free behind it.
+        frames: [capacity, 6], node of the tree, first member and number of members of a set of stacks, and the node, member and link
+            that are free after it.
         verdicts, taken: [num_pairs], [num_terminals + 1], 2 * frame + whether the parser takes the pair, the terminal.
         asks: [capacity, 3], tail, first member and number of members.
         out: int64, numbers returned.

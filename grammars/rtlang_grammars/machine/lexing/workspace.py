@@ -1,4 +1,4 @@
-"""The growing arrays behind masks, and scratch: allocated here, used by compiled code."""
+"""The growing arrays of masks, and scratch: allocated here, used by compiled code."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rtlang_grammars.machine.lexing.layout import (
     STACK_LINKS,
     STACK_NODES,
     TAILS,
+    GraphStack,
     Ints,
-    Stacks,
     Tree,
     Visit,
     Walk,
@@ -46,9 +46,9 @@ def _ints(*shape: int) -> Ints:
     return np.empty(shape, dtype=np.int32)
 
 
-def new_stacks(start: int) -> Stacks:
+def new_stack(start: int) -> GraphStack:
     """Stacks with one set, which holds the stack of the start state alone."""
-    stacks = Stacks(
+    stack = GraphStack(
         _ints(1 << 13, 3),
         _ints(1 << 13),
         _ints(1 << 13),
@@ -56,28 +56,28 @@ def new_stacks(start: int) -> Stacks:
         _ints(1 << 9, 4),
         np.zeros(3, dtype=np.int64),
     )
-    stacks.nodes[0] = start, 0, 0
-    stacks.members[:2] = 0
-    stacks.counts[:] = 1, 2, 0
-    return stacks
+    stack.nodes[0] = start, 0, 0
+    stack.members[:2] = 0
+    stack.counts[:] = 1, 2, 0
+    return stack
 
 
-def larger_stacks(stacks: Stacks) -> Stacks:
+def larger_stack(stack: GraphStack) -> GraphStack:
     """The same with twice the room.
 
     Raises:
         GrammarError: the bound is reached.
     """
-    if len(stacks.nodes) >= _MAX_STACK_NODES:
+    if len(stack.nodes) >= _MAX_STACK_NODES:
         raise GrammarError(
             f"too ambiguous or nested too deeply: the text needs more than {_MAX_STACK_NODES} parser stacks"
         )
-    return stacks._replace(
-        nodes=_doubled(stacks.nodes, int(stacks.counts[STACK_NODES])),
-        links=_doubled(stacks.links, int(stacks.counts[STACK_LINKS])),
-        members=_doubled(stacks.members, int(stacks.counts[MEMBERS])),
-        todo=_ints(min(2 * len(stacks.todo), 1 << 14), 2),
-        pairs=_ints(min(2 * len(stacks.pairs), 1 << 14), 4),
+    return stack._replace(
+        nodes=_doubled(stack.nodes, int(stack.counts[STACK_NODES])),
+        links=_doubled(stack.links, int(stack.counts[STACK_LINKS])),
+        members=_doubled(stack.members, int(stack.counts[MEMBERS])),
+        paths=_ints(min(2 * len(stack.paths), 1 << 14), 2),
+        tops=_ints(min(2 * len(stack.tops), 1 << 14), 4),
     )
 
 

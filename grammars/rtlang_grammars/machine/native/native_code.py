@@ -37,8 +37,13 @@ _SOURCES = (
     "machine/token_index/coarse_token_trie.py",
     "machine/token_index/byte_kinds.py",
     "machine/lexing/layout.py",
-    "machine/lexing/native_walk.py",
-    "machine/lexing/native_masks.py",
+    "machine/lexing/lexeme_rules.py",
+    "machine/lexing/graph_stack.py",
+    "machine/lexing/parser_feed.py",
+    "machine/lexing/viability.py",
+    "machine/lexing/trie_walk.py",
+    "machine/lexing/sequence_tree.py",
+    "machine/lexing/tree_visit.py",
     "lowering/json_shapes/literal_trie.py",
 )
 """Files with compiled functions, or with constants that these functions contain."""
@@ -87,7 +92,7 @@ class Entry:
 
     def interpret(self) -> None:
         """Interpret the source from now on."""
-        code, source = self._dispatcher, _interpreted(self._dispatcher)
+        code, source = self._dispatcher, as_python(self._dispatcher)
         self._run = lambda *arguments: (code if _here.is_compiled else source)(*arguments)
 
     def use_compiled(self) -> None:
@@ -164,14 +169,14 @@ def compiled(
 
 
 @functools.cache
-def _interpreted(dispatcher: Any) -> FunctionType:
-    """The source of a compiled function as a Python function that calls only such functions."""
+def as_python(dispatcher: Any) -> FunctionType:
+    """The source of a compiled function as a Python function, which calls only such functions."""
     source = getattr(dispatcher, "py_func", dispatcher)
     names = {**source.__globals__}
     function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
     for name in source.__code__.co_names:
         if isinstance(names.get(name), Dispatcher):
-            names[name] = _interpreted(names[name])
+            names[name] = as_python(names[name])
     return function
 
 
