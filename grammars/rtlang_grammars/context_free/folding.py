@@ -1,8 +1,8 @@
-"""Replaces the regular parts of a grammar by terminals.
+"""Finds the rules of a grammar that are regular, and their languages.
 
 Rules that are not recursive, and sets of rules that are only right-recursive or only left-recursive, are regular. Their equations are
-solved by substitution and Arden's lemma: X = aX | b has the solution a*b. Parts that exceed the size limit stay as they are, and so do
-those with a terminal that has a lookbehind, because it must not move within a string. Source: Arden 1961.
+solved by substitution and Arden's lemma: X = aX | b has the solution a*b. Rules that exceed the size limit are left
+out, and so are rules with a terminal that has a lookbehind, because it must not move within a string. Source: Arden 1961.
 """
 
 from __future__ import annotations
@@ -11,14 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rtlang_grammars.context_free.cfg import (
-    Alternative,
     Call,
     Cfg,
-    Rule,
     Symbol,
-    Terminal,
     Token,
-    prune,
     strongly_connected_components,
 )
 from rtlang_grammars.regular.language import Language
@@ -55,37 +51,6 @@ def regular_languages(cfg: Cfg, budget: Budget | None = None, *, max_size: int =
         GrammarError: the budget ran out.
     """
     return {index: part.language for index, part in _Folding(cfg, budget or Budget(), max_size).parts.items()}
-
-
-def fold_regular_rules(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> Cfg:
-    """The same language with each reference from a non-regular to a regular rule replaced by a terminal.
-
-    Raises:
-        GrammarError: the language is empty, or the budget ran out.
-    """
-    budget = budget or Budget()
-    languages = regular_languages(cfg, budget, max_size=max_size)
-    terminals = list(cfg.terminals)
-    rules = list(cfg.rules)
-    replaced: dict[int, Symbol] = {}
-    for index, language in languages.items():
-        nonempty = language.bounded(1, None) if language.accepts("", budget) else language
-        token = Token(len(terminals))
-        terminals.append(Terminal(cfg.rules[index].name, nonempty))
-        alternatives: tuple[Alternative, ...] = ((token,),) if nonempty is language else ((token,), ())
-        rules[index] = Rule(cfg.rules[index].name, alternatives)
-        if nonempty is language:
-            replaced[index] = token
-    for index, rule in enumerate(rules):
-        if index not in languages:
-            rules[index] = Rule(
-                rule.name,
-                tuple(
-                    tuple(replaced.get(each.rule, each) if isinstance(each, Call) else each for each in alternative)
-                    for alternative in rule.alternatives
-                ),
-            )
-    return prune(Cfg(tuple(terminals), tuple(rules), cfg.start), budget)
 
 
 class _Folding:

@@ -243,11 +243,6 @@ class Language:
         """Whether the other language is a subset of this one."""
         return other.minus(self).is_empty(budget)
 
-    def is_equivalent(self, other: Language, budget: Budget | None = None) -> bool:
-        """Whether the languages are equal."""
-        budget = budget or Budget()
-        return self.includes(other, budget) and other.includes(self, budget)
-
     def shortest(self, budget: Budget | None = None) -> str | None:
         """A string with the fewest code points; None if the language is empty."""
         budget = budget or Budget()

@@ -113,13 +113,6 @@ def unicode_property(name: str) -> CodePoints | None:
 
 
 @lru_cache(maxsize=64)
-def general_category(*names: str) -> CodePoints:
-    """The characters of the given two-letter general categories, by `unicodedata`."""
-    wanted = frozenset(names)
-    return _characters_where(lambda character: unicodedata.category(character) in wanted)
-
-
-@lru_cache(maxsize=64)
 def case_closure(points: CodePoints) -> CodePoints:
     """The set with all case variants of its members, as in Python's `re.IGNORECASE`."""
     added = []

@@ -49,13 +49,6 @@ def test_unknown_properties_are_none(name: str) -> None:
     assert unicode_sets.unicode_property(name) is None
 
 
-def test_general_categories_can_be_combined() -> None:
-    points = unicode_sets.general_category("Mn", "Mc")
-    assert code_points.contains(points, 0x300)
-    assert code_points.contains(points, 0x903)
-    assert not code_points.contains(points, ord("a"))
-
-
 @pytest.mark.parametrize("character", "aAizIsSkK1ßẞéÉσςΣµμſıİKÅåǅǆ")
 def test_case_closure_agrees_with_re(character: str) -> None:
     closure = unicode_sets.case_closure(code_points.single(ord(character)))
