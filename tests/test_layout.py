@@ -107,6 +107,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/engine/shares/test_fair_shares.py",
         "flows are what is shared there",
     ),
+    "rtlang/lang/state_record.py": (
+        "tests/lang/test_state.py",
+        "it has what states record, which is tested on them",
+    ),
     "rtlang/lang/recorded_blocks.py": (
         "tests/lang/test_control.py",
         "blocks are recorded by the functions that are tested there",

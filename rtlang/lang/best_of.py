@@ -14,7 +14,7 @@ from rtlang.lang.error_places import OptionsOf
 from rtlang.lang.expr import Expr, Gen, Recorded
 from rtlang.lang.operations import Lazy, Operation, parsed
 from rtlang.lang.output_types.kinds import STR
-from rtlang.lang.state import State
+from rtlang.lang.state_record import StateRecord
 from rtlang.lang.values import Value, user_location
 from rtlang.lang.variables import Entry, generated
 
@@ -43,10 +43,10 @@ def best_of(n: int, expr: Expr, by: Literal["logprob"] | Callable[[Any], Any] = 
     return Recorded(lambda state: _record(state, chosen, by))
 
 
-def _record(state: State, gen: Gen, by: Callable[[Any], Any]) -> None:
+def _record(state: StateRecord, gen: Gen, by: Callable[[Any], Any]) -> None:
     """Record the candidates as generations side by side, their scores, the decision, and a switch that continues with the winner."""
-    key = state._new_key(gen.name)
-    recording, sequence = state._recording, state._sequence
+    key = state.new_key(gen.name)
+    recording, sequence = state.recording, state.sequence
     if recording.is_in_block:
         raise TraceError(
             "rt.best_of(by=...) with a function or program cannot stand in a branch or loop of the graph; use n= and rt.best",
@@ -91,4 +91,4 @@ def _record(state: State, gen: Gen, by: Callable[[Any], Any]) -> None:
         lazy = None if reading is None else parsed(reading, text_term)
         value = Value(recording, needs, None, lambda: recording.value_of(winner(), 0), what, lazy=lazy)
     meta = Value(recording, needs, None, lambda: recording.meta_of(winner(), 0), f"the meta of {what}")
-    state._add_generation(key, Entry(value, text, meta))
+    state.add_generation(key, Entry(value, text, meta))

@@ -24,8 +24,8 @@ from rtlang.lang.output_types.types import OutputType, reader_of
 from rtlang.lang.partials.shapes import PLAIN
 from rtlang.lang.recorded_blocks import Control
 from rtlang.lang.recording import Recording
-from rtlang.lang.sequence import Sequence
-from rtlang.lang.state import State
+from rtlang.lang.state import State, record_of
+from rtlang.lang.state_record import StateRecord
 from rtlang.lang.values import Value, lazy_form, operand_of, parts_of, source_of, user_location
 
 Branch = Callable[[Any], Any] | str | Expr
@@ -54,7 +54,7 @@ def call(
     state = _state("rt.call")
     if on_error not in ("raise", "text"):
         raise ParameterError("on_error", on_error, 'expected "raise" or "text"')
-    recording, catches = state._recording, on_error == "text"
+    recording, catches = state.recording, on_error == "text"
     if isinstance(function, list) and function and not args:
         return [call(each, on_error=on_error) for each in function]
     if isinstance(function, (Value, ToolCall, ToolReply)):
@@ -173,69 +173,61 @@ def repeat(body: Branch, *, until: Callable[[Any], Any] | None = None, at_most: 
     return _repeat(_given_state(state, "rt.repeat"), body, until, at_most)
 
 
-def _given_state(state: Any, what: str) -> State:
+def _given_state(state: Any, what: str) -> StateRecord:
     if state is None:
         return _state(what)
     if not isinstance(state, State):
         raise ParameterError("state", state, "expected a state of the running program, such as a fork")
-    return state
+    return record_of(state)
 
 
-def _switch(state: State, value: Any, cases: Mapping[Any, Branch], default: Branch | None) -> Any:
-    state._check_growing()
+def _switch(state: StateRecord, value: Any, cases: Mapping[Any, Branch], default: Branch | None) -> Any:
+    state.check_growing()
     if not isinstance(cases, Mapping) or not (cases or default) or len(cases) > MAX_CASES:
         raise TraceError(f"switch(): expected a dict of 1 to {MAX_CASES} branches, or a default", user_location())
-    recording = state._recording
+    recording = state.recording
     on = _key_operand(value, recording)
     recorder = _Blocks(state, "switch")
-    with recording.control(state._sequence.head, user_location()) as control:
+    with recording.control(state.sequence.head, user_location()) as control:
         blocks = tuple((_key(key), recorder.block(control, branch)) for key, branch in cases.items())
         last = None if default is None else recorder.block(control, default)
-        control.node = Switch(control.node_id, state._sequence.head, on, blocks, last)
+        control.node = Switch(control.node_id, state.sequence.head, on, blocks, last)
     return recorder.finish(control)
 
 
-def _repeat(state: State, body: Branch, until: Callable[[Any], Any] | None, at_most: int) -> Any:
-    state._check_growing()
+def _repeat(state: StateRecord, body: Branch, until: Callable[[Any], Any] | None, at_most: int) -> Any:
+    state.check_growing()
     if isinstance(at_most, bool) or not isinstance(at_most, int) or not 1 <= at_most <= MAX_ITERATIONS:
         raise ParameterError("at_most", at_most, f"expected 1 to {MAX_ITERATIONS}")
     recorder = _Blocks(state, "repeat")
-    with state._recording.control(state._sequence.head, user_location()) as control:
+    with state.recording.control(state.sequence.head, user_location()) as control:
         block = recorder.block(control, body, until)
         end = Const(False) if recorder.until is None else recorder.until
         stride = max(control.span, 1)
-        control.node = Repeat(control.node_id, state._sequence.head, block, end, at_most, stride)
+        control.node = Repeat(control.node_id, state.sequence.head, block, end, at_most, stride)
     return recorder.finish(control)
 
 
 class _Blocks:
     """Records the blocks of one control node of a state."""
 
-    def __init__(self, state: State, what: str) -> None:
+    def __init__(self, state: StateRecord, what: str) -> None:
         self._state, self._what = state, what
         self._kinds: list[Kind] = []
         self._types: list[OutputType | None] = []
-        self._states: list[State] = []
+        self._states: list[StateRecord] = []
         self.until: Operand | None = None
 
     def block(self, control: Control, branch: Branch, until: Callable[[Any], Any] | None = None) -> Block:
         state = self._state
-        recording, role = state._recording, state._sequence.role
+        recording, role = state.recording, state.sequence.role
         if recording.block_depth >= MAX_NESTING:
             what = f"{self._what}(): more than {MAX_NESTING} branches or loops within each other"
             raise TraceError(f"{what}; a branch cannot contain itself", user_location())
-        sequence = Sequence(recording, control.node_id, role)
-        inner = State(
-            recording,
-            sequence,
-            inherited=state._visible(),
-            prefix=state._prefix,
-            outer_name=state._outer_name,
-            depth=state._depth + 1,
-        )
-        inner._last_before = state._generated[-1] if state._generated else state._last_before
+        inner = state.block(control.node_id)
+        sequence, public = inner.sequence, State(inner)
         with recording.in_block() as nodes:
-            returned = self._called(branch, inner)
+            returned = self._called(branch, public)
             if sequence.role != role:
                 raise TraceError(
                     f"{self._what}(): a branch leaves {sequence.role or 'no'} message open, but {role or 'none'} was open before it",
@@ -248,7 +240,7 @@ class _Blocks:
             self._kinds.append(ANY if lazy is None else lazy.kind)
             self._types.append(_type_of(returned, recording))
             if until is not None:
-                self.until = _operand(self._called(until, inner), recording, "the value of until")
+                self.until = _operand(self._called(until, public), recording, "the value of until")
                 if isinstance(self.until, Const):
                     raise TraceError(
                         f"{self._what}(): until= is always {self.until.value!r:.60}; expected a function of the state after the body, "
@@ -274,21 +266,15 @@ class _Blocks:
     def finish(self, control: Control) -> Any:
         """Continue the sequence behind the control node; returns its value."""
         state = self._state
-        state._sequence.head = control.node_id
+        state.sequence.head = control.node_id
         for inner in self._states:
-            for key, variable in inner._variables.items():
-                if key in state._variables and key not in state._inside:
-                    raise TraceError(
-                        f"name {key!r} already exists in this state; use another name in the branch", user_location()
-                    )
-                state._inside.add(key)
-                state._define(key, variable)
+            state.end_block(inner)
         kind, output_type = self._kinds[0], self._types[0]
         are_equal = output_type is not None and all(_is_same(each, output_type) for each in self._types)
         if not are_equal and any(each != kind for each in self._kinds):
             kind = ANY
         reader = reader_of(output_type) if are_equal and output_type is not None else None
-        return _value(state._recording, control.node_id, f"the value of {self._what}()", kind, reader)
+        return _value(state.recording, control.node_id, f"the value of {self._what}()", kind, reader)
 
 
 def _type_of(value: object, recording: Recording) -> OutputType | None:
@@ -320,7 +306,7 @@ def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any]
     for field, value in (("values", values), ("by", by)):
         if isinstance(value, (str, bytes, Mapping)):
             raise ParameterError(field, value, "expected a list of values, not one value")
-    recording, given = state._recording, list(values)
+    recording, given = state.recording, list(values)
     if not 1 <= len(given) <= MAX_OPERANDS:
         raise TraceError(f"rt.{how}(): expected 1 to {MAX_OPERANDS} values, not {len(given)}", user_location())
     if need is not None and (isinstance(need, bool) or not isinstance(need, int) or not 1 <= need <= len(given)):
@@ -355,11 +341,11 @@ def _value(
     return Value(recording, (node_id,), (Ref(node_id),), read, what, is_text=kind is STR, lazy=lazy)
 
 
-def _state(what: str) -> State:
+def _state(what: str) -> StateRecord:
     state = current_state()
     if state is None:
         raise TraceError(f"{what}() is used inside a program", user_location())
-    return state
+    return record_of(state)
 
 
 def _operand(item: Any, recording: Recording, where: str) -> Operand:

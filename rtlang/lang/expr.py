@@ -73,7 +73,7 @@ class Gen(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Recorded(Expr):
-    """What a function records on a state."""
+    """A function that records on a `StateRecord`."""
 
     record: Callable[[Any], None]
 

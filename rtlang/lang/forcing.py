@@ -15,6 +15,7 @@ from typing import Any
 from rtlang.contract.errors import TraceError
 from rtlang.lang.body import current_state
 from rtlang.lang.expr import Expr
+from rtlang.lang.state import record_of
 from rtlang.lang.values import Source, Value, user_location
 
 MAX_DEPTH = 200
@@ -37,7 +38,7 @@ def value(item: Any) -> Any:
         )
     state = current_state()
     found = _lazy_in(item)
-    if (state is not None and state._recording.is_async) or any(each.is_async for each in _needs(found)):
+    if (state is not None and record_of(state).recording.is_async) or any(each.is_async for each in _needs(found)):
         return _value_async(item, found, user_location())
     for source, node_ids in _needs(found).items():
         source.require(node_ids, "rt.value()", _named(found))

@@ -25,7 +25,8 @@ from rtlang.lang.execution.run import OnError, check_on_error
 from rtlang.lang.execution.session import check_options
 from rtlang.lang.execution.stream import Stream
 from rtlang.lang.recording import AheadOfTime, Recording
-from rtlang.lang.state import State
+from rtlang.lang.state import State, record_of
+from rtlang.lang.state_record import StateRecord
 from rtlang.lang.static_types import P, R_co
 from rtlang.lang.values import user_location
 
@@ -268,7 +269,7 @@ class Program(Generic[P, R_co]):
         chosen = chosen_passes(options["passes"])
         inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
         recording = Recording(AheadOfTime(body.is_async), options["params"])
-        state = State(recording)
+        state = State(StateRecord(recording))
         try:
             if body.is_async:
                 _drive(body, state)
@@ -369,10 +370,11 @@ class Program(Generic[P, R_co]):
                 f"hold, so call {body.name} without with_options(...)",
                 user_location(),
             )
-        callee = caller._callee(body.name, on_same_sequence=on_same_sequence)
+        record = record_of(caller)
+        callee = State(record.callee(body.name, on_same_sequence=on_same_sequence))
         if not body.is_async:
             return body.call(callee)
-        if not caller._recording.driver.is_async:
+        if not record.recording.is_async:
             raise TraceError(f"{body.name} is async and cannot be called from a plain program", user_location())
         return body.call_async(callee)
 

@@ -11,6 +11,7 @@ import rtlang as rt
 from rtlang.lang.body import Body, current_state
 from rtlang.lang.recording import AheadOfTime, Recording
 from rtlang.lang.state import State
+from rtlang.lang.state_record import StateRecord
 from rtlang.testing import ScriptedRuntime
 
 
@@ -24,7 +25,7 @@ async def coroutine(s: Any, a: int) -> Any:
 
 
 def state(is_async: bool = False) -> State:
-    return State(Recording(AheadOfTime(is_async)))
+    return State(StateRecord(Recording(AheadOfTime(is_async))))
 
 
 def test_arguments_add_up() -> None:

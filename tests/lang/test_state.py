@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.lang.state import MAX_PROGRAM_DEPTH
+from rtlang.lang.state_record import MAX_PROGRAM_DEPTH
 from tests.support.fake_target import FakeTarget, answer, by_name
 
 

@@ -18,7 +18,8 @@ from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.execution import batch
-from rtlang.lang.state import State
+from rtlang.lang.state import State, record_of
+from rtlang.lang.state_record import StateRecord
 from rtlang.lang.values import user_location
 
 _CHUNK = 200
@@ -88,7 +89,7 @@ class SglFunction:
         arrivals = Arrivals() if stream else None
         session = new_session(found.target, arrivals)
         execution = Execution(session.recording, found, options, arrivals)
-        state = ProgramState(Recorder(execution, State(session.recording)))
+        state = ProgramState(Recorder(execution, State(StateRecord(session.recording))))
 
         def execute() -> None:
             with session.ended_by_errors(), running_on(found):
@@ -183,7 +184,7 @@ class SglFunction:
         errors: dict[int, Exception] = {}
 
         def body(inner: State, number: int) -> None:
-            execution = Execution(inner._recording, backend, defaults)
+            execution = Execution(record_of(inner).recording, backend, defaults)
             states[number] = ProgramState(Recorder(execution, inner))
             try:
                 with running_on(backend):

@@ -45,7 +45,7 @@ from rtlang.contract.nodes import RoleStart
 from rtlang.lang import expr as exprs
 from rtlang.lang.meta import Meta
 from rtlang.lang.output_types import forms
-from rtlang.lang.state import State
+from rtlang.lang.state import State, record_of
 from rtlang.lang.values import Value, needs_of, source_of, user_location
 
 
@@ -133,7 +133,7 @@ class Recorder:
         self._note(self._generated(recorded, (), None))
 
     def _begin_role(self, role: str) -> None:
-        self._role_start = self.inner._sequence.open_role(RoleStart(role))
+        self._role_start = record_of(self.inner).sequence.open_role(RoleStart(role))
         self._open_role = role
         self._note(Mark(self._roles, role, is_begin=True))
 
@@ -142,14 +142,14 @@ class Recorder:
             raise TraceError(
                 f"a {role} message cannot end here, where {self._open_role or 'no'} message is open", user_location()
             )
-        self.inner._sequence.close_role(self._role_start)
+        record_of(self.inner).sequence.close_role(self._role_start)
         self._note(Mark(self._roles, role, is_begin=False))
         self._roles, self._open_role = (*self._roles, role), None
 
     def drop_role(self) -> None:
         """Drop the open message: the sequence continues from the place before it."""
         if self._open_role is not None:
-            self.inner._sequence.drop_role(self._role_start)
+            record_of(self.inner).sequence.drop_role(self._role_start)
             start = max(index for index, piece in enumerate(self.pieces) if isinstance(piece, Mark))
             self.log.append(Drop(start))
             self._open_role = None
@@ -283,8 +283,9 @@ class Recorded:
 def _record(state: State, expression: exprs.Expr) -> list[Recorded]:
     """Record a generation or a choice; returns its texts. Its name is free again afterwards."""
     state += expression
-    name = next(reversed(state._variables))
+    variables = record_of(state).variables
+    name = next(reversed(variables))
     text, meta = state.text(name), state.meta(name)
-    del state._variables[name]
+    del variables[name]
     pairs = zip(text, meta, strict=True) if isinstance(text, list) else ((text, meta),)
     return [Recorded(name, *pair) for pair in pairs]

@@ -32,6 +32,7 @@ from rtlang.contract.target import Target
 from rtlang.lang import expr as exprs
 from rtlang.lang.recording import AheadOfTime, Recording
 from rtlang.lang.state import State
+from rtlang.lang.state_record import StateRecord
 from rtlang.lang.values import arg
 
 _MIN_PREFIX_CHARS = 64  # a shorter text is computed faster than it is found
@@ -122,7 +123,7 @@ def _traced(recording: Recording) -> Iterator[None]:
 
 
 def _state_of(recording: Recording) -> ProgramState:
-    return ProgramState(Recorder(Execution(recording, _NoTexts(), run_options({})), State(recording)))
+    return ProgramState(Recorder(Execution(recording, _NoTexts(), run_options({})), State(StateRecord(recording))))
 
 
 def _with_inputs(names: Iterable[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,7 +171,7 @@ def compute_prefix(
     if sum(len(piece) for piece in pieces if isinstance(piece, str)) <= _MIN_PREFIX_CHARS:
         return
     session = new_session(backend.target, None)
-    copy = Recorder(Execution(session.recording, backend, run_options({})), State(session.recording))
+    copy = Recorder(Execution(session.recording, backend, run_options({})), State(StateRecord(session.recording)))
     with session.ended_by_errors():
         for piece in pieces:
             copy.append_piece(piece)

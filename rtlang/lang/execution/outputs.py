@@ -14,37 +14,38 @@ from typing import Any
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import Generate, Select, choices_of, parent_of
 from rtlang.lang.recording import Recording
-from rtlang.lang.state import State
+from rtlang.lang.state import State, record_of
+from rtlang.lang.state_record import StateRecord
 from rtlang.lang.values import Value, needs_of
 from rtlang.lang.variables import Entry, Generated, Plain
 
 
-def needed_nodes(state: State, returned: object, outputs: Collection[str] | None) -> set[int] | None:
+def needed_nodes(state: StateRecord, returned: object, outputs: Collection[str] | None) -> set[int] | None:
     """Ids of the nodes that are read after the body; None if all are.
 
     Raises:
         TraceError: `outputs` has a name that is no variable.
     """
-    recording = state._recording
+    recording = state.recording
     if outputs is None:
         if not recording.has_unnamed:
             return None
         needed = {node.node_id for node in _generations(recording) if node.name is not None}
-        heads = [state._sequence.head, *(each.head for each in recording.fork_sequences)]
+        heads = [state.sequence.head, *(each.head for each in recording.fork_sequences)]
         needed.update(head for head in heads if head is not None)
-        needed.update(_needs([*state._variables.values(), returned], set()))
+        needed.update(_needs([*state.variables.values(), returned], set()))
         needed = _outside_blocks(recording, needed)
         return needed | _side_branches(recording, needed)
     needed = set(_needs(returned, set()))
-    names: dict[str, None] = dict.fromkeys(state._variables)
+    names: dict[str, None] = dict.fromkeys(state.variables)
     for node in _generations(recording):
         if node.name is not None:
             names[node.name] = None
             if node.name in outputs:
                 needed.add(node.node_id)
     for name in outputs:
-        if name in state._variables:
-            needed.update(_needs(state._variables[name], set()))
+        if name in state.variables:
+            needed.update(_needs(state.variables[name], set()))
         elif name not in names:
             raise TraceError(
                 f"outputs: variable {name!r} does not exist; existing variables: {', '.join(names) or 'none'}"
@@ -52,15 +53,15 @@ def needed_nodes(state: State, returned: object, outputs: Collection[str] | None
     return _outside_blocks(recording, needed)
 
 
-def asked_nodes(state: State, returned: object, outputs: Collection[str] | None) -> set[int]:
+def asked_nodes(state: StateRecord, returned: object, outputs: Collection[str] | None) -> set[int]:
     """Ids of the nodes that the returned value holds or that are variables in `outputs`: no decision ends them."""
-    recording = state._recording
+    recording = state.recording
     if not recording.has_decisions:
         return set()
     asked = set(_needs(returned, set()))
     for name in outputs or ():
-        if name in state._variables:
-            asked.update(_needs(state._variables[name], set()))
+        if name in state.variables:
+            asked.update(_needs(state.variables[name], set()))
     return _outside_blocks(recording, asked)
 
 
@@ -107,9 +108,10 @@ def _needs(item: Any, seen: set[int]) -> Iterator[int]:
         seen.add(id(each))
         match each:
             case State():
-                if each._sequence.head is not None:
-                    yield each._sequence.head
-                todo.extend(each._visible().values())
+                record = record_of(each)
+                if record.sequence.head is not None:
+                    yield record.sequence.head
+                todo.extend(record.visible().values())
             case Entry() | Generated():
                 todo.extend((each.value, each.text))
             case Plain():

@@ -13,6 +13,7 @@ from rtlang.lang.execution.outputs import asked_nodes, needed_nodes
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.session import Session
 from rtlang.lang.state import State
+from rtlang.lang.state_record import StateRecord
 
 
 class ProgramRun:
@@ -27,14 +28,14 @@ class ProgramRun:
         """Create a run of `body` on `target`; `options` are those of `Session`."""
         self.session = Session(target, is_async=body.is_async, **options)
         self.error: BaseException | None = None
-        self._body, self._state = body, State(self.session.recording)
+        self._body, self._state = body, StateRecord(self.session.recording)
         self._returned: Any = None
 
     def execute(self) -> None:
         """Call a plain body and submit the rest of its graph. An exception cancels the graph and is kept in `error`."""
         try:
             with self.session.ended_by_errors():
-                self._returned = self._body.call(self._state)
+                self._returned = self._body.call(State(self._state))
                 self.session.finish(*self._read_nodes())
         except BaseException as error:
             self.error = error
@@ -43,7 +44,7 @@ class ProgramRun:
         """Await a coroutine body and submit the rest of its graph. An exception cancels the graph and is kept in `error`."""
         try:
             with self.session.ended_by_errors():
-                self._returned = await self._body.call_async(self._state)
+                self._returned = await self._body.call_async(State(self._state))
                 await self.session.finish_async(*self._read_nodes())
         except BaseException as error:
             self.error = error

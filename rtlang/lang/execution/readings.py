@@ -15,7 +15,7 @@ from rtlang.contract.graph import Generate, Node, Part, Ref, Select, Text, choic
 from rtlang.contract.pictures.run_record import RunRecord
 from rtlang.lang.execution.session import Session
 from rtlang.lang.forcing import deep_real
-from rtlang.lang.state import State
+from rtlang.lang.state_record import StateRecord
 from rtlang.lang.variables import Reading, Variable, generated, messages_of, view, without_cancelled
 from rtlang.lang.views.run_records import record_of
 
@@ -58,15 +58,15 @@ class Readings(Protocol):
 class RunReadings:
     """Reads values of a state from its run on access."""
 
-    def __init__(self, session: Session, state: State) -> None:
+    def __init__(self, session: Session, state: StateRecord) -> None:
         self._session, self._state, self._recording = session, state, session.recording
         self.forks: tuple[tuple[Readings, ...], ...] = tuple(
-            tuple(RunReadings(session, each) for each in forks) for forks in state._forks
+            tuple(RunReadings(session, each) for each in forks) for forks in state.forks
         )
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._state._visible())
+        return tuple(self._state.visible())
 
     def read(self, key: str | int, which: Reading) -> Any:
         variable = self._at(key) if isinstance(key, int) else self._variable(key)
@@ -101,7 +101,7 @@ class RunReadings:
 
     def _parts(self) -> list[Part]:
         kept: list[Part] = []
-        for part in self._state._sequence.parts(None):
+        for part in self._state.sequence.parts(None):
             if isinstance(part, Ref):
                 needs = self._recording.needs_of((part.node_id,))
                 if not all(isinstance(self._recording.driver.outcome(each), NodeFinished) for each in needs):
@@ -110,13 +110,13 @@ class RunReadings:
         return kept
 
     def _variable(self, name: str) -> Variable:
-        found = self._state._visible()
+        found = self._state.visible()
         if name not in found:
             raise _unknown(name, self.names)
         return found[name]
 
     def _generations(self) -> list[Variable]:
-        return self._state._generated
+        return self._state.generated
 
     def _at(self, index: int) -> Variable:
         found = self._generations()
@@ -132,15 +132,15 @@ class WholeRunReadings(RunReadings):
     def names(self) -> tuple[str, ...]:
         nodes = sorted({**self._recording.nodes, **self._recording.inner}.items())
         generated_names = (name_of(node) for _, node in nodes)
-        return tuple(dict.fromkeys([*self._state._variables, *(name for name in generated_names if name)]))
+        return tuple(dict.fromkeys([*self._state.variables, *(name for name in generated_names if name)]))
 
     def saved(self) -> SavedReadings:
         return replace(super().saved(), run=self.record())
 
     def _variable(self, name: str) -> Variable:
         inside = [node for node in self._recording.inner.values() if name_of(node) == name]
-        if name in self._state._variables and not inside:
-            return self._state._variables[name]
+        if name in self._state.variables and not inside:
+            return self._state.variables[name]
         found = [self._of_node(node) for node in self._run_nodes() if name_of(node) == name]
         if inside:
             is_list = len(found) > 1 or any(self._recording.is_repeated(node.node_id) for node in inside)

@@ -13,7 +13,7 @@ from rtlang.lang.execution.readings import Readings, WholeRunReadings
 from rtlang.lang.execution.session import Session
 from rtlang.lang.forcing import deep_real
 from rtlang.lang.recording import Break
-from rtlang.lang.state import State
+from rtlang.lang.state_record import StateRecord
 from rtlang.lang.static_types import AnyValue, R_co
 from rtlang.lang.variables import Reading
 from rtlang.lang.views.notebook import with_cell_names
@@ -107,7 +107,7 @@ class Result(StateResult, Generic[R_co]):
         breaks: the graph breaks of the run.
     """
 
-    def __init__(self, session: Session, state: State, returned: Any, error: BaseException | None) -> None:
+    def __init__(self, session: Session, state: StateRecord, returned: Any, error: BaseException | None) -> None:
         super().__init__(WholeRunReadings(session, state))
         self._value: Any = None
         self._value_error: BaseException | None = None

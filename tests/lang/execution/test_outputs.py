@@ -9,6 +9,7 @@ import rtlang as rt
 from rtlang.lang.execution.outputs import needed_nodes
 from rtlang.lang.recording import AheadOfTime, Recording
 from rtlang.lang.state import State
+from rtlang.lang.state_record import StateRecord
 
 
 @dataclass
@@ -22,26 +23,27 @@ class Holder:
         self.item, self.itself = item, self
 
 
-def state_of(*names: str) -> State:
-    state = State(Recording(AheadOfTime(False)))
+def state_of(*names: str) -> tuple[State, StateRecord]:
+    record = StateRecord(Recording(AheadOfTime(False)))
+    state = State(record)
     for name in names:
         side = state.copy()
         side += "a" + rt.gen(name)
         state.set(f"{name} value", side[name])
-    return state
+    return state, record
 
 
 def test_values_are_found_wherever_they_are() -> None:
     for wrap in (lambda v: v, lambda v: [1, (v,)], lambda v: {"a": {v.__class__: v}}, Pair, lambda v: Holder([v])):
-        state = state_of("x", "y")
-        wanted = next(n for n, node in state._recording.nodes.items() if getattr(node, "name", None) == "x")
-        assert needed_nodes(state, wrap(state["x value"]), ()) == {wanted}
+        state, record = state_of("x", "y")
+        wanted = next(n for n, node in record.recording.nodes.items() if getattr(node, "name", None) == "x")
+        assert needed_nodes(record, wrap(state["x value"]), ()) == {wanted}
 
 
 def test_a_program_with_names_only_needs_everything() -> None:
-    assert needed_nodes(state_of("x"), None, None) is None
+    assert needed_nodes(state_of("x")[1], None, None) is None
 
 
 def test_variables_are_outputs_by_name() -> None:
-    state = state_of("x", "y")
+    _, state = state_of("x", "y")
     assert needed_nodes(state, None, ["y value"]) == needed_nodes(state, None, ["y"])

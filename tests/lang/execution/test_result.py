@@ -12,7 +12,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.graph import Generate
 from rtlang.lang.execution.session import Session
-from rtlang.lang.state import State
+from rtlang.lang.state_record import StateRecord
 from tests.support.fake_target import FakeTarget, answer, by_name
 
 
@@ -191,7 +191,7 @@ def test_a_copy_reads_as_the_result_did(target: FakeTarget, again: Callable[[rt.
 
 def test_a_result_of_a_program_that_still_runs_cannot_be_copied(target: FakeTarget) -> None:
     session = Session(target)
-    state = State(session.recording)
+    state = StateRecord(session.recording)
     unfinished = rt.Result(session, state, None, None)
     for act in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(rt.TraceError, match="still running"):
