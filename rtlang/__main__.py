@@ -18,13 +18,7 @@ from rich.console import Console
 
 import rtlang
 from rtlang.bench.machine import package_versions, this_machine
-from rtlang.console.bench.arrivals import bench_arrivals
-from rtlang.console.bench.endurance import bench_fleet_soak, bench_memory, bench_pages, bench_tiers
-from rtlang.console.bench.fleet import bench_fleet
-from rtlang.console.bench.programs import bench_language, bench_programs
-from rtlang.console.bench.restart import bench_restart
-from rtlang.console.bench.serve import bench_serve
-from rtlang.console.bench.throughput import bench_throughput
+from rtlang.console.bench.commands import bench
 from rtlang.console.chat import chat
 from rtlang.console.doctor import doctor
 from rtlang.console.errors import one_line_errors
@@ -72,24 +66,8 @@ grammar = typer.Typer(
 )
 app.add_typer(grammar, name="grammar")
 app.add_typer(fleet, name="fleet")
-
-bench = typer.Typer(
-    help="Compare throughput with transformers, vLLM or another server; or run another benchmark.",
-    invoke_without_command=True,
-    rich_markup_mode=None,
-)
 app.add_typer(bench, name="bench")
-bench.command("serve")(bench_serve)
-bench.command("arrivals")(bench_arrivals)
-bench.command("restart")(bench_restart)
-bench.command("language")(bench_language)
-bench.command("programs")(bench_programs)
-bench.callback()(bench_throughput)
-bench.command("memory")(bench_memory)
-bench.command("tiers")(bench_tiers)
-bench.command("fleet-soak")(bench_fleet_soak)
-bench.command("pages")(bench_pages)
-bench.command("fleet")(bench_fleet)
+
 app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)

@@ -19,6 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "rtlang": ROOT,
+    "rtlang_bench": ROOT / "benchmarks",
     "rtlang_kernels": ROOT / "kernels",
     "rtlang_kernels_bench": ROOT / "kernels" / "benchmarks",
     "rtlang_grammars": ROOT / "grammars",
@@ -38,7 +39,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.engine": {"rtlang.contract", "rtlang.cache", "rtlang.model", "rtlang_grammars"},
     "rtlang.protocol": {"rtlang.contract"},
     "rtlang.client": {"rtlang.contract", "rtlang.protocol"},
-    "rtlang.conformance": set(),  # knows no code of the server that it checks
     "rtlang.runtime": {"rtlang.contract", "rtlang.model", "rtlang.engine", "rtlang_grammars"},
     "rtlang.testing": {"rtlang.contract", "rtlang.runtime"},
     "rtlang.cassette": {"rtlang.contract", "rtlang.lang", "rtlang.protocol", "rtlang.runtime"},
@@ -68,7 +68,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rtlang.model",
         "rtlang.runtime",
         "rtlang.supervise",
-        "rtlang_kernels_bench",
         *LIBRARIES,
     },
     "rtlang.console": {
@@ -78,6 +77,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.__main__": {
         *("rtlang", "rtlang.contract", "rtlang.lang", "rtlang.model", "rtlang.bench", "rtlang.console"),
         "rtlang_grammars",
+    },
+    "rtlang_bench.conformance": set(),  # knows no code of the server that it checks
+    "rtlang_bench": {
+        *(
+            f"rtlang.{part}"
+            for part in ("bench", "cache", "client", "cluster", "compiler", "console", "contract", "engine")
+        ),
+        *(f"rtlang.{part}" for part in ("lang", "model", "runtime", "supervise")),
+        *("rtlang", "rtlang_kernels_bench", *LIBRARIES),
     },
 }
 MAY_IMPORT_TORCH = (
@@ -161,7 +169,7 @@ class Import:
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module of the three packages by its dotted name."""
+    """Every module of the packages by its dotted name."""
     found = {}
     for package, folder in PACKAGES.items():
         for path in sorted((folder / package).rglob("*.py")):

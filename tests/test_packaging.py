@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
-    ".": ["rtlang", "kernels/rtlang_kernels", "kernels/benchmarks/rtlang_kernels_bench", "grammars/rtlang_grammars"],
+    ".": ["rtlang", "kernels/rtlang_kernels", "grammars/rtlang_grammars"],
     "grammars": ["grammars/rtlang_grammars"],
     "kernels": ["kernels/rtlang_kernels"],
 }

@@ -1,1 +1,1 @@
-"""Workloads and baselines behind `rtlang bench`."""
+"""Workloads and baselines of `rtlang bench`."""

@@ -24,7 +24,7 @@ PACKAGES = (
     "websockets",
 )
 
-# Packages used by `rtlang bench --device cuda`: fewer than for a server, more than for the kernels' own benchmark.
+# Packages used by `python -m rtlang_bench.device`: fewer than for a server, more than for the kernels' own benchmark.
 DEVICE_PACKAGES = (
     "torch",
     "triton",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -208,3 +209,9 @@ def agreement(ours: Measurement, other: Measurement) -> tuple[int, int]:
     """Number of generations with the same token ids on both sides, and number of generations that both sides have."""
     keys = ours.outputs.keys() & other.outputs.keys()
     return sum(ours.outputs[key] == other.outputs[key] for key in keys), len(keys)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of the values does not exceed; NaN without values."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan

@@ -6,7 +6,7 @@ expected to use any more (`last_access` 0) come first in every order.
 `recent` is the last use. `frequent` is the number of uses, then the last use. `valuable` (the default) is the last use, moved into the
 future by the work that the node is expected to save: it grows with the number of different continuations so far, which tells a document
 with many questions from a conversation that only goes on, and with the work of computing a page at its depth. All pages have the same size,
-so it is also the work per byte. `python -m rtlang.bench.eviction` compares the orders.
+so it is also the work per byte. docs/design/radix-cache.md compares the orders.
 """
 
 from __future__ import annotations

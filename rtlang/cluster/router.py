@@ -28,7 +28,7 @@ NUM_SAMPLED = 8
 
 MISS_WEIGHT = 2.0
 """Tokens of waiting that one token of a prefix is worth. Computing a prefix where it is not held also evicts as much there, a part of which
-is computed again. 2 against 1 at the heavy load of `rtlang bench fleet --simulate` with 100 replicas: hit rate .961 for .952, mean
+is computed again. 2 against 1 at the heavy load of `rtlang_bench.fleet --simulate` with 100 replicas: hit rate .961 for .952, mean
 latency 1.56 for 2.42; 3 gains little more, and moves less work to idle replicas."""
 
 CAPACITY_TOKENS = 400_000

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from rtlang.bench.arrivals.load import Call, ProgramLoad
-from rtlang.bench.arrivals.timed_engine import ProgramRecord, TimedEngine
+from rtlang.bench.workloads.load import Call, ProgramLoad
 from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.planning.program import Program
 from rtlang.engine.policy import DEADLINE_S
 from rtlang.engine.request import Request
+from rtlang_bench.arrivals.timed_engine import ProgramRecord, TimedEngine
 from tests.support.timed_engine import pretended_engine
 
 NUM_STREAMS = 8

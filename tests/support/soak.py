@@ -16,8 +16,8 @@ from collections import Counter
 from random import Random
 
 import rtlang
-from rtlang.bench.serving.streams import Recorder, generation
 from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang_bench.serve.streams import Recorder, generation
 from tests.support.fuzz import Fuzzer, frame, lost_pages, resident_bytes, served
 from tests.support.serving import RawSocket
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtlang.bench.arrivals.timed_engine import TimedEngine
 from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.engine import Engine
+from rtlang_bench.arrivals.timed_engine import TimedEngine
 from tests.support.open_constraint import OpenCompiler
 from tests.support.policy_simulation import NEVER, TimedRunner
 

@@ -1,6 +1,6 @@
 """Attacks beside a canary: each gets an answer that blames the request, and the canary's text stays what it is alone.
 
-Times are bounds of `rtlang bench serve`, not of these tests.
+Times are bounds of `python -m rtlang_bench.serve`, not of these tests.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.bench.serving import hostile
-from rtlang.bench.serving.streams import Recorder, generation
 from rtlang.client.remote_runtime import RemoteRuntime
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.params import Constraint
 from rtlang.serve.server import running_server
+from rtlang_bench.serve import hostile
+from rtlang_bench.serve.streams import Recorder, generation
 from tests.support.fuzz import lost_pages
 from tests.support.http_client import HttpClient
 

@@ -21,8 +21,8 @@ from torch.nn.functional import linear as plain_linear
 
 from rtlang_kernels.cpu.linear import PackedLinear
 from rtlang_kernels.cpu.linear_tuning import tune, usable_tiles
+from rtlang_kernels.cpu.machine_rates import READ_BYTES, multiply, multiply_operations, read
 from rtlang_kernels.host.huge_pages import in_huge_pages
-from rtlang_kernels_bench.machine_rates import READ_BYTES, multiply, multiply_operations, read
 
 SHAPES = (
     (4864, 896),

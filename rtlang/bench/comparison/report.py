@@ -17,8 +17,7 @@ from rich.table import Table
 
 from rtlang.bench.comparison.step_profile import PROFILE_TITLE, Profile, profile_notes, profile_rows
 from rtlang.bench.machine import Environment
-from rtlang.bench.measure import Measurement, agreement
-from rtlang.bench.serving.figure import percentile
+from rtlang.bench.measure import Measurement, agreement, percentile
 from rtlang.bench.workloads.workload import PoissonArrivals, Workload
 
 MIB = 1 << 20

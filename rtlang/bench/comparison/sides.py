@@ -22,7 +22,7 @@ from rtlang.model.system_resources import num_cores
 from rtlang.runtime.runtime import Runtime
 from rtlang_grammars import CompiledGrammar, RtlangBackend
 from rtlang_kernels.cpu.codegen.tile_vectors import NO_TILES
-from rtlang_kernels_bench.machine_rates import machine_rates
+from rtlang_kernels.cpu.machine_rates import machine_rates
 
 _MAX_READ_BYTES = 1 << 30
 

@@ -1,7 +1,7 @@
 """Workloads that arrive over time: programs at random moments, and a long prompt beside streams.
 
 Times depend on the machine, so both workloads are first run without them, and the times follow from these runs: `without_times`, `timed`.
-Lengths and arrivals are those of `rtlang bench arrivals`.
+Lengths and arrivals are those of `python -m rtlang_bench.arrivals`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from rtlang.bench.arrivals import load, long_prompt
-from rtlang.bench.arrivals.load import ProgramLoad
 from rtlang.bench.measure import Measurement
+from rtlang.bench.workloads import load
+from rtlang.bench.workloads.load import ProgramLoad
 from rtlang.bench.workloads.text import Encoder, TextMaker
 from rtlang.bench.workloads.workload import ArrivesBeside, PoissonArrivals, Workload, fixed_generation
 from rtlang.contract.graph import Node, RequestGraph, Text
@@ -22,6 +22,7 @@ LONGEST_PROMPT, QUICK_LONGEST_PROMPT = 2048, 512
 POISSON_SHARE = 0.8
 LONG_PROMPT_TOKENS, LONG_PROMPT_POSITIONS = 8000, 8192
 STREAMED, QUICK_STREAMED = 256, 160
+NUM_STREAMS = 8
 STREAM_PROMPT_TOKENS, LONG_PROMPT_OUTPUT, STEPS_BEFORE = 32, 16, 16
 _ROOM = 1024  # for the outputs and following prompts of a program
 
@@ -44,16 +45,16 @@ def longprompt(encoder: Encoder, *, seed: int, quick: bool, max_len: int) -> Wor
     num_tokens = min(LONG_PROMPT_TOKENS, max_len - 2 * LONG_PROMPT_OUTPUT)
     num_streamed = QUICK_STREAMED if quick else STREAMED
     maker = TextMaker(encoder, seed)
-    sizes = [(STREAM_PROMPT_TOKENS, num_streamed)] * long_prompt.NUM_STREAMS + [(num_tokens, LONG_PROMPT_OUTPUT)]
+    sizes = [(STREAM_PROMPT_TOKENS, num_streamed)] * NUM_STREAMS + [(num_tokens, LONG_PROMPT_OUTPUT)]
     graphs = tuple(
         RequestGraph((Text(0, None, (maker.text(prompt, is_start=True),)), fixed_generation(1, 0, output)))
         for prompt, output in sizes
     )
     summary = (
-        f"{long_prompt.NUM_STREAMS} streams of {num_streamed} out, and a prompt of {num_tokens} tokens after about {STEPS_BEFORE} steps; "
+        f"{NUM_STREAMS} streams of {num_streamed} out, and a prompt of {num_tokens} tokens after about {STEPS_BEFORE} steps; "
         "gaps are those of the streams until its first token"
     )
-    arrival = ArrivesBeside(long_prompt.NUM_STREAMS, STEPS_BEFORE)
+    arrival = ArrivesBeside(NUM_STREAMS, STEPS_BEFORE)
     return Workload("longprompt", summary, graphs, is_quick=quick, arrival=arrival)
 
 

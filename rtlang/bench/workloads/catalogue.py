@@ -25,12 +25,8 @@ DEPENDENT, ARRIVING = ("agents", "judge"), ("poisson", "longprompt")
 NAMES = (*AT_ONCE, *DEPENDENT, *ARRIVING)
 USUAL = ("shared", "tree", "mixed", "json")
 """The workloads that are run by default."""
-PROGRAM_WORKLOADS = ("tree", "judge", "agents", "vote")
-"""The workloads of `rtlang bench programs`, in the order in which they run; `rtlang.bench.programs.workloads` makes them."""
 SPECULATE = "speculate"
 """The workloads of `rtlang.bench.speculation`."""
-BEST_OF = "best_of"
-"""The workload of `rtlang.bench.programs.best_of`."""
 _DEPENDENT, _ARRIVING = "rtlang.bench.workloads.dependent_calls", "rtlang.bench.workloads.arriving"  # they load torch
 
 

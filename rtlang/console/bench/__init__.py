@@ -1,1 +1,1 @@
-"""The commands behind `rtlang bench` that stand alone."""
+"""The command `rtlang bench`."""

@@ -12,7 +12,7 @@ from rtlang.bench.comparison.run import run_benchmark
 from rtlang.bench.workloads import arriving, dependent_calls, requests
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
-from rtlang_kernels_bench.machine_rates import MachineRates
+from rtlang_kernels.cpu.machine_rates import MachineRates
 from tests.support.tiny_models import make_checkpoint
 
 

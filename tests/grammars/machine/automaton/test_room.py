@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rtlang.bench.memory import sample
+from rtlang_bench.prompt_memory import sample
 from rtlang_grammars.machine.automaton import room
 from rtlang_grammars.machine.automaton.room import MIN_MAPPED_BYTES, empty_room
 

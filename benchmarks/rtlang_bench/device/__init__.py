@@ -1,0 +1,1 @@
+"""`python -m rtlang_bench.device`: a runtime on a GPU, its texts checked against the CPU's."""

@@ -1,1 +1,0 @@
-"""`rtlang bench serve`: the figures that a server promises, measured on this machine."""

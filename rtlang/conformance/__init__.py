@@ -1,1 +1,0 @@
-"""Checks any server of `rtlang.v1` against docs/protocol-v1.md: `python -m rtlang.conformance URL`. Uses websockets and msgpack only."""
