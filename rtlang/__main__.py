@@ -44,6 +44,7 @@ from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
 from rtlang.model import system_resources
 from rtlang_grammars import ConstraintKind, JsonStyle, Numbers, PropertyOrder, Whitespace
+from rtlang_grammars.schema.value_checks import value_check
 
 CHECK_SCHEMA = {
     "type": "object",
@@ -322,8 +323,6 @@ def serve(
 @with_settings(RuntimeConfig, "settings")
 def check(settings: dict[str, Any]) -> None:
     """Check the installation: versions, model, memory, compiled code, and one constrained generation."""
-    import jsonschema
-
     from rtlang.model.kernel_choices import kernel_lines
     from rtlang.model.loading import loader
     from rtlang_grammars.api.precompile import precompile
@@ -359,14 +358,9 @@ def check(settings: dict[str, Any]) -> None:
             if config.device == "cpu":
                 for line in kernel_lines():
                     typer.echo(f"kernels     {line}")
-        try:
-            value = json.loads(text)
-            jsonschema.validate(value, CHECK_SCHEMA)
-        except (ValueError, jsonschema.ValidationError) as error:
-            raise CommandError(
-                f"the constrained generation returned {text!r}, which does not match its schema"
-            ) from error
-        typer.echo(f"generated   {json.dumps(value)}")
+        if value_check(CHECK_SCHEMA).error_in(text) is not None:
+            raise CommandError(f"the constrained generation returned {text!r}, which does not match its schema")
+        typer.echo(f"generated   {json.dumps(json.loads(text))}")
         typer.echo("all checks passed")
 
 

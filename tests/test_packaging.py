@@ -24,7 +24,6 @@ UNDECLARED = {
         "llama_cpp",
         "vllm",
         "outlines_core",
-        "jsonschema_specifications",
         "referencing",
         "pydantic_core",
         "typing_extensions",
