@@ -253,11 +253,6 @@ class PrefixCache:
                 del new_pages[node]
         return found
 
-    @property
-    def has_new_pages(self) -> bool:
-        """Whether `take_new_pages` would return some."""
-        return bool(self._tree.new_pages)
-
     def is_unchanged(self, page: NewPage) -> bool:
         """Whether the page was not freed since `take_new_pages` returned it."""
         return self._pages.epoch(page.page_id) == page.epoch

@@ -9,23 +9,13 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Iterator
 from typing import Any
 
-from rtlang.cassette.records import RecordFile, decode_records
+from rtlang.cassette.records import RecordFile
 from rtlang.contract.errors import CassetteError
 
 MAGIC = b"rtlang-cassette 1\n"
-_MAKER = "rt.record"
-
-
-def read_records(path: str, data: bytes) -> Iterator[tuple[Any, int]]:
-    """The bodies of the complete records, each with the offset of its end.
-
-    Raises:
-        CassetteError: the file is not a recording, or a record other than the last one is damaged.
-    """
-    return decode_records(data, MAGIC, _MAKER, lambda reason: CassetteError(path, reason))
+MAKER = "rt.record"
 
 
 class CassetteFile:
@@ -50,7 +40,7 @@ class CassetteFile:
             path,
             MAGIC,
             is_written=is_written,
-            maker=_MAKER,
+            maker=MAKER,
             user="another process or runtime records",
             new_error=lambda reason: CassetteError(self.path, reason),
         )

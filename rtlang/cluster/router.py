@@ -203,29 +203,6 @@ class Router:
         if not estimates:
             del replica.estimates[id(work)]
 
-    def choose_for_fork(
-        self, here: str, branch: ProgramWork, prefix_tokens: float, among: Collection[str] | None = None
-    ) -> str | None:
-        """The replica to which a branch of a running program should move, noted as sent there; None if it should stay.
-
-        Args:
-            here: the replica that runs the program, and has computed the prefix of the branch.
-            branch: its work where nothing is cached, the prefix included.
-            prefix_tokens: of the branch's prefix, generated ones included, at the weight of tokens to compute.
-        Raises:
-            LookupError: there is no replica called `here`.
-        """
-        waiting_here = self._replica(here).waiting
-        others = {name for name in (self._names if among is None else among) if name in self._replicas} - {here}
-        if not others:
-            return None
-        name, num_held = self._least(branch, self._index.match(branch.digests), others)
-        prefill = max(0.0, prefix_tokens - num_held * branch.tokens_per_block)
-        if not may_move_fork(waiting_here, self._replicas[name].waiting, prefill):
-            return None
-        self._send(name, branch, num_held)
-        return name
-
     def _replica(self, name: str) -> _Replica:
         try:
             return self._replicas[name]
@@ -304,16 +281,6 @@ class Router:
         if len(names) <= num_wanted:
             return names
         return self._drawn(names, num_wanted)
-
-
-def may_move_fork(waiting_here: float, waiting_there: float, prefill_there: float) -> bool:
-    """Whether a branch of a running program may move to another replica: if it saves more waiting than its prefix costs there.
-
-    Args:
-        waiting_here, waiting_there: tokens that wait at each replica.
-        prefill_there: tokens of the branch's prefix that the other replica would compute again.
-    """
-    return waiting_here - waiting_there > prefill_there
 
 
 def _num_held(path: list[Match], name: str) -> int:

@@ -14,6 +14,8 @@ from typing import Any, Literal
 import pytest
 
 import rtlang as rt
+from rtlang.cassette.file import MAGIC, MAKER
+from rtlang.cassette.records import decode_records
 from rtlang.contract.errors import CassetteError, OverloadError
 from rtlang.contract.graph import Generate
 from rtlang.contract.run_options import RunOptions
@@ -241,9 +243,7 @@ def test_a_batch_that_was_killed_goes_on_and_ends_equal(tmp_path: Path) -> None:
     assert replayed + recorded == 2000
     # An uninterrupted run that draws from the same seed: the recording with its first record alone.
     head = path.read_bytes()[:200]
-    from rtlang.cassette.file import MAGIC, read_records
-
-    _, end = next(read_records(str(path), head[: len(MAGIC) + 200]))
+    _, end = next(decode_records(head, MAGIC, MAKER, AssertionError))
     path.write_bytes(head[:end])
     fresh, replayed, recorded = run()
     assert (replayed, recorded) == (0, 2000)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.cluster.router import MAX_HOLDERS, MISS_WEIGHT, NUM_OTHERS, ProgramWork, Router, may_move_fork
+from rtlang.cluster.router import MAX_HOLDERS, MISS_WEIGHT, NUM_OTHERS, ProgramWork, Router
 
 TOKENS_PER_BLOCK = 64.0
 
@@ -187,21 +187,6 @@ def test_replica_that_starts_again_holds_nothing() -> None:
         router.add(chosen)
     with pytest.raises(LookupError, match="nobody"):
         router.remove("nobody")
-
-
-def test_fork_moves_only_when_the_wait_saved_exceeds_its_prefill() -> None:
-    router = busy_fleet(2)
-    branch, prefix_tokens = work_of((1, 2), 50.0), 2 * TOKENS_PER_BLOCK + 20.0
-    router.report("r0", prefix_tokens)
-    assert router.choose_for_fork("r0", branch, prefix_tokens) is None
-    router.report("r0", prefix_tokens + 1)
-    assert router.choose_for_fork("r0", branch, prefix_tokens) == "r1"
-    assert router.waiting("r1") == branch.compute, "the branch is noted there"
-    router.report("r0", 21.0)
-    router.report("r1", 0.0)
-    assert router.choose_for_fork("r0", branch, prefix_tokens) == "r1", "it holds the prefix but for 20 tokens"
-    assert router.choose_for_fork("r0", branch, prefix_tokens, among=["r0"]) is None
-    assert not may_move_fork(10.0, 10.0, 0.0)
 
 
 def test_decision_among_a_thousand_replicas_takes_bounded_work() -> None:

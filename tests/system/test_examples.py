@@ -17,7 +17,8 @@ from types import ModuleType
 import pytest
 
 import rtlang as rt
-from rtlang.cassette.file import read_records
+from rtlang.cassette.file import MAGIC, MAKER
+from rtlang.cassette.records import decode_records
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.server import running_server
 
@@ -193,7 +194,7 @@ def test_an_extraction_that_was_killed_goes_on_where_it_stopped(tmp_path: Path) 
         running.wait()
     assert not killed.exists()  # no half of an output
     data = cassette.read_bytes()
-    finished = sum(1 for _ in read_records(str(cassette), data)) - 1  # the first one names the model
+    finished = sum(1 for _ in decode_records(data, MAGIC, MAKER, AssertionError)) - 1  # the first one names the model
     assert 10 < finished < 95
 
     assert counts(killed) == (2, finished, 100 - finished)  # no finished row is computed again
