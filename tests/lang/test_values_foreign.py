@@ -152,23 +152,30 @@ def test_asyncio_waits_for_values_that_do_not_exist_yet(how: str, target: FakeTa
         forks[0] += rt.gen("a")
         forks[1] += rt.gen("b")
         values = [forks[0]["a"], forks[1]["b"]]
-        asyncio.get_running_loop().call_later(0.01, target.release, "b")
-        asyncio.get_running_loop().call_later(0.02, target.release, "a")
-        match how:
-            case "gather":
-                return await asyncio.gather(*values)
-            case "as_completed":
-                return [await each for each in asyncio.as_completed(values)][::-1]
-            case "TaskGroup":
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(each) for each in values]
-                return [task.result() for task in tasks]
-            case "create_task":
-                tasks = [asyncio.create_task(each) for each in values]
-                assert "Task pending" in repr(tasks[0])
-                return [await task for task in tasks]
-            case "wait_for":
-                return [await asyncio.wait_for(each, 30) for each in values]
+
+        async def release_in_turn() -> None:
+            await asyncio.sleep(0)  # the code below waits by now
+            target.release("b")
+            await forks[1]["b"]
+            target.release("a")
+
+        async with asyncio.TaskGroup() as background:
+            background.create_task(release_in_turn())
+            match how:
+                case "gather":
+                    return await asyncio.gather(*values)
+                case "as_completed":
+                    return [await each for each in asyncio.as_completed(values)][::-1]
+                case "TaskGroup":
+                    async with asyncio.TaskGroup() as group:
+                        tasks = [group.create_task(each) for each in values]
+                    return [task.result() for task in tasks]
+                case "create_task":
+                    tasks = [asyncio.create_task(each) for each in values]
+                    assert "Task pending" in repr(tasks[0])
+                    return [await task for task in tasks]
+                case "wait_for":
+                    return [await asyncio.wait_for(each, 30) for each in values]
 
     result = body.run()
     assert result.value == ["x", "y"]
