@@ -9,6 +9,7 @@ import pytest
 
 from rtlang.cluster.fleet_plan import Changes, FleetPlan, Roster
 from rtlang.cluster.scaling import Scaling
+from tests.support.long_tests import sized
 
 TWO = Scaling(2, 2)
 
@@ -198,7 +199,7 @@ def test_a_fleet_that_is_to_stay_stays() -> None:
     assert plan.advance(1e9) == Changes()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(sized(20)))
 def test_no_replica_ends_while_a_living_frontend_uses_it(seed: int) -> None:
     random = Random(seed)
     plan = FleetPlan(Scaling(1, 5, queue_tokens=100.0, up_after_s=1.0, down_after_s=3.0), 0.0)

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from rtlang.cluster.sent_index import SentIndex
+from tests.support.long_tests import sized
 
 TOKENS_PER_BLOCK = 64.0
 
@@ -50,7 +51,7 @@ def random_prefix(random: Random, known: list[tuple[int, ...]]) -> tuple[int, ..
     return prefix
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(sized(12)))
 def test_index_agrees_with_lists_of_blocks(seed: int) -> None:
     random = Random(seed)
     index, oracle = SentIndex(), ListIndex()

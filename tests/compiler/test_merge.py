@@ -23,6 +23,7 @@ from rtlang.contract.graph import (
     all_nodes,
 )
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
+from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 
 GREEDY = SamplingParams()
@@ -123,7 +124,7 @@ def test_blocks_follow_merged_nodes_outside() -> None:
 
 
 def test_merged_graphs_are_valid_and_lose_no_call() -> None:
-    for seed in range(300):
+    for seed in range(sized(300)):
         graph = random_graph(seed)
         merged = merge(graph)
         RequestGraph(merged.graph.nodes, graph.inputs).validate()

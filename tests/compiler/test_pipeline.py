@@ -15,6 +15,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph import Block, Const, Generate, Ref, RequestGraph, Select, Switch, Text
 from rtlang.contract.params import SamplingParams
 from tests.support.fake_target import Call, FakeTarget
+from tests.support.long_tests import sized
 from tests.support.program_oracle import programs, record
 
 SWITCHES: list[Any] = [True, False, *([f"-{name}"] for name in PASSES), *([name] for name in PASSES)]
@@ -45,7 +46,7 @@ def seen(result: rt.Result[Any]) -> Any:
 
 
 @given(programs(breaks=True, max_leaves=20))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_pass_changes_what_a_program_sees(operations: tuple[Any, ...]) -> None:
     with FakeTarget(of_prompt) as target:
         plain = seen(random_program.run(operations, runtime=target, passes=False))
@@ -54,7 +55,7 @@ def test_no_pass_changes_what_a_program_sees(operations: tuple[Any, ...]) -> Non
 
 
 @given(programs(breaks=True, max_leaves=20))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_streams_tell_the_same_texts_with_and_without_passes(operations: tuple[Any, ...]) -> None:
     def streamed(passes: Any) -> dict[tuple[int, int], str]:
         texts: dict[tuple[int, int], str] = {}

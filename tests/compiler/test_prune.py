@@ -20,6 +20,7 @@ from rtlang.contract.graph import (
     dependencies,
 )
 from rtlang.contract.params import SamplingParams
+from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 
 PARAMS = SamplingParams()
@@ -79,7 +80,7 @@ def test_blocks_keep_names_ends_values_and_conditions() -> None:
 
 def test_pruning_keeps_exactly_what_is_reachable() -> None:
     choose = random.Random(0)
-    for seed in range(200):
+    for seed in range(sized(200)):
         graph = random_graph(seed)
         needed = {node.node_id for node in graph.nodes if choose.random() < 0.3}
         after = prune(graph, needed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rtlang.compiler.rewriting import renamed
 from rtlang.contract.graph import Apply, Arg, Const, Decide, Generate, Ref, Text, all_nodes, dependencies
 from rtlang.contract.params import SamplingParams
+from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 
 
@@ -22,7 +23,7 @@ def test_a_node_without_such_references_is_the_same() -> None:
 
 
 def test_no_reference_to_a_renamed_node_is_left() -> None:
-    for seed in range(200):
+    for seed in range(sized(200)):
         nodes = random_graph(seed).nodes
         aliases = {node.node_id: 10_000 + node.node_id for node in nodes}
         for node in nodes:

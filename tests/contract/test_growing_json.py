@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.growing_json import GrowingJson, Place, plain_value
+from tests.support.long_tests import sized
 
 ALPHABET = ["a", "é", "😀", '"', "\\", "\n", "\u2028", "\ud800", "\udc00", "/", " ", "{", "]", ",", "1"]
 
@@ -51,7 +52,7 @@ def places_in(value: Any) -> int:
 
 
 def test_every_final_value_is_that_of_the_whole_wherever_the_text_is_cut() -> None:
-    for seed in range(400):
+    for seed in range(sized(400)):
         rng = random.Random(seed)
         value = random_value(rng)
         text = spelled(rng, value)
@@ -68,7 +69,7 @@ def test_every_final_value_is_that_of_the_whole_wherever_the_text_is_cut() -> No
 
 
 def test_the_text_added_to_growing_strings_is_the_strings() -> None:
-    for seed in range(300):
+    for seed in range(sized(300)):
         rng = random.Random(seed)
         value = {str(index): random_value(rng, 4) for index in range(5)}
         text = spelled(rng, value)

@@ -8,6 +8,7 @@ import pytest
 
 from rtlang.engine.batch_layout import BatchLayout
 from rtlang.engine.request import Request
+from tests.support.long_tests import sized
 from tests.support.requests import make_request
 
 PAGE_SIZE = 4
@@ -20,7 +21,7 @@ def request(request_id: int, page_ids: list[int]) -> Request:
     return made
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(sized(20)))
 def test_neighbouring_rows_share_exactly_their_common_pages(seed: int) -> None:
     rng = random.Random(seed)
     paths: list[list[int]] = [[0]]

@@ -11,6 +11,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.engine.detokenizer import IncrementalDetokenizer, longest_token_prefix
 from rtlang.engine.stop_search import compile_stop_patterns
 from tests.support.fake_runner import FakeTokenizer
+from tests.support.long_tests import sized
 
 TOKENIZER = FakeTokenizer()
 
@@ -29,7 +30,7 @@ def stream(text: str, params: SamplingParams) -> tuple[list[str], IncrementalDet
     return [*shown, piece], output, stop.match if stop else None
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(sized(200)))
 def test_stops_cut_where_a_search_token_by_token_would(seed: int) -> None:
     rng = random.Random(seed)
     text = "".join(rng.choice("abé漢\n") for _ in range(rng.randint(0, 40)))

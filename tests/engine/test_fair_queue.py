@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rtlang.engine.fair_queue import FairQueue, Job, Owner
+from tests.support.long_tests import sized
 
 
 def job() -> Job:
@@ -134,7 +135,7 @@ class Threads:
         self.now = moment
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(sized(30)))
 def test_a_client_that_runs_nothing_begins_within_a_slice_of_each_other_one(seed: int) -> None:
     """Whatever others have queued: with one other client that is one slice, the bound of a job of these threads."""
     rng = random.Random(seed)

@@ -13,6 +13,7 @@ from rtlang.contract.principal import Principal, PrincipalLimits
 from rtlang.engine.request import Request
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_runner import FakeRunner, naive_generate
+from tests.support.long_tests import sized
 
 NEVER = 10**9
 
@@ -176,7 +177,7 @@ def test_a_large_request_that_finds_no_pages_neither_stops_others_nor_starves() 
     assert large.output_token_ids == naive_generate([1, *[60] * 130], 4, eos_every=NEVER)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(sized(12)))
 def test_random_principals_and_interleavings_give_the_tokens_of_naive_generation(seed: int) -> None:
     rng = random.Random(seed)
     driver = Driver(

@@ -9,6 +9,7 @@ import pytest
 
 from rtlang.contract.errors import ParameterError, RequestError
 from rtlang.engine.stop_search import MAX_STATES, Stop, StopSearch, compile_stop_patterns
+from tests.support.long_tests import sized
 
 
 def search(text: str, strings: tuple[str, ...] = (), patterns: tuple[str, ...] = (), sizes: int = 1) -> Stop | None:
@@ -33,7 +34,7 @@ def random_pattern(rng: random.Random, depth: int = 3) -> str:
     return f"(?:{random_pattern(rng, depth - 1)}){rng.choice(('+', '?', '{2}', '{1,3}', '+?'))}"
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(sized(150)))
 def test_patterns_cut_where_re_finds_them_in_the_shortest_beginning(seed: int) -> None:
     rng = random.Random(seed)
     patterns = tuple({random_pattern(rng) for _ in range(rng.randint(1, 2))})
@@ -49,7 +50,7 @@ def test_patterns_cut_where_re_finds_them_in_the_shortest_beginning(seed: int) -
         assert (None if stop is None else stop.offset) == expected, (patterns, text)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(sized(150)))
 def test_assertions_are_certain_as_soon_as_no_continuation_can_refuse_them(seed: int) -> None:
     rng = random.Random(seed)
     parts = (r"\b", "$", r"\Z", "^", "(?=a)", "(?!b)", "(?<=a)", "(?<!b)", r"\B", "(?m:^)", "(?m:$)", "(?=ab|c)")
@@ -74,7 +75,7 @@ def is_certain(pattern: str, text: str, start: int) -> bool:
     return all(re.compile(pattern).match(text + tail, start) is not None for tail in tails)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(sized(100)))
 def test_what_is_held_back_is_what_may_still_become_a_stop(seed: int) -> None:
     rng = random.Random(seed)
     strings = tuple({"".join(rng.choice("ab") for _ in range(rng.randint(1, 4))) for _ in range(2)})

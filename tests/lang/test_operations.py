@@ -21,6 +21,7 @@ from rtlang.contract.graph import Apply
 from rtlang.contract.run_options import RunOptions
 from rtlang.lang.output_types.types import output_type
 from tests.support.fake_target import Call, FakeTarget, by_name, default_script
+from tests.support.long_tests import sized
 
 
 class City(TypedDict):
@@ -252,7 +253,7 @@ def actual_values(texts: dict[str, str]) -> dict[str, Any]:
 
 
 @given(texts(), st.lists(EXPRESSIONS, min_size=1, max_size=4))
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sized(100), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_lazy_and_eager_expressions_are_the_same(texts: dict[str, str], trees: list[Any]) -> None:
     for tree in trees:
         check(tree, texts)

@@ -14,6 +14,7 @@ from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import Arg, Generate, Ref, RoleEnd, RoleStart, Select, Text
 from rtlang.contract.run_options import RunOptions
 from tests.support.fake_target import Call, FakeTarget, answer, by_name
+from tests.support.long_tests import sized
 from tests.support.program_oracle import Oracle, programs, record, script
 
 
@@ -40,7 +41,7 @@ def texts_of(target: FakeTarget) -> list[tuple[str, str]]:
 
 
 @given(programs(breaks=True))
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_random_programs_give_the_texts_of_the_naive_reading(operations: tuple[Any, ...]) -> None:
     oracle = Oracle()
     oracle.run(operations)
@@ -51,7 +52,7 @@ def test_random_programs_give_the_texts_of_the_naive_reading(operations: tuple[A
 
 
 @given(programs(breaks=False))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_random_programs_without_breaks_are_one_submission_and_the_same_ahead_of_time(operations: Any) -> None:
     oracle = Oracle()
     oracle.run(operations)

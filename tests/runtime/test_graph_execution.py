@@ -24,6 +24,7 @@ from rtlang.contract.graph import Apply, Arg, Const, Generate, Node, Ref, Reques
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod
 from tests.support.fake_runner import logprob, naive_generate
 from tests.support.graph_world import TOKENIZER, World
+from tests.support.long_tests import sized
 
 
 def interpret(nodes: list[Node], inputs: Mapping[str, str]) -> tuple[dict[int, list[int]], dict[int, list[str]]]:
@@ -106,7 +107,7 @@ def random_nodes(rng: random.Random, count: int) -> list[Node]:
     return nodes
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(sized(12)))
 @pytest.mark.parametrize("num_pages", [80, 400])
 def test_random_graphs_give_what_a_naive_interpreter_gives(seed: int, num_pages: int) -> None:
     rng = random.Random(seed)

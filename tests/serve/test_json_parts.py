@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rtlang.serve.json_parts import json_bytes, json_text
+from tests.support.long_tests import sized
 
 
 def value_of(source: random.Random, depth: int) -> Any:
@@ -23,7 +24,7 @@ def value_of(source: random.Random, depth: int) -> Any:
     return [value_of(source, depth + 1 + count // 9) for _ in range(count)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(sized(60)))
 def test_parts_join_to_the_text_of_one_call(seed: int) -> None:
     value = value_of(random.Random(seed), 0)
     assert json_bytes(value) == json_text(value).encode(errors="replace")

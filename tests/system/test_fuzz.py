@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.fuzz import MESSAGES, Fuzzer, frame, graph_frame, lost_pages, served
 from tests.support.fuzz_connection import one_input
+from tests.support.long_tests import sized
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ CHANGED = st.sampled_from(MESSAGES).flatmap(
 
 @given(st.integers(0, 7), st.lists(CHANGED | VALUES, max_size=5))
 @example(0, [MESSAGES[0], {**MESSAGES[0], "s": 2}, MESSAGES[5]])
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sized(150), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_no_sequence_of_messages_raises(choice: int, values: list[object]) -> None:
     data = bytes([choice])
     for value in values:
@@ -66,6 +67,6 @@ def test_no_sequence_of_messages_raises(choice: int, values: list[object]) -> No
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=sized(150), deadline=None, derandomize=True)
 def test_no_bytes_raise(data: bytes) -> None:
     one_input(data)

@@ -89,7 +89,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         pytest.param("native", "float32", 1.2, marks=pytest.mark.slow),
         pytest.param("transformers", "bfloat16", 1.2, marks=pytest.mark.slow),
         # transformers converts all weights while the whole file is mapped
-        pytest.param("transformers", "float32", 1.5, marks=pytest.mark.slow),
+        pytest.param("transformers", "float32", 1.5, marks=pytest.mark.long),
     ],
 )
 def test_a_loaded_model_has_one_copy_of_its_weights(
@@ -102,7 +102,7 @@ def test_a_loaded_model_has_one_copy_of_its_weights(
     assert peak is None or peak - before <= most * weights + 128 * MIB
 
 
-@pytest.mark.slow
+@pytest.mark.long  # the test above has the same with a sixth of the weights
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_a_process_with_half_a_billion_weights_stays_small(dtype: str, tmp_path: Path) -> None:
     model = written(tmp_path / "model", *SHAPES["qwen2-0.5b"])

@@ -15,6 +15,7 @@ from rtlang.contract.pictures.labels import (
     width_of,
     wrapped,
 )
+from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 
 ODD = "a\x00b\u202ec\u2066d\ud800e\x1b[31m\ufffe\x85"
@@ -45,7 +46,7 @@ def test_values_show_their_operands() -> None:
 
 def test_every_kind_of_node_has_a_label() -> None:
     kinds = set()
-    for seed in range(120):
+    for seed in range(sized(120)):
         graph = random_graph(seed)
         names = names_of(graph.nodes)
         for node in graph.nodes:

@@ -10,6 +10,7 @@ import pytest
 from rtlang.contract.graph import Generate, Node, Ref, RequestGraph, Text, all_nodes
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.pictures.layout import MAX_BOXES, Box, Drawing, draw
+from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 
 PARAMS = SamplingParams(max_tokens=4)
@@ -42,7 +43,7 @@ def crosses(box: Box, a: tuple[float, float], b: tuple[float, float]) -> bool:
     )
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(sized(150)))
 def test_nothing_overlaps_in_random_graphs(seed: int) -> None:
     for drawing in drawings(draw(random_graph(seed, most_nodes=25).nodes)):
         for number, box in enumerate(drawing.boxes):
@@ -60,7 +61,7 @@ def test_nothing_overlaps_in_random_graphs(seed: int) -> None:
                 assert frame.inside.height < frame.height
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(sized(150)))
 def test_no_arrow_crosses_a_box_in_random_graphs(seed: int) -> None:
     num_arrows = 0
     for drawing in drawings(draw(random_graph(seed, most_nodes=25).nodes)):

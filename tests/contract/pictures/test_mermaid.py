@@ -10,6 +10,7 @@ import pytest
 
 from rtlang.contract.graph import Arg, Const, Generate, Node, Ref, Repeat, RequestGraph, Switch, Text, all_nodes
 from rtlang.contract.params import SamplingParams
+from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 
 NODE = re.compile(r'(n\d+)(\(\[|\[\[|\[/|\[\(|\[|\{\{|\{|>)"([^"]*)"(\]\)|\]\]|/\]|\)\]|\]|\}\}|\})')
@@ -71,7 +72,7 @@ def expected_arrows(graph: RequestGraph) -> tuple[list[tuple[str, str]], list[tu
     return solid, dashed
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(sized(150)))
 def test_random_graphs_are_written_whole(seed: int) -> None:
     graph = random_graph(seed, most_nodes=20)
     chart = parse(graph.to_mermaid())
@@ -93,7 +94,7 @@ def blocks(nodes: tuple[Node, ...], around: str | None, found: dict[str, str | N
             blocks(block.nodes, f"b{node.node_id}_{number}", found)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(sized(40)))
 def test_blocks_are_nested_subgraphs(seed: int) -> None:
     graph = random_graph(seed, most_nodes=20)
     found: dict[str, str | None] = {}

@@ -20,6 +20,7 @@ from rtlang.contract.pictures.page import (
 from rtlang.contract.pictures.page_style import NUM_COLORS, SCRIPT, TRANSCRIPT_CSS
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 from tests.support.html_check import read_html
+from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 
 PARAMS = SamplingParams()
@@ -41,7 +42,7 @@ RECORD = RunRecord(
 )
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(sized(30)))
 def test_pages_of_random_graphs_are_whole(seed: int) -> None:
     graph = random_graph(seed, most_nodes=20)
     root = read_html(graph.to_html())

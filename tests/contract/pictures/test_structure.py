@@ -9,6 +9,7 @@ import pytest
 from rtlang.contract.graph import Apply, Generate, Node, Ref, RoleEnd, RoleStart, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.pictures.structure import MAX_ALIKE, NUM_SHOWN, level_of
+from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 
 PARAMS = SamplingParams(max_tokens=4)
@@ -92,7 +93,7 @@ def test_values_between_a_sequence_and_its_continuation_stand_aside() -> None:
     assert level.asides[1] == {0}
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(sized(100)))
 def test_arrows_of_random_graphs_lead_down_and_every_node_has_one_place(seed: int) -> None:
     graph = random_graph(seed, most_nodes=30)
     level = level_of(graph.nodes, collapses=False)

@@ -10,13 +10,14 @@ from rtlang.contract.graph import Apply, Generate, Ref, RequestGraph, Text, all_
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.pictures.layout import draw
 from rtlang.contract.pictures.svg import HUES, graph_svg
+from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 
 SPACE = "{http://www.w3.org/2000/svg}"
 ODD = "<script>alert(1)</script> \"quoted\" 'q' & \x00 \u202e \ud800 ]]>"
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(sized(60)))
 def test_random_graphs_are_well_formed(seed: int) -> None:
     graph = random_graph(seed, most_nodes=20)
     root = ElementTree.fromstring(graph_svg(draw(graph.nodes), facts=lambda node_id: f"node {node_id}"))

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from rtlang.engine.drafts.token_index import LONGEST_MATCH, SHORTEST_MATCH, TokenIndex
+from tests.support.long_tests import sized
 
 
 def naive_find(tokens: list[int], context: list[int]) -> tuple[int, int] | None:
@@ -21,7 +22,7 @@ def naive_find(tokens: list[int], context: list[int]) -> tuple[int, int] | None:
     return best
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(sized(20)))
 def test_the_longest_match_is_found(seed: int) -> None:
     rng = random.Random(seed)
     index = TokenIndex()

@@ -9,6 +9,7 @@ import pytest
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.engine.planning.step_cost import StepCost, StepSize, num_row_scores, size_of
+from tests.support.long_tests import sized
 
 
 def machine_cost(size: StepSize, *, weights_s: float, token_s: float, score_s: float) -> float:
@@ -77,7 +78,7 @@ def test_a_single_stall_changes_little() -> None:
     assert model.predict(size) < 0.013
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(sized(60)))
 def test_a_step_takes_time_however_much_the_times_of_others_vary(seed: int) -> None:
     """Drafts are chosen by tokens per second; a time of zero ended the engine on a machine with much else to do."""
     rng = random.Random(seed)

@@ -10,6 +10,7 @@ import pytest
 from rtlang.contract.principal import Principal
 from rtlang.engine.shares.fair_shares import FairShares
 from rtlang.engine.shares.flow import Flow
+from tests.support.long_tests import sized
 
 
 def names(*weights: float) -> list[Principal]:
@@ -31,7 +32,7 @@ def fluid(weights: list[Fraction], wanted: list[int], num_tokens: int) -> list[F
     return got
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(sized(40)))
 def test_backlogged_flows_get_what_a_fluid_model_gives_them(seed: int) -> None:
     rng = random.Random(seed)
     count, most = rng.randint(2, 6), rng.choice([1, 8, 64])

@@ -7,9 +7,10 @@ import random
 import pytest
 
 from rtlang.engine.shares.token_bucket import TokenBucket
+from tests.support.long_tests import sized
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(sized(20)))
 def test_no_window_gets_more_than_the_bucket_and_what_refills(seed: int) -> None:
     rng = random.Random(seed)
     rate, now, spent = rng.choice([6.0, 600.0, 60_000.0]), 100.0, list[tuple[float, float]]()

@@ -8,10 +8,11 @@ import pytest
 
 from rtlang.engine.planning.step_cost import StepCost, StepSize
 from rtlang.engine.tiers.fetch_price import FetchPrices, PageRun, compute_seconds
+from tests.support.long_tests import sized
 
 
 def test_the_plan_is_the_best_of_all_choices() -> None:
-    for seed in range(200):
+    for seed in range(sized(200)):
         rng = random.Random(seed)
         prices = FetchPrices()
         cost = {"host": rng.choice([0.1, 1.0, 3.0]), "disk": rng.choice([0.5, 2.0, 10.0])}

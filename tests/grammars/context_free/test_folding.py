@@ -14,6 +14,7 @@ from rtlang_grammars.regular.language import compile_regex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from tests.support.cfg_membership import cfg_accepts
+from tests.support.long_tests import sized
 from tests.support.random_grammars import lark_grammars, words
 
 
@@ -89,7 +90,7 @@ def test_a_terminal_with_a_lookbehind_is_folded_only_at_the_start() -> None:
 
 
 @given(lark_grammars(), st.lists(words(), min_size=1, max_size=6))
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=sized(120), deadline=None, derandomize=True)
 def test_folding_preserves_the_words_of_random_grammars(source: str, texts: list[str]) -> None:
     try:
         cfg = read_lark(source)

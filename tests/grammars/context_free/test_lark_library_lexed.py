@@ -21,6 +21,7 @@ import yaml
 from rtlang_grammars.context_free.lark_library import library_constraint
 from rtlang_grammars.context_free.lexing.parse_trees import parse_tree
 from tests.support.library_texts import ACCEPTED, REFUSED
+from tests.support.long_tests import sized
 from tests.support.mask_walks import in_grammar, random_walk
 from tests.support.node_parsers import mermaid_errors, typescript_errors
 
@@ -69,7 +70,7 @@ def test_other_texts_are_refused(name: str, text: str) -> None:
 
 
 def walks(name: str, count: int, words: str = "", max_steps: int = 40) -> list[str]:
-    return [random_walk(name, words or WORDS[name], random.Random(seed), max_steps) for seed in range(count)]
+    return [random_walk(name, words or WORDS[name], random.Random(seed), max_steps) for seed in range(sized(count))]
 
 
 def parse_python(text: str) -> None:

@@ -10,6 +10,7 @@ from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.cfg_membership import cfg_accepts
+from tests.support.long_tests import sized
 from tests.support.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 
 GRAMMARS = {
@@ -51,7 +52,7 @@ def test_grammars_agree_with_lark(source: str, texts: list[str]) -> None:
 
 
 @given(lark_grammars(), st.lists(words(), min_size=1, max_size=6))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=sized(150), deadline=None, derandomize=True)
 def test_random_grammars_agree_with_lark(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     if parser is None:

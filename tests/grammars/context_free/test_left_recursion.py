@@ -12,6 +12,7 @@ from rtlang_grammars.context_free.left_recursion import left_recursive_rules, wi
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.cfg_membership import cfg_accepts
+from tests.support.long_tests import sized
 from tests.support.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 
 CASES = {
@@ -61,7 +62,7 @@ def test_growth_beyond_the_budget_is_an_error() -> None:
 
 
 @given(lark_grammars(), st.lists(words(), min_size=1, max_size=6))
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=sized(120), deadline=None, derandomize=True)
 def test_random_grammars_keep_their_language(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     if parser is None:

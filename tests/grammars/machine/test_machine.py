@@ -24,6 +24,7 @@ from rtlang_grammars.spec.constraint import ANY_STYLE, Constraint, ConstraintKin
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import CompiledGrammar
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from tests.support.long_tests import sized
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -264,7 +265,7 @@ SCALARS = st.sampled_from([None, 1, True, "a", "abc", "é"])
 VALUES = SCALARS | nested(SCALARS | nested(SCALARS))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=sized(40), deadline=None, derandomize=True)
 @given(TREES, st.integers(0, 1000))
 def test_masks_and_completions_of_random_schemas_are_right(schema: Any, seed: int) -> None:
     rng = random.Random(seed)
@@ -284,7 +285,7 @@ def test_masks_and_completions_of_random_schemas_are_right(schema: Any, seed: in
         tokens.append(token)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=sized(100), deadline=None, derandomize=True)
 @given(TREES, VALUES)
 def test_values_are_accepted_as_jsonschema_says(schema: Any, value: Any) -> None:
     try:

@@ -27,6 +27,7 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, repeat, sequence, tagged, token
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars_bench.speed import read_vocabulary
+from tests.support.long_tests import sized
 from tests.support.vocabularies import allowed_ids
 
 _TEXTS = (
@@ -393,7 +394,7 @@ class RandomExpression:
         return token(self.source(is_gbnf=False))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(sized(60)))
 def test_random_expressions_mean_the_same_in_every_notation(seed: int) -> None:
     rng = random.Random(seed)
     made = RandomExpression(rng, 3, with_ordinary=seed % 2 == 0)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
+from tests.support.long_tests import sized
 from tests.support.texts import patterns, short_texts
 
 WORDS = [
@@ -31,7 +32,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=sized(150), deadline=None, derandomize=True)
 @given(patterns(assertions=False), st.lists(short_texts, min_size=4, max_size=4))
 def test_full_matches_agree_with_re(pattern: str, texts: list[str]) -> None:
     language = compile_regex(pattern, dialect="python")
@@ -39,7 +40,7 @@ def test_full_matches_agree_with_re(pattern: str, texts: list[str]) -> None:
         assert language.accepts(text) == (_compiled(pattern).fullmatch(text) is not None), text
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=sized(150), deadline=None, derandomize=True)
 @given(patterns(assertions=False), st.lists(short_texts, min_size=4, max_size=4))
 def test_searches_agree_with_re(pattern: str, texts: list[str]) -> None:
     language = compile_regex(pattern, dialect="python", mode="search")
@@ -47,7 +48,7 @@ def test_searches_agree_with_re(pattern: str, texts: list[str]) -> None:
         assert language.accepts(text) == (_compiled(pattern).search(text) is not None), text
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=sized(400), deadline=None, derandomize=True)
 @given(patterns(assertions=True), st.booleans(), st.lists(short_texts, min_size=4, max_size=4))
 def test_anchors_and_assertions_agree_with_re(pattern: str, is_search: bool, texts: list[str]) -> None:
     language = compile_regex(pattern, dialect="python", mode="search" if is_search else "full")
@@ -61,7 +62,7 @@ def test_anchors_and_assertions_agree_with_re(pattern: str, is_search: bool, tex
         assert language.accepts(text) == expected, text
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=sized(80), deadline=None, derandomize=True)
 @given(patterns(assertions=True), st.booleans())
 def test_samples_and_the_shortest_string_match(pattern: str, is_search: bool) -> None:
     language = compile_regex(pattern, dialect="python", mode="search" if is_search else "full")
@@ -212,7 +213,7 @@ def test_a_search_for_acceptance_stays_within_its_budget() -> None:
         compile_regex("(?:a{97})*").intersect(compile_regex("(?:a{89})+")).is_empty(Budget(Limits(max_states=50)))
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=sized(120), deadline=None, derandomize=True)
 @given(st.lists(patterns(assertions=True), min_size=1, max_size=2), st.lists(short_texts, min_size=6, max_size=6))
 def test_automata_built_together_equal_those_built_alone(sources: list[str], texts: list[str]) -> None:
     languages = [compile_regex(source, dialect="python") for source in sources]

@@ -15,6 +15,7 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
+from tests.support.long_tests import sized
 from tests.support.random_schemas import agree, composed, schemas, values
 from tests.support.schema_suites import BENCH, TEST_SUITE, tally
 from tests.support.shape_interpreter import shape_accepts
@@ -40,7 +41,9 @@ def test_shapes_pass_the_json_schema_test_suite(capsys: pytest.CaptureFixture[st
     assert result.outcomes["refused"] <= 4
 
 
-MANY_EXAMPLES = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+MANY_EXAMPLES = settings(
+    max_examples=sized(300), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 
 
 @given(schema=schemas(), instances=st.lists(values, min_size=4, max_size=12))

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.value_checks import CheckTimeError, ValueCheck, value_check
 from rtlang_grammars.spec.errors import GrammarError
+from tests.support.long_tests import sized
 from tests.support.random_schemas import composed, schemas, values
 from tests.support.schema_suites import BENCH, TEST_SUITE, entries, options_of
 
@@ -48,7 +49,7 @@ def test_values_are_judged_exactly(schema: Any, good: list[str], bad: list[str])
 
 
 @given(schemas() | composed(schemas(unevaluated=True), unevaluated=True), st.lists(values, min_size=4, max_size=12))
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sized(300), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_values_are_judged_as_jsonschema_does(schema: Any, instances: list[Any]) -> None:
     check, oracle = value_check(schema, SchemaOptions(default_dialect="2020-12")), Draft202012Validator(schema)
     assert [check.error(each) is None for each in instances] == [oracle.is_valid(each) for each in instances]

@@ -13,9 +13,10 @@ from rtlang_kernels.planning import attention_passes as fields
 from rtlang_kernels.planning.attention_passes import BLOCK, SEGMENT, plan_passes
 from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
 from tests.support.attention_cases import Tree, make_step, random_tree
+from tests.support.long_tests import sized
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=sized(120), deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 2**32 - 1),
     num_rows=st.integers(1, 9),

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from rtlang_kernels.planning import shared_prefix_tiling
 from tests.support.attention_cases import Tree, make_step, random_tree
+from tests.support.long_tests import sized
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=sized(100), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), num_rows=st.integers(1, 9), longest=st.integers(1, 70))
 def test_rectangles_tile_the_positions_of_a_row(seed: int, num_rows: int, longest: int) -> None:
     tree = random_tree(np.random.default_rng(seed), num_rows, longest, page_size=4, extend=True)

@@ -13,6 +13,7 @@ from rtlang_kernels.planning import work_items as schedules
 from rtlang_kernels.planning.tile_sizes import LINES, SM_90, GpuProperties
 from rtlang_kernels.planning.work_items import FULL_HI, FULL_LO, ITEM_ROW, NUM_TOKENS, P0, P1, PARTIAL, TOKEN, Schedule
 from tests.support.attention_cases import Tree, make_step, random_tree
+from tests.support.long_tests import sized
 
 MACHINE = GpuProperties(SM_90, 132, 50 << 20)
 
@@ -70,7 +71,7 @@ def check(plan: AttentionPlan, work: Schedule, first: np.ndarray) -> None:
         assert begins == sorted(begins)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=sized(150), deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 2**32 - 1),
     num_rows=st.integers(1, 12),

@@ -27,8 +27,9 @@ from pydantic import (
 
 from rtlang.lang.output_types.pydantic_schema import generator
 from rtlang.lang.output_types.types import output_type
+from tests.support.long_tests import sized
 
-MANY = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=sized(40), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def schema_of(kind: Any) -> dict[str, Any]:

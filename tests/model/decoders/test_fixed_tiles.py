@@ -17,6 +17,7 @@ from rtlang.contract.step import Row, Step
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.fixed_tiles import LARGE_TILE, SMALL_TILE, tiles_of
 from rtlang.model.host_runner import HostRunner
+from tests.support.long_tests import sized
 from tests.support.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
 from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint
 
@@ -40,7 +41,7 @@ def random_batch(rng: random.Random) -> Batch:
     return Batch.from_step(Step(0, tuple(rows)), PAGE_SIZE)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(sized(20)))
 def test_tiles_hold_each_token_with_its_row_once(seed: int) -> None:
     batch = random_batch(random.Random(seed))
     row_of = np.repeat(np.arange(len(batch.seq_lens)), np.diff(batch.cu_seqlens_q))

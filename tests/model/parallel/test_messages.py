@@ -18,6 +18,7 @@ from rtlang.model.parallel.messages import (
     step_of,
     step_words,
 )
+from tests.support.long_tests import sized
 
 
 def random_row(chance: random.Random) -> Row:
@@ -42,7 +43,7 @@ def random_row(chance: random.Random) -> Row:
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(sized(20)))
 def test_a_step_comes_out_as_it_was_put_in_without_what_only_sampling_needs(seed: int) -> None:
     chance = random.Random(seed)
     rows = tuple(random_row(chance) for _ in range(chance.randrange(1, 9)))

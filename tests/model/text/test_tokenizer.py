@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars.spec.token_bytes import byte_level_alphabet
+from tests.support.long_tests import sized
 from tests.support.tokenizer_kinds import KINDS, tokenizer_json, write_tokenizer_kind
 
 
@@ -144,7 +145,7 @@ def test_decoding_agrees_with_the_library(tokenizer: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=80, deadline=None, derandomize=True, database=None)
+@settings(max_examples=sized(80), deadline=None, derandomize=True, database=None)
 @given(parts=st.lists(st.binary(max_size=8) | st.text(max_size=6), max_size=6), size=st.integers(1, 5))
 def test_random_bytes_are_shown_as_python_decodes_them(kind: str, parts: list[bytes | str], size: int) -> None:
     """Any bytes, as byte tokens, between texts: whole characters as soon as they are there, and in the end every byte."""
@@ -165,7 +166,7 @@ def test_random_bytes_are_shown_as_python_decodes_them(kind: str, parts: list[by
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=sized(60), deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_random_tokens_lose_no_byte(kind: str, data: st.DataObject) -> None:
     tokenizer = TRAINED[kind]
@@ -189,7 +190,7 @@ def test_every_byte_has_a_token_and_the_grammars_see_it(kind: str) -> None:
         assert table[token_id] == bytes([byte])
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=sized(60), deadline=None, derandomize=True, database=None)
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_random_texts_continue_each_other(first: str, second: str) -> None:
     ids = BYTE_LEVEL.encode(first, is_start=True) + BYTE_LEVEL.encode(second, is_start=False)

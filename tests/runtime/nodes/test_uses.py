@@ -29,6 +29,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.runtime.nodes import uses as uses_module
 from rtlang.runtime.nodes.losers import Slot, operand_slots, slots_of
 from rtlang.runtime.nodes.uses import Uses
+from tests.support.long_tests import sized
 
 
 def needless(
@@ -142,7 +143,7 @@ def uses_of(nodes: Iterable[Node], *, is_prepared: bool) -> Uses:
     return uses
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(sized(300)))
 def test_needless_work_is_that_of_the_definition(seed: int) -> None:
     rng = Random(seed)
     nodes = random_nodes(rng, rng.randint(4, 30))

@@ -15,6 +15,7 @@ from rtlang_grammars.regular.automata.byte_automaton import Automaton
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
+from tests.support.long_tests import sized
 from tests.support.texts import accepts, completion, patterns, reachable, spellings, walk
 
 BODY_PIECES = [
@@ -59,7 +60,7 @@ def _value(body: str) -> str | None:
     return value
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=sized(300), deadline=None, derandomize=True)
 @given(st.sampled_from(PATTERNS), st.lists(st.sampled_from(BODY_PIECES), max_size=4))
 def test_a_json_string_body_is_accepted_if_its_value_is(pattern: str, pieces: list[str]) -> None:
     language = compile_regex(pattern)
@@ -89,7 +90,7 @@ def test_raw_bytes_are_exactly_the_utf8_of_the_language(pattern: str) -> None:
             assert accepts(automaton, bytes(data)) == language.accepts(bytes(data)), bytes(data)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=sized(60), deadline=None, derandomize=True)
 @given(patterns(assertions=True), st.booleans())
 def test_no_state_is_dead(pattern: str, is_json: bool) -> None:
     language = compile_regex(pattern, dialect="python", mode="search")

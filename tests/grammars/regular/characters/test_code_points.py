@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.code_points import CodePoints
+from tests.support.long_tests import sized
 
 SMALL = 0xD7F8  # a window from here contains surrogates
 pairs = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda pair: (SMALL + min(pair), SMALL + max(pair)))
@@ -21,7 +22,7 @@ def _scalars(pairs: list[tuple[int, int]]) -> set[int]:
     return {each for first, last in pairs for each in range(first, last + 1) if not 0xD800 <= each <= 0xDFFF}
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=sized(200), deadline=None, derandomize=True)
 @given(ranges, ranges)
 def test_operations_agree_with_python_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
     first, second = code_points.normalize(one), code_points.normalize(other)
@@ -37,7 +38,7 @@ def test_operations_agree_with_python_sets(one: list[tuple[int, int]], other: li
         assert code_points.contains(first, each) == (each in in_first)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=sized(200), deadline=None, derandomize=True)
 @given(ranges)
 def test_equal_sets_are_equal_tuples(pairs: list[tuple[int, int]]) -> None:
     points = code_points.normalize(pairs)

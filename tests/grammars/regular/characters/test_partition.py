@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.partition import Partition
+from tests.support.long_tests import sized
 
 BASE = 0xD7F0
 pairs = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: (BASE + min(pair), BASE + max(pair)))
 sets = st.lists(st.lists(pairs, max_size=4).map(code_points.normalize), max_size=4)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=sized(200), deadline=None, derandomize=True)
 @given(sets)
 def test_two_characters_share_a_class_if_every_set_has_both_or_neither(
     given_sets: list[code_points.CodePoints],

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.regular.numeric.numbers import number_language
 from rtlang_grammars.spec.errors import GrammarError
+from tests.support.long_tests import sized
 
 decimals = st.builds(
     lambda digits, places: Fraction(digits, 10**places), st.integers(-12_000, 12_000), st.integers(0, 3)
@@ -54,7 +55,7 @@ def _satisfies(value: Fraction, constraint: dict[str, Any]) -> bool:
     )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=sized(120), deadline=None, derandomize=True)
 @given(constraints, st.lists(written_numbers, min_size=25, max_size=25))
 def test_plain_decimals_are_exact_and_exponents_are_sound(constraint: dict[str, Any], spellings: list[str]) -> None:
     language = number_language(**constraint)
@@ -66,7 +67,7 @@ def test_plain_decimals_are_exact_and_exponents_are_sound(constraint: dict[str, 
             assert language.accepts(spelling) == expected, spelling
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=sized(50), deadline=None, derandomize=True)
 @given(constraints)
 def test_samples_are_json_numbers_that_satisfy_the_constraints(constraint: dict[str, Any]) -> None:
     language = number_language(**constraint)
@@ -77,7 +78,7 @@ def test_samples_are_json_numbers_that_satisfy_the_constraints(constraint: dict[
         assert _satisfies(Fraction(Decimal(text)), constraint), text
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=sized(80), deadline=None, derandomize=True)
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_written_by_python_compare_correctly(value: float, bound: float) -> None:
     text, limit = json.dumps(value), Fraction(Decimal(json.dumps(bound)))
@@ -154,7 +155,7 @@ PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?|-?[1-9](\.[0-9]+)?[eE][+-]?[0-9]+")
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=sized(120), deadline=None, derandomize=True)
 @given(constraints, st.lists(written_numbers, min_size=25, max_size=25))
 def test_plain_numbers_are_those_that_satisfy_a_constraint_in_one_notation(
     constraint: dict[str, Any], spellings: list[str]

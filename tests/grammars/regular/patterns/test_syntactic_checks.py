@@ -13,6 +13,7 @@ from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.patterns import syntactic_checks, syntax
 from rtlang_grammars.spec.limits import Budget
+from tests.support.long_tests import sized
 from tests.support.texts import patterns
 
 
@@ -51,7 +52,7 @@ trees = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=sized(150), deadline=None, derandomize=True)
 @given(trees)
 def test_languages_found_nonempty_are_nonempty(tree: syntax.Node) -> None:
     if syntactic_checks.has_string(tree):
@@ -61,7 +62,7 @@ def test_languages_found_nonempty_are_nonempty(tree: syntax.Node) -> None:
             assert _enumerate_more_than(tree, limit)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=sized(150), deadline=None, derandomize=True)
 @given(trees)
 def test_every_string_starts_within_the_prefix_sets(tree: syntax.Node) -> None:
     sets = syntactic_checks.prefix(tree)
@@ -71,7 +72,7 @@ def test_every_string_starts_within_the_prefix_sets(tree: syntax.Node) -> None:
             assert code_points.contains(points, ord(character))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=sized(150), deadline=None, derandomize=True)
 @given(trees, trees)
 def test_languages_found_disjoint_are_disjoint(one: syntax.Node, other: syntax.Node) -> None:
     if syntactic_checks.are_disjoint(one, other):
