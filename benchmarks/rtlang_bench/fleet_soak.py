@@ -24,7 +24,7 @@ from typing import Annotated, Any
 import typer
 
 from rtlang.console.errors import one_line_errors
-from rtlang.console.fleet import ray_module
+from rtlang.console.fleet import ray_modules
 from rtlang.console.options import with_settings
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
@@ -342,7 +342,7 @@ def bench_fleet_soak(
     """
     with one_line_errors():
         keep_on_loopback()
-        ray_module("frontend")  # says how to install it
+        ray_modules()  # says how to install it
         with progress() as tell:
             found = measure_fleet_soak(
                 settings, minutes=minutes, num_nodes=nodes, num_clients=clients, seed=seed, tell=tell
