@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from rtlang.contract.params import Usage as Usage
     from rtlang.contract.principal import Principal as Principal
     from rtlang.contract.principal import PrincipalLimits as PrincipalLimits
+    from rtlang.contract.run_options import RunOptions as RunOptions
     from rtlang.contract.snapshot import EngineSnapshot as EngineSnapshot
     from rtlang.contract.target import Target as Target
     from rtlang.contract.template_options import TemplateOptions as TemplateOptions
@@ -160,6 +161,7 @@ _MODULES = {
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",
     "rtlang.contract.template_options": "TemplateOptions",
     "rtlang.contract.principal": "Principal PrincipalLimits",
+    "rtlang.contract.run_options": "RunOptions",
     "rtlang.contract.snapshot": "EngineSnapshot",
     "rtlang.client.async_runtime": "connect_async",
     "rtlang.cluster.connect": "connect",

@@ -50,7 +50,7 @@ from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.host_calls import HostFunction, answer_call
 from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import Constraint, SamplingParams
-from rtlang.contract.run_options import DEFAULT_OPTIONS, RunOptions
+from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import describe_close, read_messages
 from rtlang.protocol.messages import CloseCode
@@ -178,7 +178,8 @@ class AsyncRemoteRuntime:
             events.append(event)
             arrived.set()
 
-        run = await self.submit(graph, listen, RunOptions(credit=WINDOW, **options))
+        credit = WINDOW if Ability.CREDIT in self._connected().abilities else None
+        run = await self.submit(graph, listen, RunOptions(credit=credit, **options))
         is_over, num_read = False, 0
         try:
             while not is_over:

@@ -31,8 +31,12 @@ class Ability(StrEnum):
 ALL_ABILITIES = frozenset(Ability)
 
 
-def _needs(ability: Ability) -> dict[str, Ability]:
-    return {"needs": ability}
+KEYWORD = "keyword"
+"""In the metadata of a field: it is a keyword of `Program.run`."""
+
+
+def _option(needs: Ability | None = None, *, is_keyword: bool = False) -> dict[str, Any]:
+    return ({} if needs is None else {"needs": needs}) | ({KEYWORD: True} if is_keyword else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +66,16 @@ class RunOptions:
 
     inputs: Mapping[str, str] = field(default_factory=dict)
     is_open: bool = False
-    priority: int = 0
-    deadline_s: float | None = None
+    priority: int = field(default=0, metadata=_option(is_keyword=True))
+    deadline_s: float | None = field(default=None, metadata=_option(is_keyword=True))
     begun_at: float | None = None
     seed: int | None = None
-    known: Known = field(default_factory=dict, metadata=_needs(Ability.KNOWN))
-    budget: Budget | None = field(default=None, metadata=_needs(Ability.BUDGET))
+    known: Known = field(default_factory=dict, metadata=_option(Ability.KNOWN))
+    budget: Budget | None = field(default=None, metadata=_option(Ability.BUDGET, is_keyword=True))
     principal: Principal = LOCAL
-    continue_from: ContinueFrom = field(default_factory=dict, metadata=_needs(Ability.CONTINUE))
-    credit: int | None = field(default=None, metadata=_needs(Ability.CREDIT))
-    reports_progress: bool = field(default=False, metadata=_needs(Ability.PROGRESS))
+    continue_from: ContinueFrom = field(default_factory=dict, metadata=_option(Ability.CONTINUE))
+    credit: int | None = field(default=None, metadata=_option(Ability.CREDIT))
+    reports_progress: bool = field(default=False, metadata=_option(Ability.PROGRESS))
 
     def __post_init__(self) -> None:
         check_run_options(self.priority, self.deadline_s, self.seed)

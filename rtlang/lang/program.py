@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, overload
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 
 from rtlang.compiler.context import Context
 from rtlang.compiler.pipeline import Passes, chosen_passes, compile_graph
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError, TraceError
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.target import Target
 from rtlang.lang.body import Body, current_state
 from rtlang.lang.execution import batch, run
+from rtlang.lang.execution.program_options import (
+    ProgramOptions,
+    RunKeywords,
+    RunMethod,
+    arguments_in,
+    given_options,
+    with_keywords,
+)
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.run import OnError, check_on_error
-from rtlang.lang.execution.session import check_options
 from rtlang.lang.execution.stream import Stream
 from rtlang.lang.recording import AheadOfTime, Recording
 from rtlang.lang.state import State, record_of
@@ -34,8 +38,8 @@ from rtlang.lang.values import user_location
 class Program(Generic[P, R_co]):
     """A function that records a request graph, with zero or more bound arguments.
 
-    The keywords runtime, params, priority, deadline_s, passes, outputs, budget and on_error of `run` and similar methods are options of
-    the run. Pass parameters of the function with these names by position or with `bind`.
+    The keywords `KEYWORDS` of `run` and similar methods are options of the run, see `ProgramOptions`. Pass parameters of the function with
+    these names by position or with `bind`.
 
     `Program[[str], int]` takes a string and returns an integer. Type checkers check the arguments of a run that has no options; with
     options beside them only the options are checked, because no signature can hold both. `with_options(...)` keeps both checked.
@@ -55,41 +59,12 @@ class Program(Generic[P, R_co]):
         """Whether the body is a coroutine function."""
         return self._body.is_async
 
-    @overload
-    def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R_co]: ...
-    @overload
-    def run(self, *args: Any, runtime: Target | None, **others: Any) -> Result[R_co]: ...
-    @overload
-    def run(self, *args: Any, params: SamplingParams | None, **others: Any) -> Result[R_co]: ...
-    @overload
-    def run(self, *args: Any, priority: int, **others: Any) -> Result[R_co]: ...
-    @overload
-    def run(self, *args: Any, deadline_s: float | None, **others: Any) -> Result[R_co]: ...
-    @overload
-    def run(self, *args: Any, passes: Passes, **others: Any) -> Result[R_co]: ...
-    @overload
-    def run(self, *args: Any, outputs: Collection[str], **others: Any) -> Result[R_co]: ...
-    @overload
-    def run(self, *args: Any, budget: Budget, **others: Any) -> Result[R_co]: ...
-    @overload
-    def run(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
-    def run(  # type: ignore[misc]
-        self,
-        *args: Any,
-        runtime: Target | None = None,
-        params: SamplingParams | None = None,
-        priority: int | None = None,
-        deadline_s: float | None = None,
-        passes: Passes | None = None,
-        outputs: Collection[str] | None = None,
-        budget: Budget | None = None,
-        on_error: OnError | None = None,
-        **kwargs: Any,
-    ) -> Result[R_co]:
-        """Run the program and wait for its result.
+    @property
+    def run(self) -> RunMethod[P, Result[R_co]]:
+        """Run the program and wait for its result: `program.run(*args, **kwargs)` with the arguments of the function.
 
-        Args:
-            args, kwargs: arguments of the function.
+        Further keywords are options of the run; None leaves an option as it is.
+
             runtime: the runtime to use; the default runtime if not given.
             params: sampling parameters of every generation without its own `params`.
             priority: lower values run first under the priority policy; 0 if not given.
@@ -98,155 +73,52 @@ class Program(Generic[P, R_co]):
             outputs: names of the variables to generate, besides the returned value and what the body reads; default: all.
             budget: what all nodes of the run may spend together.
             on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
+
         Raises:
             TypeError: an argument is missing.
             TraceError: no runtime is given and there is no default runtime.
             With on_error="raise", also an exception of the body, the error that ended the graph, or the error of the first failed
             node that the body did not handle.
         """
-        options = self._with(
-            runtime=runtime,
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
-            passes=passes,
-            outputs=outputs,
-            budget=budget,
-            on_error=on_error,
-        )
-        return run.run(self._body.bound(args, kwargs), **options)
+        return self._run
 
-    @overload
-    async def arun(self, *args: P.args, **kwargs: P.kwargs) -> Result[R_co]: ...
-    @overload
-    async def arun(self, *args: Any, runtime: Target | None, **others: Any) -> Result[R_co]: ...
-    @overload
-    async def arun(self, *args: Any, params: SamplingParams | None, **others: Any) -> Result[R_co]: ...
-    @overload
-    async def arun(self, *args: Any, priority: int, **others: Any) -> Result[R_co]: ...
-    @overload
-    async def arun(self, *args: Any, deadline_s: float | None, **others: Any) -> Result[R_co]: ...
-    @overload
-    async def arun(self, *args: Any, passes: Passes, **others: Any) -> Result[R_co]: ...
-    @overload
-    async def arun(self, *args: Any, outputs: Collection[str], **others: Any) -> Result[R_co]: ...
-    @overload
-    async def arun(self, *args: Any, budget: Budget, **others: Any) -> Result[R_co]: ...
-    @overload
-    async def arun(self, *args: Any, on_error: OnError, **others: Any) -> Result[R_co]: ...
-    async def arun(  # type: ignore[misc]
-        self,
-        *args: Any,
-        runtime: Target | None = None,
-        params: SamplingParams | None = None,
-        priority: int | None = None,
-        deadline_s: float | None = None,
-        passes: Passes | None = None,
-        outputs: Collection[str] | None = None,
-        budget: Budget | None = None,
-        on_error: OnError | None = None,
-        **kwargs: Any,
-    ) -> Result[R_co]:
+    @property
+    def arun(self) -> RunMethod[P, Coroutine[Any, Any, Result[R_co]]]:
         """`run` for coroutines. A plain program occupies a thread until its body ends, an `async def` program does not."""
-        options = self._with(
-            runtime=runtime,
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
-            passes=passes,
-            outputs=outputs,
-            budget=budget,
-            on_error=on_error,
-        )
-        return await run.arun(self._body.bound(args, kwargs), **options)
+        return self._arun
 
-    def run_batch(
-        self,
-        inputs: Iterable[Mapping[str, Any]],
-        *,
-        runtime: Target | None = None,
-        params: SamplingParams | None = None,
-        priority: int | None = None,
-        deadline_s: float | None = None,
-        passes: Passes | None = None,
-        outputs: Collection[str] | None = None,
-        budget: Budget | None = None,
-        on_error: OnError | None = None,
-        progress: bool | Callable[[int, int], None] = False,
-        max_threads: int = batch.MAX_THREADS,
-    ) -> list[Result[R_co]]:
-        """Run the program once per input, concurrently; results are in the order of the inputs.
-
-        Args:
-            inputs: keyword arguments, one mapping per run.
-            deadline_s: seconds for each run, from its start.
-            on_error: "result" (default) sets `Result.error` of failed runs; "raise" raises the first failure and cancels the other runs.
-            progress: True shows a progress bar; a function is called with (number of finished runs, number of runs).
-            max_threads: maximum number of bodies that wait at graph breaks at the same time. Bodies without graph breaks and `async def`
-                programs occupy no thread.
-        Raises:
-            ParameterError: an input is not a mapping. With on_error="raise", also the errors of `run`.
-        """
-        options = self._with(
-            runtime=runtime,
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
-            passes=passes,
-            outputs=outputs,
-            budget=budget,
-            on_error=on_error,
-        )
-        options["on_error"] = on_error or self._options.get("on_error") or "result"
-        return batch.run_batch(self._body, inputs, progress=progress, max_threads=max_threads, **options)
-
-    @overload
-    def stream(self, *args: P.args, **kwargs: P.kwargs) -> Stream[R_co]: ...
-    @overload
-    def stream(self, *args: Any, runtime: Target | None, **others: Any) -> Stream[R_co]: ...
-    @overload
-    def stream(self, *args: Any, params: SamplingParams | None, **others: Any) -> Stream[R_co]: ...
-    @overload
-    def stream(self, *args: Any, priority: int, **others: Any) -> Stream[R_co]: ...
-    @overload
-    def stream(self, *args: Any, deadline_s: float | None, **others: Any) -> Stream[R_co]: ...
-    @overload
-    def stream(self, *args: Any, passes: Passes, **others: Any) -> Stream[R_co]: ...
-    @overload
-    def stream(self, *args: Any, outputs: Collection[str], **others: Any) -> Stream[R_co]: ...
-    @overload
-    def stream(self, *args: Any, budget: Budget, **others: Any) -> Stream[R_co]: ...
-    @overload
-    def stream(self, *args: Any, on_error: OnError, **others: Any) -> Stream[R_co]: ...
-    def stream(  # type: ignore[misc]
-        self,
-        *args: Any,
-        runtime: Target | None = None,
-        params: SamplingParams | None = None,
-        priority: int | None = None,
-        deadline_s: float | None = None,
-        passes: Passes | None = None,
-        outputs: Collection[str] | None = None,
-        budget: Budget | None = None,
-        on_error: OnError | None = None,
-        **kwargs: Any,
-    ) -> Stream[R_co]:
+    @property
+    def stream(self) -> RunMethod[P, Stream[R_co]]:
         """Start the program and iterate over its events: `for event in ...` or `async for event in ...`.
 
         Arguments are those of `run`. With on_error="raise" an error is raised at the end of the iteration; with "result" the last event
         contains it.
         """
-        options = self._with(
-            runtime=runtime,
-            params=params,
-            priority=priority,
-            deadline_s=deadline_s,
-            passes=passes,
-            outputs=outputs,
-            budget=budget,
-            on_error=on_error,
-        )
-        return Stream(self._body.bound(args, kwargs), **options)
+        return self._stream
+
+    def run_batch(
+        self,
+        inputs: Iterable[Mapping[str, Any]],
+        *,
+        progress: bool | Callable[[int, int], None] = False,
+        max_threads: int = batch.MAX_THREADS,
+        **keywords: Unpack[RunKeywords],
+    ) -> list[Result[R_co]]:
+        """Run the program once per input, concurrently; results are in the order of the inputs.
+
+        Args:
+            inputs: keyword arguments, one mapping per run.
+            progress: True shows a progress bar; a function is called with (number of finished runs, number of runs).
+            max_threads: maximum number of bodies that wait at graph breaks at the same time. Bodies without graph breaks and `async def`
+                programs occupy no thread.
+            keywords: options of each run, see `run`. A deadline counts from the start of its run. on_error is "result" if it is not given,
+                which sets `Result.error` of failed runs; "raise" raises the first failure and cancels the other runs.
+        Raises:
+            TypeError: a keyword is no option.
+            ParameterError: an input is not a mapping. With on_error="raise", also the errors of `run`.
+        """
+        options = self._made(_only_options("run_batch", keywords), on_error="result")
+        return batch.run_batch(self._body, inputs, options, progress=progress, max_threads=max_threads)
 
     @overload
     def graph(self, *args: P.args, **kwargs: P.kwargs) -> RequestGraph: ...
@@ -265,10 +137,9 @@ class Program(Generic[P, R_co]):
             TraceError: the body uses a generated value (a graph break); names the line.
         """
         body = self._body.bound(args, kwargs)
-        options = self._with(params=params, passes=passes)
-        chosen = chosen_passes(options["passes"])
+        options = self._made(given_options({"params": params, "passes": passes}))
         inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
-        recording = Recording(AheadOfTime(body.is_async), options["params"])
+        recording = Recording(AheadOfTime(body.is_async), options.params)
         state = State(StateRecord(recording))
         try:
             if body.is_async:
@@ -280,7 +151,7 @@ class Program(Generic[P, R_co]):
         context = Context(
             keep=recording.branch_points, ended=recording.ended, free=recording.free_texts, keeps_names=True
         )
-        graph, _ = compile_graph(recording.graph(), chosen, context)
+        graph, _ = compile_graph(recording.graph(), chosen_passes(options.passes), context)
         try:
             graph.validate()
         except GraphError as wrong:
@@ -300,37 +171,15 @@ class Program(Generic[P, R_co]):
         made: Program[..., R_co] = make_program(self._body.bound(args, kwargs), self._options)
         return made
 
-    def with_options(
-        self,
-        *,
-        runtime: Target | None = None,
-        params: SamplingParams | None = None,
-        priority: int | None = None,
-        deadline_s: float | None = None,
-        passes: Passes | None = None,
-        outputs: Collection[str] | None = None,
-        budget: Budget | None = None,
-        on_error: OnError | None = None,
-    ) -> Self:
+    def with_options(self, **keywords: Unpack[RunKeywords]) -> Self:
         """The program with these options for its runs; options of a run itself override them. See `run`.
 
         Raises:
+            TypeError: a keyword is no option.
             ParameterError: an option is invalid; names it.
         """
-        given = {
-            "runtime": runtime,
-            "params": params,
-            "priority": priority,
-            "deadline_s": deadline_s,
-            "passes": passes,
-            "outputs": outputs,
-            "budget": budget,
-            "on_error": on_error,
-        }
-        options = {**self._options, **{name: value for name, value in given.items() if value is not None}}
-        check_options(**{name: value for name, value in options.items() if name not in ("runtime", "on_error")})
-        if "on_error" in options:
-            check_on_error(options["on_error"])
+        options = self._options | _only_options("with_options", keywords)
+        ProgramOptions.of(options)
         if "runtime" in options:
             run.resolve_runtime(options["runtime"])
         return type(self)(self._body, options)
@@ -378,9 +227,21 @@ class Program(Generic[P, R_co]):
             raise TraceError(f"{body.name} is async and cannot be called from a plain program", user_location())
         return body.call_async(callee)
 
-    def _with(self, **given: Any) -> dict[str, Any]:
+    @with_keywords
+    def _run(self, *args: Any, **keywords: Any) -> Result[R_co]:
+        return run.run(self._body.bound(args, arguments_in(keywords)), self._made(given_options(keywords)))
+
+    @with_keywords
+    async def _arun(self, *args: Any, **keywords: Any) -> Result[R_co]:
+        return await run.arun(self._body.bound(args, arguments_in(keywords)), self._made(given_options(keywords)))
+
+    @with_keywords
+    def _stream(self, *args: Any, **keywords: Any) -> Stream[R_co]:
+        return Stream(self._body.bound(args, arguments_in(keywords)), self._made(given_options(keywords)))
+
+    def _made(self, given: Mapping[str, Any], **defaults: Any) -> ProgramOptions:
         """The options of a run: those given, or else those of `with_options`, or else the defaults."""
-        return _DEFAULTS | self._options | {name: value for name, value in given.items() if value is not None}
+        return ProgramOptions.of({**defaults, **self._options, **given})
 
     def __repr__(self) -> str:
         return f"<program {self.name}>"
@@ -430,18 +291,6 @@ class _BoundByCall(Program[P, R_co]):
     __hash__ = object.__hash__
 
 
-_DEFAULTS = {
-    "runtime": None,
-    "params": None,
-    "priority": 0,
-    "deadline_s": None,
-    "passes": True,
-    "outputs": None,
-    "budget": None,
-    "on_error": "raise",
-}
-
-
 class AsyncProgram(Program[P, R_co]):
     """A program made from an `async def` function. A call of it inside another program must be awaited."""
 
@@ -452,6 +301,12 @@ class AsyncProgram(Program[P, R_co]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[misc]
         """As `Program.__call__`; returns a coroutine."""
         return super().__call__(*args, **kwargs)
+
+
+def _only_options(method: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    for name in arguments_in(keywords):
+        raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+    return given_options(keywords)
 
 
 def make_program(body: Body, options: Mapping[str, Any] | None = None) -> Any:

@@ -72,7 +72,7 @@ def result_of(process: subprocess.Popen[str]) -> Any:
 
 MACHINE = """
 const log = [];
-const welcome = JSON.stringify({ t: "welcome", v: 1, epoch: "e", limits: {}, models: [], caps: [] });
+const welcome = JSON.stringify({ t: "welcome", v: 1, epoch: "e", limits: {}, models: [], caps: ["credit"] });
 const say = (message) => p.receive(JSON.stringify(message)).map((n) => n.type);
 const sent = () => p.takeOutput().map((text) => JSON.parse(text));
 const p = new rtlang.ClientProtocol({ resumeMs: 30000 });
@@ -166,7 +166,7 @@ LOOP = {
 }
 BEST = {"id": 9, "kind": "generate", "params": {"best_of": 2}}
 OTHER_SERVER = """
-const other = (epoch) => p.receive(JSON.stringify({ t: "welcome", v: 1, epoch, limits: {}, models: [], caps: [] }));
+const other = (epoch) => p.receive(JSON.stringify({ t: "welcome", v: 1, epoch, limits: {}, models: [], caps: ["credit"] }));
 const restart = (epoch) => { p.disconnected(new Error("gone")); p.connected(); sent(); other(epoch); log.push(sent()); };
 say({ t: "ack", s: 1, rid: "r", epoch: "e", granted: 10 }); sent(); log.length = 0;
 const delta = (n, i, o, ...ids) => say({ t: "delta", s: 1, n, i, o, d: "x", ids });
@@ -198,7 +198,7 @@ def test_another_server_goes_on_from_tokens_and_outcomes_as_python_has_them() ->
     found = run(
         """
 const p = new rtlang.ClientProtocol({ resumeMs: 30000 });
-const welcome = (epoch) => JSON.stringify({ t: "welcome", v: 1, epoch, limits: {}, models: [], caps: [] });
+const welcome = (epoch) => JSON.stringify({ t: "welcome", v: 1, epoch, limits: {}, models: [], caps: ["credit"] });
 p.connected(); p.receive(welcome("e"));
 const [nodes, messages] = JSON.parse(args[0]);
 p.open("program", { graph: { nodes, inputs: [] }, inputs: {}, priority: 0, seed: 5, open: false }, { credit: 100 });
@@ -305,7 +305,7 @@ const log = [];
 const p = new rtlang.ClientProtocol({ resumeMs: 30000, now: () => now });
 const say = (message) => p.receive(JSON.stringify(message)).map((n) => [n.type, n.afterMs ?? n.error?.code ?? null]);
 const sent = () => p.takeOutput().map(JSON.parse);
-const welcome = (epoch) => p.receive(JSON.stringify({ t: "welcome", v: 1, epoch, limits: {}, models: [], caps: [] }));
+const welcome = (epoch) => p.receive(JSON.stringify({ t: "welcome", v: 1, epoch, limits: {}, models: [], caps: ["credit"] }));
 const again = (epoch) => { p.disconnected(new Error("gone")); p.connected(); sent(); welcome(epoch); };
 p.connected(); welcome("e");
 const body = { prompt: "a", budget: { seconds: 20 } };

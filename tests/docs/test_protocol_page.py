@@ -57,7 +57,7 @@ def test_a_server_accepts_the_client_messages_of_the_page_in_order(encoding: Enc
             assert isinstance(action, kinds[message["t"]])
             if isinstance(action, Submit):
                 action.graph.validate()
-                assert set(action.inputs) == set(action.graph.inputs)
+                assert set(action.options.inputs) == set(action.graph.inputs)
 
 
 def test_every_client_message_has_an_example() -> None:

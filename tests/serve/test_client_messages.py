@@ -29,7 +29,7 @@ def test_an_open_is_read_with_its_graph(encoding: Encoding) -> None:
     message = program(**RequestGraph(NODES).to_plain())
     found = read(message, encoding)
     assert isinstance(found.submit, Submit)
-    assert (found.plain, found.submit.stream, found.submit.priority) == (message, 3, 2)
+    assert (found.plain, found.submit.stream, found.submit.options.priority) == (message, 3, 2)
     assert found.submit.graph == RequestGraph(NODES)
 
 

@@ -9,6 +9,8 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.config import ServeConfig
+from rtlang.contract.params import MAX_CREDIT
+from rtlang.contract.run_options import Ability
 from rtlang.serve.server import running_server
 from tests.support.wire_client import WireClient
 
@@ -16,13 +18,48 @@ BODY = {"prompt": "Once upon a time", "params": {"max_tokens": 12, "ignore_eos":
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with rt.Runtime() as runtime, running_server(runtime, ServeConfig(port=0)) as address:
+def runtime() -> Iterator[rt.Runtime]:
+    with rt.Runtime() as runtime:
+        yield runtime
+
+
+@pytest.fixture(scope="module")
+def url(runtime: rt.Runtime) -> Iterator[str]:
+    with running_server(runtime, ServeConfig(port=0)) as address:
         yield address
 
 
 def ids_of(messages: list[dict[str, Any]]) -> list[int]:
     return [token for each in messages if each["t"] == "delta" for token in each.get("ids", ())]
+
+
+class Wrapper:
+    """A target of others' code around a runtime."""
+
+    tool_format = None
+    is_alive = True
+
+    def __init__(self, runtime: rt.Runtime) -> None:
+        self._runtime = runtime
+
+    def submit(self, graph: Any, listener: Any, **options: Any) -> Any:
+        return self._runtime.submit(graph, listener, **options)
+
+    def close(self) -> None: ...
+
+
+class AbleWrapper(Wrapper):
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return self._runtime.abilities
+
+    def submit(self, graph: Any, listener: Any, options: rt.RunOptions) -> Any:  # type: ignore[override]
+        return self._runtime.submit(graph, listener, options)
+
+
+class TransparentWrapper(Wrapper):
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime, name)
 
 
 def receive_until_waiting(client: WireClient) -> list[dict[str, Any]]:
@@ -105,3 +142,31 @@ def test_deltas_carry_the_logprobs_of_their_tokens(url: str) -> None:
     deltas = [each for each in messages if each["t"] == "delta"]
     assert [item for each in deltas for item in each["lp"]] == end["completions"][0]["logprobs"]
     assert [[item[0] for item in each["lp"]] for each in deltas] == [each["ids"] for each in deltas]
+
+
+@pytest.mark.parametrize("wrapper", [AbleWrapper, TransparentWrapper])
+def test_a_wrapped_target_stops_after_the_tokens_that_it_was_granted(
+    wrapper: type[Wrapper], runtime: rt.Runtime
+) -> None:
+    with running_server(wrapper(runtime), ServeConfig(port=0)) as address, WireClient(address) as client:  # type: ignore[arg-type]
+        assert "credit" in client.greet()["caps"]
+        client.send(t="open", s=1, kind="generate", body=BODY, credit=3)
+        assert client.receive()["t"] == "ack"
+        assert len(ids_of(receive_until_waiting(client))) == 3
+        client.send(t="cancel", s=1)
+        assert not ids_of(client.receive_end(1))
+
+
+def test_a_target_that_declares_no_abilities_refuses_the_options_that_need_one(runtime: rt.Runtime) -> None:
+    lacking = {"credit": {"credit": 3}, "reports_progress": {"progress": True}}
+    with running_server(Wrapper(runtime), ServeConfig(port=0)) as address, WireClient(address) as client:  # type: ignore[arg-type]
+        assert not {"credit", "progress", "continue", "budget"} & set(client.greet()["caps"])
+        for stream, (name, given) in enumerate(lacking.items(), 1):
+            client.send(t="open", s=stream, kind="generate", body=BODY, **given)
+            refused = client.receive()
+            assert (refused["t"], refused["code"]) == ("error", "graph")
+            assert refused["message"] == f"graph, {name}: this server does not offer {name}"
+        client.send(t="open", s=3, kind="generate", body=BODY | {"budget": {"tokens": 2}})
+        assert client.receive()["message"] == "graph, budget: this server does not offer budget"
+        client.send(t="open", s=4, kind="generate", body=BODY, credit=MAX_CREDIT)  # a client without a limit
+        assert len(ids_of(client.receive_end(4))) == 12

@@ -249,6 +249,10 @@ export class ClientProtocol {
   // Private
 
   send(message) {
+    if (message.t === "open" && !(this.welcome?.caps ?? ["credit"]).includes("credit")) {
+      const { credit: _, ...rest } = message; // such a server sends all text at once, and refuses a limit
+      message = rest;
+    }
     this.output.push(JSON.stringify(message));
   }
 

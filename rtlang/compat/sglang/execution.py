@@ -19,6 +19,7 @@ from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
+from rtlang.lang.execution.program_options import ProgramOptions
 from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, Session
 from rtlang.lang.recording import Recording
 from rtlang.lang.values import Value, needs_of
@@ -225,7 +226,7 @@ def new_session(target: Target, arrivals: Arrivals | None, params: SamplingParam
 
     return Session(
         target,
-        params=params,
+        ProgramOptions(params=params),
         on_event=None if arrivals is None else arrivals.listen,
         on_end=None if arrivals is None else arrivals.notify,
         on_overload=wait,

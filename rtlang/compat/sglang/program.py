@@ -18,6 +18,7 @@ from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.execution import batch
+from rtlang.lang.execution.program_options import ProgramOptions
 from rtlang.lang.state import State, record_of
 from rtlang.lang.state_record import StateRecord
 from rtlang.lang.values import user_location
@@ -196,7 +197,11 @@ class SglFunction:
         body.__name__ = self.__name__  # shown by the progress bar
         numbers = [{"number": number} for number in range(len(inputs))]
         batch.run_batch(
-            Body(body), numbers, backend.target, on_error="result", progress=progress, max_threads=max_threads
+            Body(body),
+            numbers,
+            ProgramOptions(backend.target, on_error="result"),
+            progress=progress,
+            max_threads=max_threads,
         )
         if errors:
             raise errors[min(errors)]

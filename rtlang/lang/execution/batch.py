@@ -20,10 +20,11 @@ from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.coroutines import run_coroutine
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
+from rtlang.lang.execution.program_options import ProgramOptions
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, run_async
-from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, check_options
+from rtlang.lang.execution.run import resolve_runtime, run_async
+from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S
 from rtlang.lang.execution.shared_pieces import SharedPieces
 
 MAX_THREADS = 64
@@ -37,19 +38,15 @@ Report = Callable[[int, int], None]
 def run_batch(
     body: Body,
     inputs: Iterable[Mapping[str, Any]],
-    runtime: Target | None,
+    options: ProgramOptions,
     *,
-    on_error: OnError,
     progress: bool | Report,
     max_threads: int,
-    **options: Any,
 ) -> list[Result]:
-    """Run once per input; `options` are those of `Session`. See `Program.run_batch`."""
-    check_on_error(on_error)
+    """Run once per input. See `Program.run_batch`."""
     if isinstance(max_threads, bool) or not isinstance(max_threads, int) or max_threads < 1:
         raise ParameterError("max_threads", max_threads, "expected an integer of at least 1")
-    check_options(**options)
-    target = resolve_runtime(runtime)
+    target = resolve_runtime(options.runtime)
     bodies = []
     for index, given in enumerate(inputs):
         if not isinstance(given, Mapping):
@@ -62,19 +59,19 @@ def run_batch(
     with _reporter(progress, body.name, len(bodies)) as report:
         shared = SharedPieces([(each.args, dict(each.kwargs)) for each in bodies])
         if body.is_async:
-            return run_coroutine(lambda: _run_coroutines(bodies, target, options, shared, on_error, report))
-        return _ThreadedBatch(bodies, target, options, shared, max_threads).run(on_error, report)
+            return run_coroutine(lambda: _run_coroutines(bodies, target, options, shared, report))
+        return _ThreadedBatch(bodies, target, options, shared, max_threads).run(report)
 
 
 class _ThreadedBatch:
     """Runs plain bodies. The caller's thread collects results, workers record and submit; they share one condition variable."""
 
     def __init__(
-        self, bodies: list[Body], target: Target, options: dict[str, Any], shared: SharedPieces, max_threads: int
+        self, bodies: list[Body], target: Target, options: ProgramOptions, shared: SharedPieces, max_threads: int
     ) -> None:
         self._bodies, self._target, self._options, self._max_threads = bodies, target, options, max_threads
         self._shared = shared
-        self._has_deadline = options.get("deadline_s") is not None
+        self._has_deadline = options.run.deadline_s is not None
         self._condition = InterruptibleCondition()
         self._runs: dict[int, ProgramRun] = {}  # started and not yet collected
         self._ended: deque[int] = deque()  # runs whose body and graph have ended, not yet collected
@@ -82,7 +79,7 @@ class _ThreadedBatch:
         self._next = self._num_threads = self._num_ended = 0
         self._is_stopped = False
 
-    def run(self, on_error: OnError, report: Report) -> list[Result]:
+    def run(self, report: Report) -> list[Result]:
         results: list[Result | None] = [None] * len(self._bodies)
         num_done = 0
         report(0, len(results))
@@ -95,7 +92,7 @@ class _ThreadedBatch:
                     result = results[index] = run.result()
                     num_done += 1
                     report(num_done, len(results))
-                    if on_error == "raise" and result.error is not None:
+                    if self._options.on_error == "raise" and result.error is not None:
                         raise result.error
         finally:
             self._stop()
@@ -149,7 +146,7 @@ class _ThreadedBatch:
                 run = self._runs[index] = ProgramRun(
                     self._bodies[index],
                     self._target,
-                    **self._options,
+                    self._options,
                     share_of=self._shared.of_run(index),
                     on_wait=self._add_thread,
                     on_end=partial(self._graph_ended, index),
@@ -195,9 +192,8 @@ class _ThreadedBatch:
 async def _run_coroutines(
     bodies: list[Body],
     target: Target,
-    options: dict[str, Any],
+    options: ProgramOptions,
     shared: SharedPieces,
-    on_error: OnError,
     report: Report,
 ) -> list[Result]:
     room = asyncio.Semaphore(MAX_COROUTINES)
@@ -208,7 +204,7 @@ async def _run_coroutines(
         nonlocal num_done
         async with room:
             share_of = shared.of_run(index)
-            result = await run_async(body, target, on_error=on_error, is_patient=True, share_of=share_of, **options)
+            result = await run_async(body, target, options, on_overload=lambda _: True, share_of=share_of)
         num_done += 1
         report(num_done, len(bodies))
         return result

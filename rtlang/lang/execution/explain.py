@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -20,6 +20,7 @@ from rtlang.contract.pictures.page import fragment, graph_fragment, graph_page
 from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.target import GraphRun, Listener, Target
 from rtlang.lang.coroutines import run_coroutine
+from rtlang.lang.execution.program_options import given_options
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.run import default_runtime
 from rtlang.lang.program import Program
@@ -143,19 +144,18 @@ def explain(
         TraceError: the program is invalid. ParameterError: an option is invalid.
         Exception: the body raised it while being recorded.
     """
-    options = program._with(runtime=runtime, params=params, passes=passes, outputs=outputs)
-    target = options["runtime"] if options["runtime"] is not None else default_runtime()
-    names = {name: options[name] for name in ("params", "passes", "outputs", "budget") if name in options}
+    options = program._made(given_options({"runtime": runtime, "params": params, "passes": passes, "outputs": outputs}))
+    target = options.runtime if options.runtime is not None else default_runtime()
     body = program._body.bound(args, kwargs)
     rehearsal = _Rehearsal(target)
-    run = ProgramRun(body, rehearsal, **names)
+    run = ProgramRun(body, rehearsal, replace(options, run=RunOptions(budget=options.run.budget)))
     if body.is_async:
         run_coroutine(run.execute_async)
     else:
         run.execute()
     run.raise_error(even_exceptions=not rehearsal.has_broken)
     session, recording = run.session, run.session.recording
-    chosen = chosen_passes(options["passes"])
+    chosen = chosen_passes(options.passes)
     used = tuple(name for name in PASSES if name in chosen)
     graph, savings = RequestGraph(tuple(session.submitted), recording.inputs), session.savings
     breaks = tuple(recording.breaks)

@@ -10,6 +10,7 @@ from typing import Any
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.execution.outputs import asked_nodes, needed_nodes
+from rtlang.lang.execution.program_options import ProgramOptions
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.session import Session
 from rtlang.lang.state import State
@@ -24,9 +25,9 @@ class ProgramRun:
         error: the exception that ended the body, or None.
     """
 
-    def __init__(self, body: Body, target: Target, **options: Any) -> None:
-        """Create a run of `body` on `target`; `options` are those of `Session`."""
-        self.session = Session(target, is_async=body.is_async, **options)
+    def __init__(self, body: Body, target: Target, options: ProgramOptions, **driving: Any) -> None:
+        """Create a run of `body` on `target`; `driving` are further arguments of `Session`."""
+        self.session = Session(target, options, is_async=body.is_async, **driving)
         self.error: BaseException | None = None
         self._body, self._state = body, StateRecord(self.session.recording)
         self._returned: Any = None

@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.coroutines import run_coroutine
+from rtlang.lang.execution.program_options import OnError, ProgramOptions
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.values import user_location
 
-OnError = Literal["raise", "result"]
 _T = TypeVar("_T")
 
 
@@ -53,48 +53,38 @@ def resolve_runtime(runtime: Target | None) -> Target:
     return found
 
 
-def check_on_error(on_error: str) -> None:
-    """Raise ParameterError unless `on_error` is "raise" or "result"."""
-    if on_error not in ("raise", "result"):
-        raise ParameterError("on_error", on_error, 'expected "raise" or "result"')
-
-
-def run(body: Body, runtime: Target | None, *, on_error: OnError, **options: Any) -> Result:
-    """Run to the end; `options` are those of `Session`. See `Program.run`."""
-    check_on_error(on_error)
-    target = resolve_runtime(runtime)
+def run(body: Body, options: ProgramOptions) -> Result:
+    """Run to the end. See `Program.run`."""
+    target = resolve_runtime(options.runtime)
     body.check_complete()
     if body.is_async:
-        return run_coroutine(lambda: run_async(body, target, on_error=on_error, **options))
-    program_run = ProgramRun(body, target, **options)
+        return run_coroutine(lambda: run_async(body, target, options))
+    program_run = ProgramRun(body, target, options)
     program_run.execute()
-    program_run.raise_error(even_exceptions=on_error == "raise")
+    program_run.raise_error(even_exceptions=options.on_error == "raise")
     with program_run.session.ended_by_errors():
         program_run.session.wait_final()
-    return settle(program_run.result(), on_error)
+    return settle(program_run.result(), options.on_error)
 
 
-async def arun(body: Body, runtime: Target | None, *, on_error: OnError, **options: Any) -> Result:
+async def arun(body: Body, options: ProgramOptions) -> Result:
     """Run to the end without blocking the event loop. See `Program.arun`."""
-    check_on_error(on_error)
-    target = resolve_runtime(runtime)
+    target = resolve_runtime(options.runtime)
     body.check_complete()
-    return await run_async(body, target, on_error=on_error, **options)
+    return await run_async(body, target, options)
 
 
-async def run_async(
-    body: Body, target: Target, *, on_error: OnError, is_patient: bool = False, **options: Any
-) -> Result:
-    """Run to the end. With `is_patient`, wait while the queue is full, until the deadline."""
-    program_run = ProgramRun(body, target, on_overload=(lambda _: True) if is_patient else None, **options)
+async def run_async(body: Body, target: Target, options: ProgramOptions, **driving: Any) -> Result:
+    """Run to the end; `driving` are further arguments of `Session`."""
+    program_run = ProgramRun(body, target, options, **driving)
     with program_run.session.ended_by_errors():  # a cancelled caller cancels the graph
         if body.is_async:
             await program_run.execute_async()
         else:
             await _in_thread(program_run.execute)
-        program_run.raise_error(even_exceptions=on_error == "raise")
+        program_run.raise_error(even_exceptions=options.on_error == "raise")
         await program_run.session.wait_final_async()
-    return settle(program_run.result(), on_error)
+    return settle(program_run.result(), options.on_error)
 
 
 def settle(result: Result, on_error: OnError) -> Result:

@@ -10,20 +10,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from rtlang.compiler.context import Savings, ShareOf
-from rtlang.compiler.pipeline import Passes, chosen_passes
-from rtlang.contract.budget import Budget
+from rtlang.compiler.pipeline import chosen_passes
 from rtlang.contract.errors import (
     AbortedError,
     DeadlineError,
     GraphError,
     OverloadError,
-    ParameterError,
     RtlangError,
     SpentError,
     TraceError,
@@ -31,61 +29,24 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph import Generate, Node, Text
 from rtlang.contract.host_calls import answer_call
-from rtlang.contract.params import SamplingParams, Usage, check_run_options
-from rtlang.contract.run_options import RunOptions, abilities_of
+from rtlang.contract.params import Usage
+from rtlang.contract.run_options import abilities_of
 from rtlang.contract.target import GraphRun, Target
 from rtlang.lang.execution.compilation import Compilation, EventCopies
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
+from rtlang.lang.execution.program_options import DEFAULT_PROGRAM_OPTIONS, ProgramOptions, checked_outputs
 from rtlang.lang.recording import Outcome, Recording
 
 MAX_OVERLOAD_WAIT_S = 5.0
 MAX_WAIT_S = 3600.0  # maximum time of one wait; condition variables cannot wait arbitrarily long
 
 
-def check_options(
-    params: object = None,
-    priority: object = 0,
-    deadline_s: object = None,
-    passes: Any = True,
-    outputs: object = None,
-    budget: object = None,
-) -> None:
-    """Raise ParameterError unless these are valid options of a run."""
-    check_run_options(priority, deadline_s)
-    chosen_passes(passes)
-    checked_outputs(outputs)
-    if params is not None and not isinstance(params, SamplingParams):
-        raise ParameterError("params", params, "expected rt.Sampling(...)")
-    if budget is not None and not isinstance(budget, Budget):
-        raise ParameterError("budget", budget, "expected rt.Budget(...)")
-
-
-def checked_outputs(outputs: object) -> frozenset[str] | None:
-    """The names in `outputs`.
-
-    Raises:
-        ParameterError: it is neither None nor an iterable of names.
-    """
-    if outputs is None:
-        return None
-    names: set[str] = set()
-    for name in outputs if isinstance(outputs, Iterable) and not isinstance(outputs, str) else (None,):
-        if not isinstance(name, str) or not name:
-            raise ParameterError("outputs", outputs, "expected a list of names of variables")
-        names.add(name)
-    return frozenset(names)
-
-
 class Session:
     """One run of a program on a target. Owned by the code that executes the body.
 
     Args:
+        options: of the run; its runtime and on_error are not used here. Its deadline counts from now.
         is_async: whether the body is a coroutine.
-        params: default sampling parameters of the program's generations.
-        deadline_s: seconds from now after which the run ends with DeadlineError.
-        passes: the passes of the compiler to use; see `rtlang.compiler.pipeline`.
-        outputs: names of the variables that are read; None for all.
-        budget: what all nodes may spend together.
         share_of: for a batch, the share of its runs that contain a piece of text whose order is free.
         on_event: called with every event of the graph, on the runtime's thread.
         on_end: called once when `final` is set, from any thread.
@@ -96,29 +57,23 @@ class Session:
     def __init__(
         self,
         target: Target,
+        options: ProgramOptions = DEFAULT_PROGRAM_OPTIONS,
         *,
         is_async: bool = False,
-        params: SamplingParams | None = None,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        passes: Passes = True,
-        outputs: Collection[str] | None = None,
-        budget: Budget | None = None,
         share_of: ShareOf | None = None,
         on_event: Callable[[Event], None] | None = None,
         on_end: Callable[[], None] | None = None,
         on_wait: Callable[[], None] | None = None,
         on_overload: Callable[[OverloadError], bool] | None = None,
     ) -> None:
-        check_options(params, priority, deadline_s, budget=budget)
-        self._options = RunOptions(priority=priority, deadline_s=deadline_s, budget=budget).begun(time.monotonic())
+        self._options = options.run.begun(time.monotonic())
         self._options.check_abilities(abilities_of(target))
         self.is_async = is_async
-        self.recording = Recording(self, params)
+        self.recording = Recording(self, options.params)
         self.final: GraphFinished | RtlangError | None = None
         self.deadline = self._options.deadline
-        self.passes = chosen_passes(passes)
-        self.outputs = checked_outputs(outputs)
+        self.passes = chosen_passes(options.passes)
+        self.outputs = checked_outputs(options.outputs)
         self._compilation = Compilation(self.recording, self.passes, self.outputs, share_of)
         self._copies = EventCopies(keeps_text=on_event is not None and "merge" in self.passes)
         self._target = target

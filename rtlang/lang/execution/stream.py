@@ -18,12 +18,12 @@ from rtlang.contract.errors import RtlangError, TraceError, ValueParseError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph import Node, Text
 from rtlang.contract.growing_json import Path, Place
-from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
+from rtlang.lang.execution.program_options import ProgramOptions
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, settle
+from rtlang.lang.execution.run import resolve_runtime, settle
 from rtlang.lang.meta import Meta
 from rtlang.lang.partials.partial_object import PartialObject
 from rtlang.lang.static_types import R_co
@@ -126,22 +126,13 @@ class Stream(Generic[R_co]):
     `close` (or leaving a `with` block) cancels the program. Leaving a loop early does not.
     """
 
-    def __init__(
-        self,
-        body: Body,
-        runtime: Target | None,
-        *,
-        on_error: OnError,
-        **options: Any,
-    ) -> None:
-        """`options` are those of `Session`."""
-        check_on_error(on_error)
+    def __init__(self, body: Body, options: ProgramOptions) -> None:
         body.check_complete()
-        self._on_error: OnError = on_error
+        self._on_error = options.on_error
         self._run = ProgramRun(
             body,
-            resolve_runtime(runtime),
-            **options,
+            resolve_runtime(options.runtime),
+            options,
             on_event=self._put,
             on_end=lambda: self._put(None),
         )

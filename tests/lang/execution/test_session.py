@@ -13,6 +13,7 @@ from rtlang.contract.events import GraphFinished, TextDelta
 from rtlang.contract.graph import Generate, Marks, RequestGraph, Text
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.target import GraphRun, Listener
+from rtlang.lang.execution.program_options import ProgramOptions
 from rtlang.lang.execution.session import Session
 from rtlang.lang.output_types.types import TEXT
 from tests.support.fake_target import FakeRun, FakeTarget, answer
@@ -39,7 +40,7 @@ def test_nothing_is_submitted_before_a_wait_or_the_end(target: FakeTarget) -> No
 
 
 def test_text_behind_the_last_generation_waits_for_the_next_one(target: FakeTarget) -> None:
-    session = Session(target, passes="fold")
+    session = Session(target, ProgramOptions(passes="fold"))
     first = add_gen(session, None)
     behind = session.recording.add_text(first, ("b",))
     session.wait((first,))
@@ -86,7 +87,7 @@ def test_the_body_is_said_to_wait_only_when_it_does(target: FakeTarget) -> None:
 @pytest.mark.parametrize("is_async", [False, True])
 def test_every_end_wakes_whoever_waits(ending: str, is_async: bool, target: FakeTarget) -> None:
     target.hold("x")
-    session = Session(target, is_async=is_async, deadline_s=3600)
+    session = Session(target, ProgramOptions.of({"deadline_s": 3600}), is_async=is_async)
     node = add_gen(session, None)
 
     def wait() -> None:
@@ -198,7 +199,7 @@ def test_a_closed_event_loop_does_not_stop_the_events(target: FakeTarget) -> Non
 @pytest.mark.parametrize("wrong", [0, -1.0, True, float("nan")])
 def test_a_deadline_is_positive(wrong: float, target: FakeTarget) -> None:
     with pytest.raises(ParameterError, match="deadline_s"):
-        Session(target, deadline_s=wrong)
+        Session(target, ProgramOptions.of({"deadline_s": wrong}))
 
 
 def test_a_session_cancelled_while_it_submits_cancels_what_it_submitted() -> None:
