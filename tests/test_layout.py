@@ -106,6 +106,18 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/engine/drafts/test_stored_text.py",
         "drafts are the only use of what follows a stored sequence",
     ),
+    "rtlang/engine/scheduling/preemption.py": (
+        "tests/engine/test_scheduler.py",
+        "preemption is tested by schedules that run out of rows and pages",
+    ),
+    "rtlang/engine/scheduling/step_plan.py": (
+        "tests/engine/test_scheduler.py",
+        "it is the step that the tests of the scheduler read",
+    ),
+    "rtlang/engine/scheduling/waiting_requests.py": (
+        "tests/engine/test_scheduler.py",
+        "the order in which requests start is tested by the steps that they start in",
+    ),
     "rtlang/engine/scheduling/running_requests.py": (
         "tests/engine/test_scheduler.py",
         "it is the part of the scheduler that moves pages, and every test of the scheduler checks its accounting",

@@ -32,10 +32,12 @@ from rtlang.engine.credit import Credit
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.drafts.step_drafts import add_drafts, held_back
 from rtlang.engine.planning.step_planner import StepPlanner
-from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.request import HeldPages, Pending, Request, RequestStatus
+from rtlang.engine.scheduling.preemption import Preemption
 from rtlang.engine.scheduling.running_requests import RunningRequests
+from rtlang.engine.scheduling.step_plan import StepPlan
+from rtlang.engine.scheduling.waiting_requests import WaitingRequests
 from rtlang.engine.shares.fair_shares import FairShares
-from rtlang.engine.shares.flow import Entry, Flow
 from rtlang.engine.shares.turns import Turn, next_prompts, order_turns, reorder_head, turns_of
 
 logger = logging.getLogger(__name__)
@@ -78,39 +80,34 @@ class Scheduler:
         drafter: Drafter | None = None,
     ) -> None:
         self.cache, self.planner = cache, planner
-        self.num_preemptions = 0
         self.most_pages_in_use = 0
         self._policy_name, self._key = policy_name, policy.KEYS[policy_name]
         self._reorders = policy_name == "longest_prefix"
         self._max_rows = max_rows
         self._page_size = cache.page_size
         self._max_running = max(max_rows, max_running or 0)
-        self._shares = FairShares()
         self._drafter = drafter
-        self._num_added = 0
-        self._num_waiting = 0
-        self._step_id = 0
-        self._scheduled: dict[Request, int] = {}  # number of tokens in the current step, by request
-        self._allowances: dict[Credit, int] = {}  # tokens that the current step may sample
-        self._copies: list[tuple[int, int]] = []
-        # Of the step that is being filled:
-        self._skipped: list[tuple[Flow, Entry]] = []
-        self._max_looked_up = 0  # by each flow
-        self._awaiting_masks: list[tuple[Flow, Entry]] = []
-        self._blocked: list[Request] = []
-        self._num_blocked = self._num_decode_rows = self._max_decode_rows = 0
-        self._unfinished: list[Request] | None = None  # running requests in prefill
-        self._largest: Flow | None = None  # the flow with the most rows for its weight
+        self._shares = FairShares()
         self._layout = BatchLayout(cache.page_size)
         self._requests = RunningRequests(cache, self._shares, self._layout)
+        self._waiting = WaitingRequests(self._shares, self._key)
+        self._preemption = Preemption(
+            cache, self._requests, self._shares, self._key, self._rank, self.add, self._max_running
+        )
         self.running, self.parked = self._requests.running, self._requests.parked
+        self._step_id = 0
         self._step_requests: tuple[Request, ...] = ()  # of the step scheduled last, in row order
         self._step: Step | None = None  # the step scheduled last, None if there was nothing to compute
 
     @property
     def num_waiting(self) -> int:
         """Number of queued requests, including preempted ones."""
-        return self._num_waiting
+        return self._waiting.num
+
+    @property
+    def num_preemptions(self) -> int:
+        """Number of preempted requests so far."""
+        return self._preemption.num_preemptions
 
     @property
     def max_rows(self) -> int:
@@ -126,29 +123,26 @@ class Scheduler:
             for request, row in zip(self._step_requests, rows, strict=False)
         ]
 
+    def _rank(self, request: Request) -> float:
+        return self.rank(request.program.arrival_time, request.spec.priority)
+
     def rank(self, program_time: float, priority: int) -> float:
         """The place of a program among others; see `policy.program_rank`."""
         return policy.program_rank(self._policy_name, program_time, priority)
 
     def add(self, request: Request) -> None:
         """Add a request to the queue."""
-        if request.status is not RequestStatus.PREEMPTED:
-            request.status = RequestStatus.WAITING
-        if request.flow is None:
-            request.flow = self._shares.enter(request.spec.principal)
-        self._num_added += 1
         self._estimate(request)
-        heapq.heappush(request.flow.waiting, (self._key(request), self._num_added, request))
-        self._num_waiting += 1
+        self._waiting.add(request)
 
     def remove(self, request: Request) -> None:
         """Remove a request in any state and release its pages; computed pages stay cached."""
-        if request.status in (RequestStatus.WAITING, RequestStatus.PREEMPTED):
-            self._num_waiting -= 1  # its heap entry is skipped when popped
-        elif request.status is RequestStatus.RUNNING:
+        if request.status is RequestStatus.RUNNING:
             self._requests.leave(request)
         elif request.status is RequestStatus.PARKED:
             self._requests.unpark(request, may_run=False)
+        else:
+            self._waiting.remove(request)
         self._end(request)
 
     def _estimate(self, request: Request) -> None:
@@ -182,57 +176,45 @@ class Scheduler:
             only: the requests that may be in it; None for all.
             max_step_tokens: a lower limit than the usual one.
         """
-        self._scheduled.clear()
-        self._copies.clear()
-        self._allowances.clear()
-        num_pending = 0
+        plan, num_pending = StepPlan(), 0
         for request in self.running:
             num_pending += request.pending.num_tokens
-            if request.spec.credit is not None:
-                left = self._allowances.get(request.spec.credit, request.spec.credit.num_tokens)
-                self._allowances[request.spec.credit] = left - request.pending.num_tokens - request.pending.num_drafts
+            credit = request.spec.credit
+            if credit is not None:
+                left = plan.allowances.get(credit, credit.num_tokens)
+                plan.allowances[credit] = left - request.pending.num_tokens - request.pending.num_drafts
         drafts: Mapping[Request, Sequence[int]] = {}
-        if only is None:
-            self._preempt_for_priority()
-            running = self._running_now() if num_pending else self.running
-            if running is None:
-                self._step = None
-                return None
-            room = self._fill_step(running, now, max_step_tokens)
-            if self._drafter is not None:
-                drafts = add_drafts(
-                    self._drafter, self.cache, self._scheduled, self._allowances, len(self.running), room
-                )
-        else:
-            others = [
-                (flow, [entry for entry in flow.waiting if entry[-1] not in only]) for flow in self._shares.active
-            ]
-            for flow, _ in others:
-                flow.waiting = [entry for entry in flow.waiting if entry[-1] in only]
-                heapq.heapify(flow.waiting)
-            self._fill_step([request for request in self.running if request in only], now, max_step_tokens)
-            for flow, entries in others:
-                flow.waiting += entries
-                heapq.heapify(flow.waiting)
         self._step = None
-        if not self._scheduled:
+        if only is None:
+            if len(self.running) >= self._max_running:
+                self._preemption.for_priority()
+            running = self._running_now(plan) if num_pending and self._drafter is not None else self.running
+            if running is None:
+                return None
+            room = self._fill_step(plan, running, now, max_step_tokens)
+            if self._drafter is not None:
+                drafts = add_drafts(self._drafter, self.cache, plan.scheduled, plan.allowances, len(self.running), room)
+        else:
+            running = [request for request in self.running if request in only]
+            with self._waiting.restricted_to(only):
+                self._fill_step(plan, running, now, max_step_tokens)
+        if not plan.scheduled:
             return None
         self._step_id += 1
-        for request in self._scheduled:
+        for request in plan.scheduled:
             request.last_step_id = self._step_id
         self.most_pages_in_use = max(self.most_pages_in_use, self.cache.num_in_use)
-        layout = self._layout.lay_out(self.running, self._scheduled, drafts)
+        layout = self._layout.lay_out(self.running, plan.scheduled, drafts)
         self._step_requests = layout.requests
-        self._step = Step(self._step_id, layout.rows, tuple(self._copies), layout.num_mask_rows)
+        self._step = Step(self._step_id, layout.rows, tuple(plan.copies), layout.num_mask_rows)
         return self._step
 
-    def _running_now(self) -> Sequence[Request] | None:
+    def _running_now(self, plan: StepPlan) -> Sequence[Request] | None:
         """The running requests, without those that wait for the results of a launched step; None if all should."""
-        if self._drafter is None:
-            return self.running
+        assert self._drafter is not None
         num_free = max(0, self.cache.num_free - len(self.running))
         held = held_back(
-            self._drafter, self.running, self._allowances, self._page_size, num_free, max_rows=self._max_rows
+            self._drafter, self.running, plan.allowances, self._page_size, num_free, max_rows=self._max_rows
         )
         return None if held is None else [request for request in self.running if request not in held]
 
@@ -268,14 +250,10 @@ class Scheduler:
         """Queue requests of a lost step again, as they were before it; the pages of the step leave the cache."""
         self.cache.discard_pending()
         for request in requests:
-            request.pending.num_tokens = request.pending.num_scores = request.pending.num_computed_tokens = 0
-            request.pending.num_drafts = 0
-            if request.status is not RequestStatus.RUNNING:
-                continue
-            self._requests.abandon(request)
-            request.status = RequestStatus.PREEMPTED
-            request.stats.num_preemptions += 1
-            self.add(request)
+            request.pending = Pending()
+            if request.status is RequestStatus.RUNNING:
+                self._requests.abandon(request)
+                self._preemption.put_back(request)
 
     def forget_pages(self) -> None:
         """Put all requests back and empty the cache: the pages hold nothing any more."""
@@ -288,18 +266,14 @@ class Scheduler:
         """Verify the accounting of pages and locks; for tests and RTLANG_DEBUG=1."""
         self.cache.check()
         self._requests.check()
+        self._waiting.check()
         flows = self._shares.active
-        assert self._num_waiting == sum(
-            request.status in (RequestStatus.WAITING, RequestStatus.PREEMPTED)
-            for flow in flows
-            for *_, request in flow.waiting
-        )
         assert sum(flow.num_running for flow in flows) == len(self.running)
-        assert sum(flow.num_open for flow in flows) == len(self.running) + self._num_waiting + len(self.parked)
+        assert sum(flow.num_open for flow in flows) == len(self.running) + self._waiting.num + len(self.parked)
 
     # -- the work of a step
 
-    def _fill_step(self, running: Sequence[Request], now: float, max_step_tokens: int | None) -> int:
+    def _fill_step(self, plan: StepPlan, running: Sequence[Request], now: float, max_step_tokens: int | None) -> int:
         """Choose the rows of a step: of the flows with work, the one with the smallest virtual time goes next.
 
         Returns:
@@ -309,34 +283,36 @@ class Scheduler:
             for flow in self._shares.active:
                 reorder_head(flow, lambda request: self.cache.peek(request.token_ids, request.scope))
         turns = turns_of(running, self._shares.active)
-        is_shared = len(turns) > 1
         limit = self.planner.limit(turns)
         limit = min(limit, max_step_tokens or limit)
-        may_start = len(self.running) < self._max_running
-        is_plentiful = not self._allowances and self.cache.num_free > len(running)
-        self._max_decode_rows = order_turns(
-            turns, self._key, min(self._max_rows, limit), may_start=may_start, is_plentiful=is_plentiful
+        plan.max_decode_rows = order_turns(
+            turns,
+            self._key,
+            min(self._max_rows, limit),
+            may_start=len(self.running) < self._max_running,
+            is_plentiful=not plan.allowances and self.cache.num_free > len(running),
         )
-        budget = min(limit, self.planner.num_tokens(turns, next_prompts(turns, self._key)))
-        self._skipped.clear()
-        self._max_looked_up = MAX_LOOKED_UP // max(1, sum(1 for turn in turns if turn.flow.waiting))
-        self._awaiting_masks.clear()
-        self._num_blocked = self._num_decode_rows = 0
-        self._blocked.clear()
-        self._unfinished = self._largest = None
-        heap = [(turn.flow.virtual_time, turn.size, turn.flow.number, turn) for turn in turns]
+        prompts = next_prompts(turns, self._key)
+        budget = min(limit, self.planner.num_tokens(turns, prompts)) if prompts else limit
+        most = min(budget, QUANTUM) if len(turns) > 1 else budget
+        num_waiting_flows = 0
+        heap: list[tuple[float, int, int, Turn]] = []
+        for turn in turns:
+            num_waiting_flows += bool(turn.flow.waiting)
+            heap.append((turn.flow.virtual_time, turn.size, turn.flow.number, turn))
+        plan.max_looked_up = MAX_LOOKED_UP // max(1, num_waiting_flows)
         heapq.heapify(heap)
         while heap and budget > 0:
             turn = heap[0][-1]
-            num_tokens = self._serve(turn, min(budget, QUANTUM) if is_shared else budget, now)
+            num_tokens = self._serve(plan, turn, min(budget, most), now) if turn.has_work else 0
             if not num_tokens:
                 heapq.heappop(heap)
                 continue
             budget -= num_tokens
             self._shares.serve(turn.flow, num_tokens)
             heapq.heapreplace(heap, (turn.flow.virtual_time, turn.size, turn.flow.number, turn))
-        for flow, entry in (*self._skipped, *self._awaiting_masks):
-            heapq.heappush(flow.waiting, entry)
+        for flow, entry in plan.passed_over:
+            self._waiting.push(flow, entry)
         return budget
 
     def note_drafted(self, request: Request, num_tokens: int) -> None:
@@ -344,259 +320,152 @@ class Scheduler:
         if request.flow is not None:
             self._shares.serve(request.flow, num_tokens)
 
-    def _serve(self, turn: Turn, limit: int, now: float) -> int:
+    def _serve(self, plan: StepPlan, turn: Turn, limit: int, now: float) -> int:
         """Schedule the next work of a flow, at most `limit` tokens. Returns the number of tokens; 0 if nothing is left for this step."""
-        while requests := self._running_work(turn):
-            if requests is turn.prefills and self._is_waiting_next(turn):
-                if num_tokens := self._start_next(turn, limit, now):
+        while True:
+            takes_decodes = turn.has_started_all or plan.num_decode_rows < plan.max_decode_rows
+            if turn.is_decode_served and takes_decodes:
+                turn.decodes.pop()
+                turn.is_decode_served = False
+            requests = turn.decodes if turn.decodes and takes_decodes else turn.prefills
+            if not requests or (requests is turn.prefills and self._is_waiting_next(turn)):
+                if num_tokens := self._start_next(plan, turn, limit, now):
                     return num_tokens
+                if turn.has_started_all:
+                    return 0
                 turn.has_started_all = True
                 continue
             request = requests[-1]
-            already = self._scheduled.get(request, 0)
+            already = plan.scheduled.get(request, 0)
             is_running = request.status is RequestStatus.RUNNING  # else preempted in this step
-            if not is_running or (not already and len(self._scheduled) >= self._max_rows):
+            if not is_running or (not already and len(plan.scheduled) >= self._max_rows):
                 requests.pop()
                 continue
-            num_tokens = self._num_next(request, already, limit)
+            num_tokens = plan.num_next(request, already, limit)
             if num_tokens <= 0:
                 requests.pop()
                 if num_tokens == 0 and not already and request.pending.num_computed_tokens == 0:
                     self._requests.park(request)
                 continue
-            if not self._reserve(request, request.num_computed_tokens + already + num_tokens):
+            if not self._reserve(plan, request, request.num_computed_tokens + already + num_tokens):
                 requests.pop()
                 continue
-            self._take(request, already + num_tokens)
-            self._num_decode_rows += requests is turn.decodes
+            self._take(plan, request, already + num_tokens)
+            if requests is turn.decodes:
+                turn.is_decode_served = True
+                plan.num_decode_rows += 1
             return num_tokens
-        num_tokens = self._start_next(turn, limit, now)
-        if num_tokens or turn.has_started_all:
-            return num_tokens
-        turn.has_started_all = True
-        return self._serve(turn, limit, now)
-
-    def _running_work(self, turn: Turn) -> list[Request]:
-        """The running requests of a flow to serve next."""
-        if turn.decodes and (turn.has_started_all or self._num_decode_rows < self._max_decode_rows):
-            return turn.decodes
-        return turn.prefills
 
     def _is_waiting_next(self, turn: Turn) -> bool:
         """Whether the first waiting request of a flow goes before its next running prompt."""
         waiting = turn.flow.waiting
         return bool(waiting) and not turn.has_started_all and waiting[0][0] < self._key(turn.prefills[-1])
 
-    def _num_next(self, request: Request, already: int, limit: int) -> int:
-        """Number of tokens to compute next, behind those that this step computes already; without credit, all but the one that samples."""
-        num_missing = request.num_target_tokens - request.num_computed_tokens - already
-        if request.spec.credit is not None and not request.spec.score_only and 0 < num_missing <= limit:
-            left = self._allowances.setdefault(request.spec.credit, request.spec.credit.num_tokens)
-            if left <= 0:
-                return num_missing - 1
-            self._allowances[request.spec.credit] = left - 1
-        return min(num_missing, limit)
-
-    def _reserve(self, request: Request, num_tokens: int) -> bool:
+    def _reserve(self, plan: StepPlan, request: Request, num_tokens: int) -> bool:
         """Allocate pages for the first `num_tokens` tokens, preempting other requests if needed; False if it gets none."""
         missing = -(-num_tokens // self._page_size) - len(request.pages.page_ids)
-        if missing <= 0:
-            return True
-        while (pages := self.cache.allocate(missing, rank=self._revokes_behind(request, 1))) is None:
-            if self._requests.take_parked_pages():
-                continue
-            candidates = [other for other in self.running if other not in self._scheduled]
-            if not candidates:
+        if missing > 0:
+            page_ids = self._preemption.allocate_next(request, missing, plan)
+            if page_ids is None:
                 return False
-            chosen = self._victim(candidates)
-            self._preempt(chosen)
-            if chosen is request:
-                return False
-        request.pages.page_ids += pages
+            request.pages.page_ids += page_ids
         return True
-
-    def _victim(self, candidates: list[Request]) -> Request:
-        """The request to preempt: of the flow with the most pages for its weight, the one that the policy serves last."""
-        flows = {request.flow for request in candidates}
-        if len(flows) > 1:
-            pages = self._requests.pages_by_flow()
-            largest = max(flows, key=lambda flow: pages[flow] / self._shares.weight(flow) if flow is not None else 0.0)
-            candidates = [request for request in candidates if request.flow is largest]
-        return policy.victim(candidates, self._key)
-
-    def _preempt(self, request: Request) -> None:
-        logger.debug("preempting request %d after %d tokens", request.request_id, request.num_computed_tokens)
-        self._requests.leave(request)
-        request.status = RequestStatus.PREEMPTED
-        request.stats.num_preemptions += 1
-        self.num_preemptions += 1
-        self.add(request)
-
-    def _revokes_behind(self, request: Request, num_alone: int) -> float | None:
-        """Holds of programs with a larger rank may be revoked for a request; all (None) if only `num_alone` requests run."""
-        return (
-            None if len(self.running) <= num_alone else self.rank(request.program.arrival_time, request.spec.priority)
-        )
 
     # -- waiting requests
 
-    def _start_next(self, turn: Turn, limit: int, now: float) -> int:
+    def _start_next(self, plan: StepPlan, turn: Turn, limit: int, now: float) -> int:
         """Admit the next waiting request of a flow and schedule at most `limit` of its tokens; 0 if none can start in this step."""
         flow = turn.flow
-        while flow.waiting and not turn.has_started_all and turn.num_looked_up < self._max_looked_up:
-            if len(self._scheduled) >= self._max_rows or self._num_blocked >= MAX_BLOCKED:
+        while flow.waiting and not turn.has_started_all and turn.num_looked_up < plan.max_looked_up:
+            if len(plan.scheduled) >= self._max_rows or plan.num_blocked >= MAX_BLOCKED:
                 return 0
-            entry = heapq.heappop(flow.waiting)
+            entry = self._waiting.pop(flow)
+            if entry is None:
+                return 0
             request = entry[-1]
-            if request.status not in (RequestStatus.WAITING, RequestStatus.PREEMPTED):
+            # Its constraint works outside the steps, or a launched step computes its token.
+            if request.is_awaiting_mask or request.pending.num_computed_tokens:
+                plan.passed_over.append((flow, entry))
                 continue
-            if request.is_awaiting_mask:
-                self._awaiting_masks.append((flow, entry))
-                continue
-            if request.pending.num_computed_tokens:  # a launched step computes its token
-                self._skipped.append((flow, entry))
-                continue
-            if not self._shares.may_start(flow, request) or not self._make_row(flow):
-                heapq.heappush(flow.waiting, entry)
+            if not self._shares.may_start(flow, request) or not self._preemption.make_row(flow, plan):
+                self._waiting.push(flow, entry)
                 return 0
-            turn.num_looked_up += LOOK_UP + len(request.token_ids) + 3 * len(self._unfinished or ())
-            verdict = self._admit(request)
+            turn.num_looked_up += LOOK_UP + len(request.token_ids) + 3 * len(plan.unfinished or ())
+            verdict = self._admit(plan, request)
             if verdict is None:  # another request computes its prefix
-                self._skipped.append((flow, entry))
+                plan.passed_over.append((flow, entry))
                 continue
             if not verdict:
-                heapq.heappush(flow.waiting, entry)
-                self._blocked.append(request)
+                self._waiting.push(flow, entry)
+                plan.blocked.append(request)
                 # Requests of others may pass it for a while, so that a large one neither stops them nor starves.
-                self._num_blocked += 1 if request.num_passed < MAX_PASSED else MAX_BLOCKED
+                plan.num_blocked += 1 if request.num_passed < MAX_PASSED else MAX_BLOCKED
                 return 0
-            for blocked in self._blocked:
+            for blocked in plan.blocked:
                 blocked.num_passed += 1
-            self._num_waiting -= 1
-            num_tokens = self._num_next(request, 0, limit)
+            self._waiting.started()
+            num_tokens = plan.num_next(request, 0, limit)
             if not num_tokens and request.num_computed_tokens > request.pages.num_tree_tokens:
-                self._copies.pop()  # a step without rows would not make the copy, so these few tokens are computed
+                plan.copies.pop()  # a step without rows would not make the copy, so these few tokens are computed
                 request.num_computed_tokens = request.pages.num_tree_tokens
-                num_tokens = self._num_next(request, 0, limit)
+                num_tokens = plan.num_next(request, 0, limit)
             if request.stats.first_step_time is None:
                 request.stats.first_step_time = now
                 request.stats.num_cached_tokens = min(request.num_computed_tokens, request.num_prompt_tokens)
             if num_tokens == 0:
                 self._requests.park(request)
                 continue
-            self._take(request, num_tokens)
+            self._take(plan, request, num_tokens)
             if request.num_computed_tokens + num_tokens < request.num_target_tokens:
                 turn.prefills.append(request)
-                if self._unfinished is not None:
-                    self._unfinished.append(request)
+                if plan.unfinished is not None:
+                    plan.unfinished.append(request)
             return num_tokens
         return 0
 
-    def _preempt_for_priority(self) -> None:
-        """While all rows are taken, preempt a request of each flow whose next waiting request has a higher priority."""
-        is_full = len(self.running) >= self._max_running
-        for flow in [flow for flow in self._shares.active if flow.waiting] if is_full else ():
-            priority = flow.waiting[0][-1].spec.priority
-            candidates = [each for each in self.running if each.flow is flow and each.spec.priority > priority]
-            if candidates:
-                self._preempt(policy.victim(candidates, self._key))
-
-    def _make_row(self, flow: Flow) -> bool:
-        """Whether one more request may run; if needed, preempts one of a flow that has more of the rows than its share."""
-        if len(self.running) < self._max_running:
-            return True
-        shares = self._shares
-        if self._largest is None:
-            self._largest = max(shares.active, key=lambda each: each.num_running / shares.weight(each))
-        largest, own = self._largest, (flow.num_running + 1) / shares.weight(flow)
-        if largest is flow or largest.num_running / shares.weight(largest) <= own:
-            return False
-        candidates = [each for each in self.running if each.flow is largest and each not in self._scheduled]
-        if not candidates:
-            return False
-        self._preempt(policy.victim(candidates, self._key))
-        self._largest = None
-        return True
-
-    def _make_pages(self, flow: Flow, needed: int, spare: int, rank: float | None) -> bool:
-        """Whether so many pages can be allocated; if needed, preempts requests of flows that have more of the pages than their share."""
-        while not self.cache.can_allocate(needed + spare, rank):
-            if not self._requests.take_parked_pages():
-                break
-        else:
-            return True
-        shares = self._shares
-        if len(shares.active) < 2:
-            return False
-        pages = self._requests.pages_by_flow()
-        own = (pages[flow] + needed) / shares.weight(flow)
-        candidates = sorted(
-            (each for each in self.running if each.flow is not flow and each not in self._scheduled), key=self._key
-        )
-        while candidates:
-            request = candidates.pop()
-            other = request.flow
-            assert other is not None
-            if pages[other] / shares.weight(other) <= own:
-                continue
-            pages[other] -= len(request.pages.page_ids)
-            self._preempt(request)
-            if self.cache.can_allocate(needed + min(spare, len(self.running)), rank):
-                return True
-        return False
-
-    def _admit(self, request: Request) -> bool | None:
+    def _admit(self, plan: StepPlan, request: Request) -> bool | None:
         """Match, lock and reserve pages. True: running; False: no free pages; None: wait for another request's prefix."""
         match = self.cache.match(request.token_ids, request.match_limit, request.scope)
-        if self._is_being_computed(request, match.num_tokens, match.node):
+        if self._is_being_computed(plan, request, match.num_tokens, match.node):
             return None
         self.cache.lock(match.node)
         needed = -(-request.num_target_tokens // self._page_size) - len(match.page_ids)
-        # Room for running requests to grow: a page each, and more of it the more there are.
-        spare = len(self.running) + 3 * max(0, len(self.running) - 64)
-        rank = self._revokes_behind(request, 0)
-        pages = None
-        assert request.flow is not None
-        if self._make_pages(request.flow, needed, spare, rank):
-            pages = self.cache.allocate(needed, rank=rank)
-        if pages is None:
+        page_ids = self._preemption.allocate_first(request, needed, plan)
+        if page_ids is None:
             self.cache.unlock(match.node)
             return False
-        request.pages.page_ids = [*match.page_ids, *pages]
-        request.pages.node, request.pages.num_tree_tokens = match.node, match.num_tokens
+        request.pages = HeldPages([*match.page_ids, *page_ids], match.node, match.num_tokens)
         request.num_computed_tokens = match.num_tokens
-        if match.tail_page_id is not None and pages:
-            self._copies.append((match.tail_page_id, pages[0]))
+        if match.tail_page_id is not None and page_ids:
+            plan.copies.append((match.tail_page_id, page_ids[0]))
             request.num_computed_tokens += match.num_tail_tokens
         self._requests.start(request)
         return True
 
-    def _is_being_computed(self, request: Request, start: int, node: RadixNode) -> bool:
+    def _is_being_computed(self, plan: StepPlan, request: Request, start: int, node: RadixNode) -> bool:
         """Whether a running request is about to compute the page of this request that begins at token `start`."""
         end = start + self._page_size
         if not self.cache.sharing or end > request.match_limit:
             return False
-        if self._unfinished is None:
-            self._unfinished = [
+        if plan.unfinished is None:
+            plan.unfinished = [
                 each
                 for each in self.running
-                if each.num_computed_tokens + self._scheduled.get(each, 0) < each.num_target_tokens
+                if each.num_computed_tokens + plan.scheduled.get(each, 0) < each.num_target_tokens
             ]
         wanted = request.token_ids[start:end]
         return any(
             other.pages.node is node
             and other.pages.num_tree_tokens == start
-            and other.num_computed_tokens + self._scheduled.get(other, 0) < other.num_target_tokens
+            and other.num_computed_tokens + plan.scheduled.get(other, 0) < other.num_target_tokens
             and end <= len(other.token_ids)
             and other.token_ids[start:end] == wanted
             and other.scope == request.scope
-            for other in self._unfinished
+            for other in plan.unfinished
         )
 
-    # -- pages
-
-    def _take(self, request: Request, num_tokens: int) -> None:
+    def _take(self, plan: StepPlan, request: Request, num_tokens: int) -> None:
         """Schedule tokens of a running request; the pages they fill enter the tree."""
-        self._scheduled[request] = num_tokens
+        plan.scheduled[request] = num_tokens
         # A token the host has not seen cannot enter the tree; its page enters one step later.
         self._requests.store(request, min(request.num_computed_tokens + num_tokens, len(request.token_ids)))

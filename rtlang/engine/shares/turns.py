@@ -19,6 +19,7 @@ class Turn:
     Attributes:
         decodes: running requests with one missing token, the next one last.
         prefills: the other running requests, the next one last.
+        is_decode_served: whether the last of `decodes` has its token; until the turn goes on, its size is that of a decode.
         has_started_all: whether no waiting request can start any more.
         num_looked_up: work of looking for prompts of waiting requests in the cache.
     """
@@ -26,8 +27,15 @@ class Turn:
     flow: Flow
     decodes: list[Request] = field(default_factory=list)
     prefills: list[Request] = field(default_factory=list)
+    is_decode_served: bool = False
     has_started_all: bool = False
     num_looked_up: int = 0
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something is left to serve or to try."""
+        num_decodes = len(self.decodes) - self.is_decode_served
+        return bool(num_decodes or self.prefills or (self.flow.waiting and not self.has_started_all))
 
     @property
     def size(self) -> int:
@@ -83,7 +91,9 @@ def order_turns(
         The number of rows that decodes may take before requests are started: an eighth if they could take all, because those that wait
         have had nothing yet.
     """
-    num_decodes = sum(len(turn.decodes) for turn in turns)
+    num_decodes = 0
+    for turn in turns:
+        num_decodes += len(turn.decodes)
     for turn in turns:
         if num_decodes >= max_rows or not is_plentiful:
             turn.decodes.sort(key=key, reverse=True)
