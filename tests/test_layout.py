@@ -150,11 +150,26 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/runtime/test_graph_execution_random.py",
         "random graphs with nested blocks are compared with an oracle",
     ),
-    "rtlang/runtime/nodes/losers.py": (
-        "tests/runtime/test_graph_execution_random.py",
-        "random graphs with decisions are compared with an oracle",
+    "rtlang/runtime/nodes/slots.py": (
+        "tests/runtime/nodes/test_node_table.py",
+        "the table of nodes fills slots, in an order that is checked there",
     ),
-    "rtlang/runtime/nodes/model_calls.py": (
+    "rtlang/runtime/nodes/node_ends.py": (
+        "tests/runtime/test_graph_execution_random.py",
+        "every node of the random graphs ends once, whatever ends it",
+    ),
+    **{
+        f"rtlang/runtime/executors/{name}.py": (
+            "tests/runtime/test_graph_execution_random.py",
+            "random graphs with all kinds of nodes, and with known outcomes, are compared with an oracle",
+        )
+        for name in ("control_nodes", "decisions", "given_outcomes", "value_nodes")
+    },
+    "rtlang/runtime/executors/host.py": (
+        "tests/runtime/test_graph_execution.py",
+        "plain data; the engine that it gives access to runs the graphs there",
+    ),
+    "rtlang/runtime/executors/model_calls.py": (
         "tests/runtime/test_graph_execution.py",
         "the requests of generations and selects are tested as parts of graphs",
     ),

@@ -29,9 +29,9 @@ from rtlang.engine.planning.program import Program
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.request import Request, RequestOutput, RequestSpec
 from rtlang.runtime.admission import Share, admit_extension
-from rtlang.runtime.graph_execution import Answer, GraphExecution
+from rtlang.runtime.executors.host import Answer, Encoded, Host, Offload
+from rtlang.runtime.graph_execution import GraphExecution
 from rtlang.runtime.loop import EngineLoop, Timer
-from rtlang.runtime.nodes.long_texts import Encoded, Offload
 from rtlang.runtime.token_sequence import TokenSequence
 
 if TYPE_CHECKING:  # they load torch
@@ -50,7 +50,7 @@ class GraphRun:
         share: the graph's share of admitted requests; released as nodes end.
         options: with a seed. Their times begin now, unless they have begun.
         outputs: see `RequestGraph.outputs`.
-        answer: ends nodes instead of the engine; see `GraphExecution`.
+        answer: ends nodes instead of the engine; see `Answer`.
         is_broken: whether the engine has stopped working.
         on_end: called once, after the final event.
         offload: encodes long texts on another thread.
@@ -83,22 +83,19 @@ class GraphRun:
         self._program = Program(self._arrival)
         self._program.deadline = options.deadline
         self._credit = None if options.credit is None else Credit(options.credit)
-        self._execution = GraphExecution(
-            graph_id,
-            options,
-            self._on_event,
-            tokenizer=runner.tokenizer,
-            max_model_len=runner.max_model_len,
-            submit=self._submit,
-            abort=self._abort,
-            clock=loop.clock,
-            on_end=self._end,
-            outputs=outputs,
-            on_expand=share.expand,
+        host = Host(
+            runner.tokenizer,
+            runner.max_model_len,
+            self._submit,
+            self._abort,
+            loop.clock,
             answer=answer,
             pages=pages_of(self._arrival),
             later=lambda act: loop.call_later_turn(partial(self._guard, act)),
             offload=None if offload is None else self._guarded_offload(offload),
+        )
+        self._execution = GraphExecution(
+            graph_id, options, host, self._on_event, self._end, outputs=outputs, on_expand=share.expand
         )
         self._aborted: set[Request] = set()
         self._timer: Timer | None = None
@@ -118,15 +115,13 @@ class GraphRun:
     @property
     def work_ahead(self) -> NodeWork:
         """The estimated work of the nodes that have not begun."""
-        return self._execution.ahead.total
+        return self._execution.work_ahead
 
     def add_nodes(
         self, nodes: Sequence[Node], known: Known | None = None, continue_from: ContinueFrom | None = None
     ) -> None:
         """Add validated nodes, known outcomes and tokens of theirs, and start those whose dependencies are done."""
-        self._execution.continue_from.update(continue_from or {})
-        self._execution.known.update(known or {})
-        self._guard(lambda: self._execution.add_nodes(nodes))
+        self._guard(lambda: self._execution.add_nodes(nodes, known, continue_from))
 
     def close(self) -> None:
         """End the graph once its nodes have ended: no more will be added."""

@@ -53,11 +53,11 @@ from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime import precompile
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.cache_view import CacheView
+from rtlang.runtime.executors.host import Encoded
 from rtlang.runtime.fork_guard import ForkGuard
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, notify
 from rtlang.runtime.idle import idle_actions
 from rtlang.runtime.loop import EngineLoop
-from rtlang.runtime.nodes.long_texts import Encoded
 from rtlang.runtime.principal_cache import PrincipalCache
 from rtlang.runtime.process_settings import loading
 from rtlang.runtime.public_prompts import read_public_prompts

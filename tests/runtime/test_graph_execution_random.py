@@ -39,11 +39,24 @@ from rtlang.contract.graph import (
 from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.run_options import RunOptions
+from rtlang.runtime.graph_execution import GraphExecution
 from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
 from tests.support.graph_oracle import Failed, GraphOracle
 from tests.support.random_graphs import random_graph
 
 SEEDS = range(400)
+
+
+@pytest.fixture(autouse=True)
+def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check the table of nodes before each node runs."""
+    run = GraphExecution._run
+
+    def check_and_run(self: GraphExecution, node: Node) -> None:
+        self.table.check()
+        run(self, node)
+
+    monkeypatch.setattr(GraphExecution, "_run", check_and_run)
 
 
 def texts_of(node: Generate | Select, prompt: str) -> list[str]:

@@ -13,7 +13,9 @@ from rtlang.contract.run_options import RunOptions
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.program import Program
 from rtlang.engine.program_pages import ProgramPages
+from rtlang.runtime.executors.host import Host
 from rtlang.runtime.graph_execution import GraphExecution
+from rtlang.runtime.nodes.node_table import NodeTable
 from tests.support.fake_runner import FakeRunner, FakeTokenizer
 from tests.support.open_constraint import OpenCompiler
 
@@ -30,10 +32,12 @@ class World:
         self.now = 0.0
         self.events: dict[int, list[Event]] = {}
         self.num_ended = 0
+        self.tables: list[NodeTable] = []
 
     def submit(
-        self, nodes: list[Node], inputs: Mapping[str, str] | None = None, *, is_open: bool = False
+        self, nodes: list[Node], inputs: Mapping[str, str] | None = None, *, is_open: bool = False, **others: Any
     ) -> GraphExecution:
+        """Start a graph. `others`: further options of the run."""
         RequestGraph(tuple(nodes), tuple(inputs or ())).validate()
         graph_id = len(self.events)
         told = self.events[graph_id] = []
@@ -46,18 +50,17 @@ class World:
             self.num_ended += 1
 
         program = Program(self.now)
-        state = GraphExecution(
-            graph_id,
-            RunOptions(inputs or {}, is_open),
-            tell,
-            tokenizer=TOKENIZER,  # type: ignore[arg-type]
-            max_model_len=self.runner.max_model_len,
-            submit=lambda spec: self.engine.add(replace(spec, program=program), self.now),
-            abort=self.engine.abort,
-            clock=lambda: self.now,
-            on_end=end,
+        host = Host(
+            TOKENIZER,  # type: ignore[arg-type]
+            self.runner.max_model_len,
+            lambda spec: self.engine.add(replace(spec, program=program), self.now),
+            self.engine.abort,
+            lambda: self.now,
             pages=ProgramPages(self.engine.cache, program.arrival_time),
         )
+        options = RunOptions(inputs or {}, is_open, **others)
+        state = GraphExecution(graph_id, options, host, tell, end)
+        self.tables.append(state.table)
         state.add_nodes(nodes)
         return state
 
@@ -65,6 +68,8 @@ class World:
         self.now += 1.0
         for output in self.engine.step(self.now):
             output.request.spec.listener(output)
+        for table in self.tables:
+            table.check()
 
     def run(self) -> None:
         for _ in range(5000):

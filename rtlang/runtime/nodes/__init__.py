@@ -1,1 +1,1 @@
-"""Execution of the kinds of nodes: model calls, blocks, decisions."""
+"""The state of a graph's nodes, and when their actions run."""

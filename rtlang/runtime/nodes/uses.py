@@ -14,7 +14,7 @@ from rtlang.contract.graph import (
     blocks_of,
     choices_of,
 )
-from rtlang.runtime.nodes.losers import Slot, operand_slots, slots_of
+from rtlang.runtime.nodes.slots import Slot, operand_slots, slots_of
 
 
 class Uses:

@@ -27,7 +27,7 @@ from rtlang.contract.graph import (
 )
 from rtlang.contract.params import SamplingParams
 from rtlang.runtime.nodes import uses as uses_module
-from rtlang.runtime.nodes.losers import Slot, operand_slots, slots_of
+from rtlang.runtime.nodes.slots import Slot, operand_slots, slots_of
 from rtlang.runtime.nodes.uses import Uses
 from tests.support.long_tests import sized
 

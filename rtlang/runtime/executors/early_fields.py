@@ -1,12 +1,11 @@
 """Fields of JSON values that are final before the value ends.
 
 An `Apply` that reads a field of a generated object (`s["order"].city`) needs only that field. While the object is generated, `EarlyFields`
-follows its text and gives each field that is read as soon as no further text can change it, so that the nodes behind it start then.
+follows its text and gives each field that is read as soon as no further text can change it, so that the nodes that depend on it start then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from rtlang.contract.graph import Apply, Const, Operand, Ref
@@ -18,28 +17,17 @@ Text = tuple[int, int]
 
 
 class EarlyFields:
-    """The fields of texts that the nodes of a graph read. Used on the engine thread only.
+    """The fields of texts that the nodes of a graph read. Used on the engine thread only."""
 
-    Args:
-        text_so_far: the text of a running completion that nothing will replace; None if there is none.
-        on_value: called with a node that reads a field, and the value, once it is final.
-    """
-
-    def __init__(
-        self,
-        text_so_far: Callable[[int, int], str | None],
-        on_value: Callable[[int, Any], None] = lambda node_id, value: None,
-    ) -> None:
-        self._text_so_far, self._on_value = text_so_far, on_value
+    def __init__(self) -> None:
         self._paths: dict[int, tuple[Text, Path]] = {}  # by node that parses a text or reads a field
-        self._readers: dict[
-            int, dict[int, list[int]]
-        ] = {}  # by generation and completion: the nodes that have no value yet
+        # by generation and completion: the nodes that have no value yet
+        self._readers: dict[int, dict[int, list[int]]] = {}
         self._new: set[Text] = set()  # texts with readers that `read` has not seen
         self._growing: dict[int, dict[int, GrowingJson]] = {}
 
     def add(self, node: Apply) -> Text | None:
-        """Learn of a node. Returns the text if it reads a field of one, which may be final already: then `follow` the text."""
+        """Learn of a node. Returns the text if it reads a field of one, which may be final already: then `read` the text."""
         found = self._path(node.function, node.args)
         if found is None:
             return None
@@ -63,22 +51,12 @@ class EarlyFields:
         key = args[1].value if isinstance(args[1], Const) else None
         return (text, (*path, key)) if isinstance(key, (str, int)) else None
 
-    def follow(self, text: Text) -> None:
-        """Read what was generated of a text since the last call, if nodes read fields of it."""
-        if not self.is_read(text):
-            return
-        so_far = self._text_so_far(*text)
-        if so_far is not None:
-            for node_id, value in self.read(text, so_far):
-                if check_plain(value) is None:
-                    self._on_value(node_id, value)
-
     def is_read(self, text: Text) -> bool:
         """Whether a node reads a field of this text and has no value yet."""
         return bool(self._readers and self._readers.get(text[0], {}).get(text[1]))
 
     def read(self, text: Text, so_far: str) -> list[tuple[int, Any]]:
-        """Follow a text that grows; returns the nodes whose field is final, each with its value, once.
+        """Follow a text that grows; returns the nodes whose field is final, each with its value, once. The text `is_read`.
 
         Args:
             so_far: the text from its start; longer at each call.
@@ -97,7 +75,7 @@ class EarlyFields:
             else:
                 found.append((reader, plain_value(growing, place)))
         self._readers[node_id][choice] = waiting
-        return found
+        return [(reader, value) for reader, value in found if check_plain(value) is None]
 
     def forget(self, node_id: int) -> None:
         """Forget the texts of a node that has ended."""

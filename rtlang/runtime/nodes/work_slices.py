@@ -1,7 +1,8 @@
-"""Divides the work of one graph into turns of the engine thread, so that a large graph does not hold up the others.
+"""Divides the work of one graph into slices, one a turn of the engine thread, so that a large graph does not hold up the others.
 
 Nodes that are added in one go, and those of a block, arrive over several turns and start once all are there. Actions that are ready
-together run over several turns, in the same order. Between two turns the engine thread serves other graphs and computes a step.
+together run over several turns, in the same order (`node_table.py`). Between two turns the engine thread serves other graphs and computes a
+step.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from rtlang.contract.graph import Node
-from rtlang.runtime.nodes.waiting import WaitingActions
+from rtlang.runtime.nodes.node_table import Waits
 
 TURN_WORK = 100
 """Work of one turn, in actions of about 30 us; texts and generations count as more of them."""
@@ -26,7 +27,7 @@ Later = Callable[[Callable[[], None]], None]
 
 @dataclass(slots=True)
 class _Arrival:
-    """Nodes that are on their way; see `Turns.add_later`."""
+    """Nodes that are on their way; see `WorkSlices.add_later`."""
 
     nodes: Iterator[Node | None]
     num_left: int
@@ -34,7 +35,7 @@ class _Arrival:
     then: Callable[[], None]
 
 
-class Turns:
+class WorkSlices:
     """The work of one graph. Used on the engine thread only.
 
     Args:
@@ -46,7 +47,7 @@ class Turns:
 
     def __init__(
         self,
-        actions: WaitingActions,
+        actions: Waits,
         on_idle: Callable[[], None],
         is_ended: Callable[[], bool],
         later: Later | None,
@@ -101,10 +102,6 @@ class Turns:
             self._later(self._arrive)
         if has_arrived:
             self.drain()
-
-    def spend(self, work: int) -> None:
-        """The running action does the work of this many others."""
-        self._work += work
 
     def spend_on_text(self, num_chars: int) -> None:
         """The running action encodes a text."""

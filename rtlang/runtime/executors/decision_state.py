@@ -10,7 +10,7 @@ from typing import Any
 from rtlang.contract.graph import Decide
 
 
-class Ballot:
+class DecisionState:
     """The known values and ratings of the operands of a decision.
 
     The outcome of a vote without `need`, and that of "best", is the same in whatever order the operands become known: it is decided

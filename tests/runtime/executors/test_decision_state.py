@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.graph import Const, Decide
-from rtlang.runtime.nodes.ballot import Ballot
+from rtlang.runtime.executors.decision_state import DecisionState
 
 
 def vote(count: int, need: int | None = None) -> Decide:
@@ -30,17 +30,17 @@ def test_a_vote_is_decided_exactly_when_no_completion_of_it_changes_the_value() 
         count = random.randint(1, 6)
         values = [random.choice("abc") for _ in range(count)]
         order = random.sample(range(count), count)
-        ballot = Ballot(vote(count))
+        state = DecisionState(vote(count))
         known: dict[int, str] = {}
         for index in order:
-            ballot.know(index, values[index])
+            state.know(index, values[index])
             known[index] = values[index]
             missing = [other for other in range(count) if other not in known]
             outcomes = set()
             for rest in itertools.product("abcz", repeat=len(missing)):
                 whole = {**known, **dict(zip(missing, rest, strict=True))}
                 outcomes.add(plurality([whole[each] for each in range(count)]))
-            winner = ballot.winner()
+            winner = state.winner()
             assert (winner is not None) == (len(outcomes) == 1), (values, order, known)
             if winner is not None:
                 assert {values[winner]} == outcomes
@@ -50,58 +50,58 @@ def test_a_vote_is_decided_exactly_when_no_completion_of_it_changes_the_value() 
 
 
 def test_needed_votes_decide_at_once() -> None:
-    ballot = Ballot(vote(9, need=2))
-    ballot.know(8, "x")
-    assert ballot.winner() is None
-    ballot.know(3, "x")
-    assert ballot.winner() == 3
+    state = DecisionState(vote(9, need=2))
+    state.know(8, "x")
+    assert state.winner() is None
+    state.know(3, "x")
+    assert state.winner() == 3
 
 
 def test_equal_numbers_of_other_types_are_other_values() -> None:
-    ballot = Ballot(vote(3))
+    state = DecisionState(vote(3))
     for index, value in enumerate((1, True, True)):
-        ballot.know(index, value)
-    assert ballot.value(ballot.winner() or 0) is True
+        state.know(index, value)
+    assert state.value(state.winner() or 0) is True
 
 
 def test_failed_operands_do_not_vote() -> None:
-    ballot = Ballot(vote(3))
-    ballot.know(0, "a")
-    ballot.lose(1)
-    ballot.lose(2)
-    assert ballot.winner() == 0
-    ballot.lose(0)
-    assert ballot.is_lost
+    state = DecisionState(vote(3))
+    state.know(0, "a")
+    state.lose(1)
+    state.lose(2)
+    assert state.winner() == 0
+    state.lose(0)
+    assert state.is_lost
 
 
 def test_the_first_known_operand_wins() -> None:
-    ballot = Ballot(Decide(0, "first", (Const(0), Const(1))))
-    assert ballot.winner() is None
-    ballot.know(1, "later in the list")
-    ballot.know(0, "too late")
-    assert ballot.winner() == 1
+    state = DecisionState(Decide(0, "first", (Const(0), Const(1))))
+    assert state.winner() is None
+    state.know(1, "later in the list")
+    state.know(0, "too late")
+    assert state.winner() == 1
 
 
 def test_the_best_needs_all_numbers_and_its_own_value() -> None:
     operands: Any = (Const(0), Const(1), Const(2))
-    ballot = Ballot(Decide(0, "best", operands, None, operands))
+    state = DecisionState(Decide(0, "best", operands, None, operands))
     for index, number in enumerate((1, 5, 5)):
-        assert ballot.winner() is None
-        ballot.rate(index, number)
-    ballot.know(2, "c")
-    assert ballot.winner() is None
-    ballot.know(1, "b")
-    assert ballot.winner() == 1
+        assert state.winner() is None
+        state.rate(index, number)
+    state.know(2, "c")
+    assert state.winner() is None
+    state.know(1, "b")
+    assert state.winner() == 1
 
 
 def test_a_better_operand_that_failed_is_out() -> None:
     operands: Any = (Const(0), Const(1))
-    ballot = Ballot(Decide(0, "best", operands, None, operands))
-    ballot.rate(0, 1)
-    ballot.rate(1, 2)
-    ballot.know(0, "a")
-    ballot.lose(1)
-    assert ballot.winner() == 0
+    state = DecisionState(Decide(0, "best", operands, None, operands))
+    state.rate(0, 1)
+    state.rate(1, 2)
+    state.know(0, "a")
+    state.lose(1)
+    assert state.winner() == 0
 
 
 def test_each_value_of_a_vote_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,12 +111,12 @@ def test_each_value_of_a_vote_is_read_once(monkeypatch: pytest.MonkeyPatch) -> N
         read.append(value)
         return str(value)
 
-    monkeypatch.setattr("rtlang.runtime.nodes.ballot._key", key)
-    ballot = Ballot(vote(100))
+    monkeypatch.setattr("rtlang.runtime.executors.decision_state._key", key)
+    state = DecisionState(vote(100))
     for index in range(60):
-        ballot.know(index, index % 7)
-        ballot.winner()
-        ballot.num_needed(range(60, 100))
-    ballot.lose(3)
-    ballot.winner()
+        state.know(index, index % 7)
+        state.winner()
+        state.num_needed(range(60, 100))
+    state.lose(3)
+    state.winner()
     assert len(read) == 60

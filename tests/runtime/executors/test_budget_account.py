@@ -11,7 +11,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.graph import Generate
-from rtlang.runtime.spending.purse import Purse
+from rtlang.runtime.executors.budget_account import BudgetAccount
 from tests.support.serving import serving
 
 
@@ -31,16 +31,16 @@ def greedy(s: Any) -> None:
 
 
 def test_what_is_reserved_comes_back_when_it_is_not_spent() -> None:
-    purse = Purse(rt.Budget(tokens=100))
+    account = BudgetAccount(rt.Budget(tokens=100))
     node = Generate(1, None, "x", rt.SamplingParams(max_tokens=80, min_tokens=40))
-    assert purse.lowered(node, 1) is node
-    other = purse.lowered(Generate(2, None, "y", rt.SamplingParams(max_tokens=80, min_tokens=40)), 1)
+    assert account.lowered(node, 1) is node
+    other = account.lowered(Generate(2, None, "y", rt.SamplingParams(max_tokens=80, min_tokens=40)), 1)
     assert (other.params.max_tokens, other.params.min_tokens) == (20, 20)
     with pytest.raises(rt.SpentError, match="tokens = 100"):
-        purse.lowered(Generate(3, None, "z", rt.SamplingParams(max_tokens=1)), 1)
-    purse.spend(1, rt.Usage(9, 0, 10))
-    purse.spend(2, rt.Usage(9, 0, 20))
-    assert purse.lowered(Generate(4, None, "z", rt.SamplingParams(max_tokens=99, n=2)), 2).params.max_tokens == 35
+        account.lowered(Generate(3, None, "z", rt.SamplingParams(max_tokens=1)), 1)
+    account.spend(1, rt.Usage(9, 0, 10))
+    account.spend(2, rt.Usage(9, 0, 20))
+    assert account.lowered(Generate(4, None, "z", rt.SamplingParams(max_tokens=99, n=2)), 2).params.max_tokens == 35
 
 
 def test_generations_that_start_together_share_what_is_left(runtime: rt.Runtime) -> None:

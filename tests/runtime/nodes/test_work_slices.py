@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from rtlang.contract.graph import Node, Text
-from rtlang.runtime.nodes.turns import NODES_A_TURN, TURN_WORK, Turns
-from rtlang.runtime.nodes.waiting import WaitingActions
+from rtlang.runtime.nodes.node_table import Waits
+from rtlang.runtime.nodes.work_slices import NODES_A_TURN, TURN_WORK, WorkSlices
 
 
 class World:
@@ -21,12 +21,12 @@ class World:
         self.done: list[int] = []
         self.num_idle = 0
         self.is_ended = False
-        self.actions = WaitingActions()
+        self.actions = Waits()
         later = self.later.append if is_sliced else None
-        self.turns = Turns(self.actions, self.idle, lambda: self.is_ended, later)
+        self.slices = WorkSlices(self.actions, self.idle, lambda: self.is_ended, later)
 
     def add_nodes(self, nodes: list[Node]) -> None:
-        self.turns.add_later(iter(nodes), len(nodes), self.add, lambda: None)
+        self.slices.add_later(iter(nodes), len(nodes), self.add, lambda: None)
 
     def add(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -76,7 +76,7 @@ def test_a_drain_from_elsewhere_waits_for_the_turn_that_goes_on() -> None:
     world.add_nodes(texts(150))
     assert len(world.done) == TURN_WORK
     for _ in range(10):
-        world.turns.drain()
+        world.slices.drain()
     assert len(world.done) == TURN_WORK
     world.turn()
     assert len(world.done) == 150
@@ -85,8 +85,10 @@ def test_a_drain_from_elsewhere_waits_for_the_turn_that_goes_on() -> None:
 def test_heavy_actions_end_a_turn_early() -> None:
     world = World()
     for number in range(10):
-        world.actions.add((), lambda number=number: (world.turns.spend(TURN_WORK), world.done.append(number)))  # type: ignore[misc]
-    world.turns.drain()
+        world.actions.add(
+            (), lambda number=number: (world.slices.spend_on_text(TURN_WORK * 40), world.done.append(number))
+        )  # type: ignore[misc]
+    world.slices.drain()
     for number in range(1, 10):
         assert world.done == list(range(number))
         world.turn()
@@ -116,7 +118,7 @@ def test_nodes_that_are_work_to_make_arrive_in_slices() -> None:
             made.append(node.node_id)
             yield node
 
-    world.turns.add_later(make(), 50, world.add, lambda: then.append(len(world.added)))
+    world.slices.add_later(make(), 50, world.add, lambda: then.append(len(world.added)))
     assert len(made) == NODES_A_TURN
     while world.later:
         assert not then
@@ -134,11 +136,11 @@ def test_a_block_that_starts_in_an_action_counts_as_its_work() -> None:
     def start(number: int) -> None:
         started.append(number)
         nodes = texts(NODES_A_TURN, NODES_A_TURN * number)
-        world.turns.add_later(iter(nodes), len(nodes), world.add, lambda: None)
+        world.slices.add_later(iter(nodes), len(nodes), world.add, lambda: None)
 
     for number in range(4):
         world.actions.add((), lambda number=number: start(number))  # type: ignore[misc]
-    world.turns.drain()
+    world.slices.drain()
     num_turns = 0
     while world.later:
         before = len(world.added)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 import rtlang as rt
 from rtlang.contract.graph import Apply, Const, Ref
-from rtlang.runtime.nodes.early_fields import EarlyFields
+from rtlang.runtime.executors.early_fields import EarlyFields
 
 GENERATION, PARSE = 1, 2
 TEXT = (GENERATION, 0)
@@ -76,7 +76,7 @@ def test_each_field_is_given_once_and_as_the_whole_text_says() -> None:
         whole = random_value(random)
         text = json.dumps(whole, ensure_ascii=random.random() < 0.5, indent=random.choice([None, 1]))
         fields = list(paths_of(whole))
-        early = EarlyFields(lambda node_id, choice: None)
+        early = EarlyFields()
         early.add(Apply(PARSE, "parse_json", (Ref(GENERATION),)))
         expected, given, readers = {}, {}, {}
         late = []
@@ -109,7 +109,7 @@ def test_each_field_is_given_once_and_as_the_whole_text_says() -> None:
 
 
 def test_only_fields_of_parsed_texts_are_read() -> None:
-    early = EarlyFields(lambda node_id, choice: None)
+    early = EarlyFields()
     assert early.add(Apply(2, "strip", (Ref(1),))) is None
     assert early.add(Apply(3, "field", (Ref(2), Const("city")))) is None
     assert early.add(Apply(4, "parse_json", (Const("{}"),))) is None

@@ -11,8 +11,8 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.graph import Arg, Part, Ref, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.nodes import Generate
 from rtlang.contract.params import SamplingParams
-from rtlang.runtime.nodes import long_texts
-from rtlang.runtime.nodes.long_texts import SHORT_CHARS, is_long, num_chars, with_texts
+from rtlang.runtime.executors import text_nodes
+from rtlang.runtime.executors.text_nodes import SHORT_CHARS, is_long, num_chars, with_texts
 from rtlang.runtime.runtime import Runtime
 from rtlang.runtime.token_sequence import TokenSequence
 
@@ -63,7 +63,7 @@ def on_other_threads(runtime: Runtime, seen: set[str]) -> Callable[..., list[int
 
 
 def test_a_long_text_gives_the_text_of_its_parts_and_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_texts, "SHORT_CHARS", 1000)
+    monkeypatch.setattr(text_nodes, "SHORT_CHARS", 1000)
     long = "The red fox sleeps. " * 60
     params = SamplingParams(max_tokens=8, ignore_eos=True)
     with Runtime("rtlang:tiny", num_pages=128) as runtime:

@@ -13,26 +13,26 @@ import rtlang as rt
 from rtlang.contract.errors import RequestError
 from rtlang.contract.graph import Apply, Const, Decide, Generate, Node, Ref, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.runtime.nodes.ballot import Ballot
-from rtlang.runtime.nodes.staging import Staging
+from rtlang.runtime.executors.decision_state import DecisionState
+from rtlang.runtime.executors.staging import Staging
 from rtlang.runtime.nodes.uses import Uses
 from rtlang.testing import ScriptedRuntime
 
 
 def votes_cast(values: list[str], need: int | None) -> tuple[int, str]:
     """The number of operands that a staged vote starts if each answers at once, and the winning value."""
-    ballot = Ballot(Decide(0, "vote", (Const(None),) * len(values), need))
+    state = DecisionState(Decide(0, "vote", (Const(None),) * len(values), need))
     held = list(range(len(values)))
     num_started = 0
-    while ballot.winner() is None:
-        started = held[: ballot.num_needed(held)]
+    while state.winner() is None:
+        started = held[: state.num_needed(held)]
         assert started, "a vote that is not decided goes on"
         held = held[len(started) :]
         for index in started:
-            if ballot.winner() is None:
-                ballot.know(index, values[index])
+            if state.winner() is None:
+                state.know(index, values[index])
         num_started += len(started)
-    return num_started, ballot.value(ballot.winner() or 0)
+    return num_started, state.value(state.winner() or 0)
 
 
 def test_a_decided_vote_starts_a_majority_and_no_more() -> None:
@@ -69,10 +69,10 @@ def test_no_fewer_operands_can_decide() -> None:
         need = random.choice((None, random.randint(1, count)))
         node = Decide(0, "vote", (Const(None),) * count, need)
         known = {index: random.choice("ab") for index in range(count) if random.random() < 0.4}
-        ballot = Ballot(node)
+        state = DecisionState(node)
         for index, value in known.items():
-            ballot.know(index, value)
-        if ballot.winner() is not None:
+            state.know(index, value)
+        if state.winner() is not None:
             continue
         held = [index for index in range(count) if index not in known and random.random() < 0.7]
         running = [index for index in range(count) if index not in known and index not in held]
@@ -85,7 +85,7 @@ def test_no_fewer_operands_can_decide() -> None:
             held: list[int] = held,
         ) -> bool:
             for value in "abz":
-                trial = Ballot(node)
+                trial = DecisionState(node)
                 for index, each in {**known, **dict.fromkeys(started + held[:num_started], value)}.items():
                     trial.know(index, each)
                 if trial.winner() is not None:
@@ -93,7 +93,7 @@ def test_no_fewer_operands_can_decide() -> None:
             return False
 
         expected = next(number for number in range(len(held) + 1) if number == len(held) or is_decidable(number))
-        assert ballot.num_needed(held) == expected, (known, held, need)
+        assert state.num_needed(held) == expected, (known, held, need)
 
 
 def forks(count: int) -> list[Node]:
@@ -110,14 +110,14 @@ def forks(count: int) -> list[Node]:
 
 def held_ids(nodes: list[Node], vote: Decide, outputs: tuple[int, ...] = (), begun: tuple[int, ...] = ()) -> set[int]:
     RequestGraph((*nodes, vote)).validate()
-    staging = Staging()
-    staging.add(vote)
     uses = Uses()
+    staging = Staging(uses, outputs.__contains__, begun)
+    staging.add(vote)
     for node in (*nodes, vote):
         uses.add(node)
     assert staging.due(()) == [vote.node_id]
     assert staging.due(()) == []
-    staging.update(vote.node_id, Ballot(vote), uses, outputs.__contains__, begun)
+    staging.update(vote.node_id, DecisionState(vote))
     return {node.node_id for node in nodes if staging.park(node.node_id)}
 
 
@@ -137,7 +137,7 @@ def test_what_something_else_needs_starts_at_once() -> None:
 @pytest.mark.parametrize("how", ["first", "best"])
 def test_other_decisions_hold_nothing_back(how: Any) -> None:
     of = tuple(Ref(2 * number + 2) for number in range(5))
-    staging = Staging()
+    staging = Staging(Uses(), lambda node_id: False, ())
     staging.add(Decide(99, how, of, None, of if how == "best" else None))
     assert staging.due(range(20)) == []
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rtlang.contract.events import TokenLogprob
 
 
-class Contest:
+class BestOfPruning:
     """Sums of log-probabilities of candidates. A sum only falls, so a candidate behind a finished one has lost for certain.
 
     Attributes:

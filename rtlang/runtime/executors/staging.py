@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from rtlang.contract.graph import Decide, Generate, Node, Ref
-from rtlang.runtime.nodes.ballot import Ballot
-from rtlang.runtime.nodes.losers import operand_slots
+from rtlang.runtime.executors.decision_state import DecisionState
+from rtlang.runtime.nodes.slots import operand_slots
 from rtlang.runtime.nodes.uses import Uses
 
 
@@ -32,9 +32,15 @@ class _Stage:
 
 
 class Staging:
-    """The operands that the running votes of a graph hold back."""
+    """The operands that the running votes of a graph hold back.
 
-    def __init__(self) -> None:
+    Args:
+        uses, is_output: see `Uses.needless`.
+        begun: the nodes that have started.
+    """
+
+    def __init__(self, uses: Uses, is_output: Callable[[int], bool], begun: Collection[int]) -> None:
+        self._uses, self._is_output, self._begun = uses, is_output, begun
         self._stages: dict[int, _Stage] = {}
         self._new: list[int] = []  # votes that were never updated
         self._holders: dict[int, set[int]] = {}  # the votes that hold a node or choices of it back
@@ -58,30 +64,18 @@ class Staging:
             self._stages[vote.node_id] = _Stage(vote, operands)
             self._new.append(vote.node_id)
 
-    def is_due(self, vote_id: int, ballot: Ballot, *, is_over: bool) -> bool:
+    def is_due(self, vote_id: int, state: DecisionState, *, is_over: bool) -> bool:
         """Whether a new value, or the end of the vote, changes what it holds back."""
         stage = self._stages.get(vote_id)
         if stage is None:
             return False
-        held = [index for index in stage.operands if ballot.is_open(index)]
-        return is_over or len(held) < len(stage.operands) or ballot.num_needed(held) > 0
+        held = [index for index in stage.operands if state.is_open(index)]
+        return is_over or len(held) < len(stage.operands) or state.num_needed(held) > 0
 
-    def update(
-        self,
-        vote_id: int,
-        ballot: Ballot,
-        uses: Uses,
-        is_output: Callable[[int], bool],
-        begun: Collection[int],
-    ) -> None:
-        """Find again what a vote holds back, because of a new node or a known value.
-
-        Args:
-            uses, is_output: see `Uses.needless`.
-            begun: the nodes that have started.
-        """
+    def update(self, vote_id: int, state: DecisionState) -> None:
+        """Find again which operands a vote holds back, because of a new node or a known value."""
         before = self._stages[vote_id].held_ids
-        self._find(vote_id, ballot, uses, is_output, begun)
+        self._find(vote_id, state)
         stage = self._stages.get(vote_id)
         self._note(vote_id, before, set() if stage is None else stage.held_ids)
 
@@ -94,37 +88,32 @@ class Staging:
         for node_id in now - before:
             self._holders.setdefault(node_id, set()).add(vote_id)
 
-    def _find(
-        self,
-        vote_id: int,
-        ballot: Ballot,
-        uses: Uses,
-        is_output: Callable[[int], bool],
-        begun: Collection[int],
-    ) -> None:
+    def _find(self, vote_id: int, state: DecisionState) -> None:
         stage = self._stages[vote_id]
-        stage.operands = [index for index in stage.operands if ballot.is_open(index)]
+        stage.operands = [index for index in stage.operands if state.is_open(index)]
         while stage.operands:
             held = set(stage.operands)
             others = operand_slots(operand for index, operand in enumerate(stage.vote.of) if index not in held)
             lost = operand_slots(stage.vote.of[index] for index in held)
-            stage.node_ids, stage.choices = uses.needless(lost, is_output, vote_id, others)
-            stage.choices = {slot for slot in stage.choices if slot[0] not in begun or slot in self._parked_choices}
-            stage.choices = {slot for slot in stage.choices if _is_divisible(uses.running[slot[0]])}
-            kept = [index for index in stage.operands if self._is_held(stage, index, begun)]
+            stage.node_ids, stage.choices = self._uses.needless(lost, self._is_output, vote_id, others)
+            stage.choices = {
+                slot for slot in stage.choices if slot[0] not in self._begun or slot in self._parked_choices
+            }
+            stage.choices = {slot for slot in stage.choices if _is_divisible(self._uses.running[slot[0]])}
+            kept = [index for index in stage.operands if self._is_held(stage, index)]
             if kept == stage.operands:
-                num_needed = ballot.num_needed(kept)
+                num_needed = state.num_needed(kept)
                 if not num_needed:
                     return
                 kept = kept[num_needed:]
             stage.operands = kept
         del self._stages[vote_id]
 
-    def _is_held(self, stage: _Stage, index: int, begun: Collection[int]) -> bool:
+    def _is_held(self, stage: _Stage, index: int) -> bool:
         operand = stage.vote.of[index]
         assert isinstance(operand, Ref)
         slot = (operand.node_id, operand.choice)
-        return slot in stage.choices or (operand.node_id in stage.node_ids and operand.node_id not in begun)
+        return slot in stage.choices or (operand.node_id in stage.node_ids and operand.node_id not in self._begun)
 
     def end(self, vote_id: int) -> None:
         """Hold nothing back for a vote any more."""

@@ -11,7 +11,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.events import TokenLogprob
-from rtlang.runtime.spending.contest import Contest
+from rtlang.runtime.executors.best_of_pruning import BestOfPruning
 
 
 @pytest.fixture(scope="module")
@@ -25,15 +25,15 @@ def test_the_winner_has_the_largest_sum_whatever_the_order() -> None:
     for _ in range(200):
         texts = [[TokenLogprob(0, -choose.random()) for _ in range(choose.randint(1, 6))] for _ in range(5)]
         sums = [sum(each.logprob for each in text) for text in texts]
-        contest, shown = Contest(5), [0] * 5
+        pruning, shown = BestOfPruning(5), [0] * 5
         running = set(range(5))
         while running:
             candidate = choose.choice(sorted(running))
             shown[candidate] += 1
             has_ended = shown[candidate] == len(texts[candidate])
-            if contest.is_lost(candidate, texts[candidate][: shown[candidate]], has_ended=has_ended) or has_ended:
+            if pruning.is_lost(candidate, texts[candidate][: shown[candidate]], has_ended=has_ended) or has_ended:
                 running.remove(candidate)
-        assert sums[contest.winner] == max(sums)
+        assert sums[pruning.winner] == max(sums)
 
 
 @rt.program

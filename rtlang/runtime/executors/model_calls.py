@@ -6,13 +6,11 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import (
     Completion,
     DraftUse,
-    Event,
     NodeFinished,
     NodeStarted,
     PromptComputed,
@@ -20,25 +18,23 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.graph import Generate, Node, Select, choices_of, num_requests
-from rtlang.contract.known import ContinueFrom
+from rtlang.contract.graph import Apply, Generate, Node, Select, choices_of, num_requests
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, Usage
+from rtlang.contract.run_options import RunOptions
 from rtlang.engine.request import Request, RequestOutput, RequestSpec
-from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.nodes.turns import Later
+from rtlang.runtime.executors.best_of_pruning import BestOfPruning
+from rtlang.runtime.executors.budget_account import BudgetAccount
+from rtlang.runtime.executors.early_fields import EarlyFields
+from rtlang.runtime.executors.host import Host
+from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
+from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.seeds import node_seed
 from rtlang.runtime.selection import select_scores, softmax, token_logprobs
-from rtlang.runtime.spending.contest import Contest
-from rtlang.runtime.spending.purse import Purse
-from rtlang.runtime.token_healing import Healing, healing_of
+from rtlang.runtime.token_healing import Healing, ends_with_text, healing_of
 from rtlang.runtime.token_sequence import TokenSequence
 
 _STARTS_A_TURN = 16
 """Requests of one node that start in one turn; each copies its prompt."""
-
-
-Submit = Callable[[RequestSpec], Request]
-"""Adds a request to the engine; see `Engine.add`."""
 
 
 @dataclass(slots=True)
@@ -48,7 +44,6 @@ class Work:
     node: Generate | Select
     started: float
     before: TokenSequence
-    asked: SamplingParams | None = None  # the parameters that the budget lowered
     prompt: tuple[int, ...] = ()  # generate: the tokens before it, without the one that healing takes back
     healing: Healing | None = None
     requests: list[Request] = field(default_factory=list)
@@ -58,57 +53,36 @@ class Work:
     choices: list[tuple[int, ...]] = field(default_factory=list)  # select: the tokens of each choice
     scored: list[Request | None] = field(default_factory=list)  # select: by job; None if there is nothing to compute
     first_token_time: float | None = None
-    contest: Contest | None = None  # with best_of
+    pruning: BestOfPruning | None = None  # with best_of
     is_computed: bool = False  # the prompt of one of its requests
 
 
 class ModelCalls:
-    """The running generate and select nodes of a graph.
+    """The running generate and select nodes of a graph; see `Executor`.
 
     Args:
-        listener: receives the events of the nodes, NodeFailed excepted.
-        reports_progress: whether NodeStarted and PromptComputed are sent.
-        purse: accounts for what the nodes spend, if the run has a budget.
-        ends_with_text: whether the last characters before a node are text that may be tokenized anew.
-        on_text: called when the text of a completion has grown that runs on and that no check can refuse.
-        on_choice: called with the text of a completion of a node that others of its completions keep running.
-        on_end: called with the sequence behind the node, the texts of its completions and its requests.
-        on_fail: called with the error of a request.
-        later: starts the requests of a node over several turns of the engine thread; None starts all at once.
-        continue_from: by node, the output tokens of each choice that an earlier run gave out. They are not given out again.
+        account: accounts for what the nodes spend, if the run has a budget.
+        options: of the run, with a seed.
 
     Attributes:
         usage: the tokens of all ended nodes.
+        continue_from: by node, the output tokens of each choice that an earlier run gave out. They are not given out again.
     """
 
     def __init__(
         self,
-        graph_id: int,
-        listener: Callable[[Event], None],
-        *,
-        tokenizer: Tokenizer,
-        submit: Submit,
-        abort: Callable[[Request], None],
-        clock: Callable[[], float],
-        seed: int,
-        purse: Purse | None,
-        reports_progress: bool,
-        ends_with_text: Callable[[Generate], bool],
-        on_text: Callable[[Generate, int], None],
-        on_choice: Callable[[Generate, int, str], None],
-        on_end: Callable[[Generate | Select, TokenSequence, tuple[str, ...], Sequence[Request]], None],
-        on_fail: Callable[[Generate | Select, RtlangError], None],
-        later: Later | None = None,
-        continue_from: ContinueFrom = MappingProxyType({}),
+        table: NodeTable,
+        ends: NodeEnds,
+        host: Host,
+        account: BudgetAccount | None,
+        options: RunOptions,
     ) -> None:
-        self.usage = Usage()
-        self._graph_id, self._listener, self._seed, self._purse = graph_id, listener, seed, purse
-        self._tokenizer, self._submit, self._abort, self._clock = tokenizer, submit, abort, clock
-        self._reports_progress, self._ends_with_text = reports_progress, ends_with_text
-        self._on_text, self._on_choice, self._on_end, self._on_fail = on_text, on_choice, on_end, on_fail
-        self._continue_from = continue_from
+        self.usage, self.continue_from = Usage(), dict(options.continue_from)
+        self._table, self._ends, self._host, self._account = table, ends, host, account
+        self._seed, self._reports_progress = options.seed or 0, options.reports_progress
+        self._tokenizer = host.tokenizer
         self._work: dict[int, Work] = {}
-        self._later = later
+        self._early = EarlyFields()
 
     def _begun(self, sequence: TokenSequence) -> TokenSequence:
         """The sequence; an empty one becomes the model's start tokens."""
@@ -119,25 +93,17 @@ class ModelCalls:
             raise sequence.conversation.refusal
         return self._begun(sequence).token_ids
 
-    def start(
-        self,
-        node: Generate | Select,
-        before: TokenSequence,
-        asked: SamplingParams | None = None,
-        held: Collection[int] = (),
-    ) -> None:
-        """Start a node that continues `before`.
+    def start(self, node: Generate | Select, before: TokenSequence, held: Collection[int] = ()) -> None:
+        """See `Executor.start`.
 
         Args:
-            asked: the parameters of the node before the budget lowered them.
+            node: with the parameters that the budget allows.
             held: completions that `start_choice` starts, or that `cancel_choice` ends without a start.
-        Raises:
-            RtlangError: a request can never run; `stop` the node then.
         """
         if self._reports_progress:
-            self._listener(NodeStarted(self._graph_id, node.node_id, node.name))
+            self._ends.emit(NodeStarted(self._ends.graph_id, node.node_id, node.name))
         if isinstance(node, Generate):
-            self._start_generate(node, before, asked, held)
+            self._start_generate(node, before, held)
         else:
             self._start_select(node, before)
 
@@ -146,40 +112,35 @@ class ModelCalls:
         """Ids of the nodes that have started and not ended."""
         return list(self._work)
 
-    def tokens_of(self, node_id: int) -> list[list[int]]:
-        """The tokens of the requests of a running node so far; none if it is not running."""
-        work = self._work.get(node_id)
-        return [] if work is None else [request.token_ids for request in work.requests]
-
-    def stop(self, node_id: int) -> None:
-        """Abort the requests of a node and forget it; does nothing if it is not running."""
-        work = self._work.pop(node_id, None)
-        if work is None:
-            return
-        for request in work.requests:
-            self._abort(request)
-        if self._purse is not None:
-            self._purse.spend(node_id, _usage_of(work.requests))
+    def stop(self, node: Generate | Select, *, is_cancelled: bool = False) -> Stopped:
+        """See `Executor.stop`. The open completions of a cancelled node are marked as cancelled."""
+        work = self._forget(node.node_id) or Work(node, self._ends.clock(), TokenSequence())
+        computed = [request.token_ids for request in work.requests]
+        are_texts = isinstance(node, Generate) and work.pruning is None
+        completions = [
+            work.completions.get(choice) or _cancelled(work.by_choice.get(choice) if are_texts else None)
+            for choice in range(choices_of(node))
+        ]
+        self._abort_all(work.requests)
+        if is_cancelled:
+            self._report(node, work, tuple(completions))
+        elif self._account is not None:
+            self._account.spend(node.node_id, _usage_of(work.requests))
+        return Stopped(computed, tuple(completion.text for completion in completions))
 
     def stop_all(self) -> None:
         """Abort all requests, because the graph has ended."""
-        work, self._work = self._work, {}
-        for each in work.values():
-            for request in each.requests:
-                self._abort(request)
+        works, self._work = self._work, {}
+        for work in works.values():
+            self._abort_all(work.requests)
 
-    def cancel(self, node: Generate | Select) -> tuple[str, ...]:
-        """End a node that is not needed any more; its open completions are marked as cancelled. Returns the texts so far."""
-        work = self._work.pop(node.node_id, None) or Work(node, self._clock(), TokenSequence())
-        are_texts = isinstance(node, Generate) and work.contest is None
-        completions = []
-        for choice in range(choices_of(node)):
-            request = work.by_choice.get(choice) if are_texts else None
-            completions.append(work.completions.get(choice) or _cancelled(request))
-        for request in work.requests:
-            self._abort(request)
-        self._report(node, work, tuple(completions))
-        return tuple(completion.text for completion in completions)
+    def _forget(self, node_id: int) -> Work | None:
+        self._early.forget(node_id)
+        return self._work.pop(node_id, None)
+
+    def _abort_all(self, requests: Iterable[Request]) -> None:
+        for request in requests:
+            self._host.abort(request)
 
     def cancel_choice(self, node: Generate, choice: int) -> None:
         """End one completion of a running node; the node ends when the others have."""
@@ -189,14 +150,23 @@ class ModelCalls:
         request = work.by_choice.get(choice)
         work.completions[choice] = _cancelled(request)
         if request is not None:
-            self._abort(request)
+            self._host.abort(request)
         self._close_choice(work.node, work)
 
-    def text_so_far(self, node_id: int, choice: int) -> str | None:
-        """The text of a running completion that nothing will replace; None if there is none."""
+    def read_field(self, node: Apply) -> None:
+        """A node was added: it has its value early if it reads a field of a running text."""
+        text = self._early.add(node)
+        if text is not None and self._early.is_read(text):
+            self._follow(*text)
+
+    def _follow(self, node_id: int, choice: int) -> None:
+        """Give the nodes that read fields of a text those that are final."""
         work = self._work.get(node_id)
-        request = None if work is None or work.contest is not None else work.by_choice.get(choice)
-        return request.output_text.shown if request is not None and _is_enforced(request) else None
+        request = None if work is None or work.pruning is not None else work.by_choice.get(choice)
+        if request is None or not _is_enforced(request):
+            return
+        for reader, value in self._early.read((node_id, choice), request.output_text.shown):
+            self._table.wait((), partial(self._ends.know, reader, 0, value))
 
     def start_choice(self, node_id: int, choice: int) -> None:
         """Start a completion that was held back; does nothing if its node has ended."""
@@ -204,13 +174,11 @@ class ModelCalls:
         if work is not None and choice not in work.completions:
             self._start_choice(work, choice)
 
-    def _start_generate(
-        self, node: Generate, before: TokenSequence, asked: SamplingParams | None, held: Collection[int]
-    ) -> None:
+    def _start_generate(self, node: Generate, before: TokenSequence, held: Collection[int]) -> None:
         num_texts = num_requests(node)
-        work = self._work[node.node_id] = Work(node, self._clock(), before, asked, num_open=num_texts)
+        work = self._work[node.node_id] = Work(node, self._ends.clock(), before, num_open=num_texts)
         if node.params.best_of > 1:
-            work.contest = Contest(num_texts)
+            work.pruning = BestOfPruning(num_texts)
         work.healing = self._healing(node, before)
         work.prompt = self._prompt(before)
         if work.healing is not None:
@@ -221,11 +189,11 @@ class ModelCalls:
 
     def _start_in_turns(self, work: Work, starts: Sequence[Callable[[], None]], done: int = 0) -> None:
         """Start the requests of a node, some of them in later turns."""
-        num_now = len(starts) if self._later is None else _STARTS_A_TURN
+        num_now = len(starts) if self._host.later is None else _STARTS_A_TURN
         for start in starts[done : done + num_now]:
             start()
-        if self._later is not None and len(starts) > done + num_now:
-            self._later(partial(self._go_on, work, starts, done + num_now))
+        if self._host.later is not None and len(starts) > done + num_now:
+            self._host.later(partial(self._go_on, work, starts, done + num_now))
 
     def _go_on(self, work: Work, starts: Sequence[Callable[[], None]], done: int) -> None:
         if self._work.get(work.node.node_id) is not work:
@@ -233,7 +201,7 @@ class ModelCalls:
         try:
             self._start_in_turns(work, starts, done)
         except RtlangError as error:
-            self._on_fail(work.node, error)
+            self._ends.fail(work.node, error)
 
     def _start_choice(self, work: Work, choice: int) -> None:
         node, healing = work.node, work.healing
@@ -244,8 +212,8 @@ class ModelCalls:
         seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
         if params.best_of > 1:
             params = replace(params, best_of=1, logprobs=params.logprobs or 0)
-        given = () if work.contest is not None else self._continue_from.get(node.node_id, ())
-        request = self._submit(
+        given = () if work.pruning is not None else self.continue_from.get(node.node_id, ())
+        request = self._host.submit(
             RequestSpec(
                 prompt_ids=work.prompt,
                 params=params,
@@ -267,7 +235,11 @@ class ModelCalls:
 
     def _healing(self, node: Node, before: TokenSequence) -> Healing | None:
         """The tokens that healing removes from the text before a generation. Tokens of the chat template and generated ones stay."""
-        if not isinstance(node, Generate) or not node.params.token_healing or not self._ends_with_text(node):
+        if (
+            not isinstance(node, Generate)
+            or not node.params.token_healing
+            or not ends_with_text(node.parent, self._table.nodes, self._table.value)
+        ):
             return None
         if not hasattr(self._tokenizer, "token_bytes"):  # a runtime without a model
             return None
@@ -288,31 +260,32 @@ class ModelCalls:
         assert isinstance(node, Generate)
         if self._work.get(node.node_id) is not work or choice in work.completions:
             return
-        contest = work.contest
+        pruning = work.pruning
         if (
-            contest is not None and choice in contest.lost
+            pruning is not None and choice in pruning.lost
         ):  # stopped here: its end is an abort, and no error of the node
             return
         if output.error is not None:
-            self._on_fail(node, output.error)
+            self._ends.fail(node, output.error)
             return
         self._report_computed(work, output.request)
-        if contest is None and (output.text or output.token_ids):
+        if pruning is None and (output.text or output.token_ids):
             if work.first_token_time is None:
-                work.first_token_time = self._clock()
+                work.first_token_time = self._ends.clock()
             token_ids = tuple(output.token_ids)
             logprobs = tuple(output.logprobs) if node.params.logprobs is not None else None
-            self._listener(TextDelta(self._graph_id, node.node_id, choice, output.text, token_ids, logprobs))
-        if contest is not None and contest.is_lost(
+            self._ends.emit(TextDelta(self._ends.graph_id, node.node_id, choice, output.text, token_ids, logprobs))
+        if pruning is not None and pruning.is_lost(
             choice, output.request.results.logprobs, has_ended=output.finish_reason is not None
         ):
             if output.finish_reason is None:
-                self._abort(output.request)
+                self._host.abort(output.request)
             self._close_choice(node, work)
             return
         if output.finish_reason is None:
-            if contest is None and output.text and _is_enforced(output.request):
-                self._on_text(node, choice)
+            if pruning is None and output.text and self._early.is_read((node.node_id, choice)):
+                self._follow(node.node_id, choice)
+                self._ends.drain()
             return
         request = output.request
         if request not in work.requests:  # an earlier attempt was invalid; usage counts all attempts
@@ -326,8 +299,8 @@ class ModelCalls:
             distortion=None if request.spec.given_ids else tuple(request.results.distortion) or None,
         )
         self._close_choice(node, work)
-        if work.num_open and work.contest is None:
-            self._on_choice(node, choice, work.completions[choice].text)
+        if work.num_open and work.pruning is None:
+            self._ends.know(node.node_id, choice, work.completions[choice].text)
 
     def _close_choice(self, node: Generate | Select, work: Work) -> None:
         assert isinstance(node, Generate)
@@ -336,19 +309,21 @@ class ModelCalls:
             self._finish_generate(node, work)
 
     def _finish_generate(self, node: Generate, work: Work) -> None:
-        del self._work[node.node_id]
-        if work.contest is not None:
-            best = work.completions[work.contest.winner]
+        self._forget(node.node_id)
+        if work.pruning is not None:
+            best = work.completions[work.pruning.winner]
             work.completions = {0: best}
-            work.first_token_time = self._clock()
-            self._listener(TextDelta(self._graph_id, node.node_id, 0, best.text, best.token_ids))
+            work.first_token_time = self._ends.clock()
+            self._ends.emit(TextDelta(self._ends.graph_id, node.node_id, 0, best.text, best.token_ids))
         completions = tuple(work.completions[choice] for choice in range(node.params.n))
         before = work.before
         after = self.after(node, before, completions[0])
         scores = tuple(work.requests[0].prompt_scores) if node.params.prompt_logprobs is not None else None
         self._report(node, work, completions, prompt_logprobs=scores)
-        texts = tuple(completion.text for completion in completions)
-        self._on_end(node, after if node.params.n == 1 else before, texts, work.requests)
+        self._end(work, after if node.params.n == 1 else before, [completion.text for completion in completions])
+
+    def _end(self, work: Work, after: TokenSequence, texts: Sequence[str]) -> None:
+        self._ends.end(work.node, after, texts, computed=[request.token_ids for request in work.requests])
 
     def _report(
         self,
@@ -366,19 +341,20 @@ class ModelCalls:
         usage = _usage_of(requests)
         self.usage = self.usage + usage
         max_tokens = None
-        if self._purse is not None:
-            self._purse.spend(node.node_id, usage)
-            if isinstance(node, Generate) and work.asked is not None and node.params != work.asked:
+        if self._account is not None:
+            self._account.spend(node.node_id, usage)
+            asked = self._table.nodes[node.node_id]
+            if isinstance(node, Generate) and isinstance(asked, Generate) and node.params != asked.params:
                 max_tokens = node.params.max_tokens
-        now = self._clock()
+        now = self._ends.clock()
         timing = Timing(
             _since(work.started, (request.stats.first_step_time for request in requests), now),
             (now if work.first_token_time is None else work.first_token_time) - work.started,
             now - work.started,
         )
-        self._listener(
+        self._ends.emit(
             NodeFinished(
-                self._graph_id,
+                self._ends.graph_id,
                 node.node_id,
                 node.name,
                 completions,
@@ -397,7 +373,7 @@ class ModelCalls:
     # -- select
 
     def _start_select(self, node: Select, before: TokenSequence) -> None:
-        work = self._work[node.node_id] = Work(node, self._clock(), before)
+        work = self._work[node.node_id] = Work(node, self._ends.clock(), before)
         prompt = self._prompt(before)
         work.choices = [tuple(self._tokenizer.encode(choice, is_start=not prompt)) for choice in node.choices]
         prefixes = [prompt]
@@ -417,7 +393,7 @@ class ModelCalls:
             self._finish_select(node, work)
 
     def _start_scoring(self, work: Work, at: int, prefix: tuple[int, ...], choice: tuple[int, ...]) -> None:
-        request = self._submit(
+        request = self._host.submit(
             RequestSpec(
                 prompt_ids=prefix + choice,
                 params=SamplingParams(max_tokens=1),
@@ -437,7 +413,7 @@ class ModelCalls:
         if self._work.get(node.node_id) is not work or not output.is_last:
             return
         if output.error is not None:
-            self._on_fail(node, output.error)
+            self._ends.fail(node, output.error)
             return
         self._report_computed(work, output.request)
         work.num_open -= 1
@@ -449,12 +425,12 @@ class ModelCalls:
         if self._reports_progress and not work.is_computed:
             work.is_computed = True
             event = PromptComputed(
-                self._graph_id, work.node.node_id, request.num_prompt_tokens, request.stats.num_cached_tokens
+                self._ends.graph_id, work.node.node_id, request.num_prompt_tokens, request.stats.num_cached_tokens
             )
-            self._listener(event)
+            self._ends.emit(event)
 
     def _finish_select(self, node: Select, work: Work) -> None:
-        del self._work[node.node_id]
+        self._forget(node.node_id)
         num_choices = len(node.choices)
         scored = [
             token_logprobs(tokens, () if request is None else request.results.scores, self._tokenizer.vocab_size)
@@ -469,8 +445,8 @@ class ModelCalls:
         text, tokens = node.choices[best], work.choices[best]
         completion = Completion(text, tokens, FinishReason.STOP, None, scored[best])
         probabilities = softmax([sum(values) for values in conditional])
-        work.first_token_time = self._clock()
-        self._listener(TextDelta(self._graph_id, node.node_id, 0, text, tokens))
+        work.first_token_time = self._ends.clock()
+        self._ends.emit(TextDelta(self._ends.graph_id, node.node_id, 0, text, tokens))
         self._report(
             node,
             work,
@@ -480,7 +456,7 @@ class ModelCalls:
             choice_logprobs=tuple(scored[:num_choices]),
             unconditional_logprobs=tuple(scored[num_choices:]) or None,
         )
-        self._on_end(node, self._begun(work.before).generated(tokens, text), (text,), work.requests)
+        self._end(work, self._begun(work.before).generated(tokens, text), [text])
 
 
 def _is_enforced(request: Request) -> bool:

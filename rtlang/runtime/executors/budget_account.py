@@ -10,7 +10,7 @@ from rtlang.contract.graph import Generate
 from rtlang.contract.params import Usage
 
 
-class Purse:
+class BudgetAccount:
     """Gives each generation a part of what is left.
 
     Attributes:

@@ -1,1 +1,0 @@
-"""Budgets of runs, and the elimination of candidates that cannot win."""
