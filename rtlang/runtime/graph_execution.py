@@ -140,8 +140,10 @@ class GraphExecution:
         if account is None or self.is_ended:
             return
         account.is_late = True
+        error = SpentError("seconds", account.budget.seconds or 0.0)
         for node_id in (*self._calls.running, *self._given.answering):
-            self._ends.fail(self.table.nodes[node_id], SpentError("seconds", account.budget.seconds or 0.0))
+            if node_id not in self.table.ended:  # the failure of another one may have decided a vote
+                self._ends.fail(self.table.nodes[node_id], error)
 
     def _add(self, nodes: Sequence[Node]) -> None:
         for node in nodes:

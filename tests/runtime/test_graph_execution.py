@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rtlang.compiler.pipeline import compile_graph
+from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     AbortedError,
     ApplyError,
@@ -19,8 +20,21 @@ from rtlang.contract.errors import (
     NumericsError,
     RequestError,
 )
-from rtlang.contract.events import GraphFailed, GraphFinished, NodeFailed, TextDelta
-from rtlang.contract.graph import Apply, Arg, Const, Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Select, Text
+from rtlang.contract.events import GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.graph import (
+    Apply,
+    Arg,
+    Const,
+    Decide,
+    Generate,
+    Node,
+    Ref,
+    RequestGraph,
+    RoleEnd,
+    RoleStart,
+    Select,
+    Text,
+)
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod
 from tests.support.fake_runner import logprob, naive_generate
 from tests.support.graph_world import TOKENIZER, World
@@ -349,3 +363,20 @@ def test_a_program_ends_earlier_if_its_longest_path_goes_first(passes: tuple[str
     world.run()
     num_steps = world.engine.num_steps
     assert num_steps <= 26 if passes else num_steps >= 32
+
+
+def test_time_that_is_spent_ends_a_generation_once_though_its_end_decides_a_vote() -> None:
+    """The failure of one operand decides the vote for the known one, which cancels the third."""
+    world = World()
+    operands = [gen(1, None, max_tokens=1), gen(2, None, max_tokens=50), gen(3, None, max_tokens=50)]
+    state = world.submit([*operands], is_open=True, budget=Budget(seconds=60.0))
+    state.add_nodes([Decide(4, "vote", (Ref(1), Ref(2), Ref(3)))])
+    state.close()
+    for _ in range(3):
+        world.step()
+    state.spend_time()
+    world.run()
+    ends = [event for event in world.events[0] if isinstance(event, (NodeFinished, NodeFailed))]
+    assert sorted(event.node_id for event in ends) == [1, 2, 3, 4]
+    assert isinstance(world.events[0][-1], GraphFinished)
+    assert world.finished(0)[3].is_cancelled
