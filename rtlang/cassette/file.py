@@ -1,7 +1,7 @@
 """The file of a recording.
 
 The body of the first record is a map with `model` (the identity of the model), `seed` (32 bytes) and `tool_format` (the name of its format
-of tool calls, or nil); those of the others are pairs of a key (16 bytes) and a value. records.py describes the records.
+of tool calls, or nil); the bodies of later records are pairs of a key (16 bytes) and a value. records.py describes the records.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class CassetteFile:
                 self.model, self.seed, self.tool_format = model, seed, tool_format
             elif self.model != model:
                 raise CassetteError(
-                    self.path, f"it was made with the model {self.model}, not {model}; use a file for each model"
+                    self.path, f"recorded with model {self.model}, the runtime serves {model}; use one file per model"
                 )
 
     def put(self, key: bytes, value: Any) -> bool:
         """Add a record, unless there is one with this key; returns whether there was none.
 
         Raises:
-            CassetteError: the file cannot be written; what was written stays.
+            CassetteError: the file cannot be written; earlier records stay.
         """
         with self._lock:
             if key in self._values:
@@ -87,7 +87,7 @@ class CassetteFile:
             return True
 
     def close(self) -> None:
-        """Store what was written on the disk, and release the file. Idempotent."""
+        """Flush the file to the disk and release it. Idempotent."""
         with self._lock:
             self._file.close()
 

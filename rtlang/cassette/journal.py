@@ -26,7 +26,7 @@ from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
 
 
 class Journal(DefaultWithin):
-    """A `Target` that runs one graph on another one and keeps what it receives. What the file has already is not computed again.
+    """A `Target` that runs one graph on another one and records its events. Outcomes in the file are not computed again.
 
     A context manager: within it, it is the default runtime. The wrapped runtime stays open.
 
@@ -36,10 +36,10 @@ class Journal(DefaultWithin):
     Args:
         file: the open journal, which `close` closes.
         set_default: sets the default runtime, and returns the one before.
-        program, arguments: what the run is, as text; compared with those of the file.
-        seed: that of the run; compared with that of the file. None for a random one, or that of the file.
+        program, arguments: texts that identify the run; the file must have the same.
+        seed: the seed of the run; the file must have the same. None: the seed of the file, or a random one.
     Raises:
-        JournalError: the journal is of another program, or of other arguments.
+        JournalError: the journal was recorded with another program or other arguments.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class Journal(DefaultWithin):
         """See `Target.submit`.
 
         Raises:
-            JournalError: a graph was submitted before; the journal is of another model or seed, or of a graph that differs; or it cannot be
+            JournalError: a graph was submitted before; the journal has another model, seed or graph; or it cannot be
                 written.
         """
         file = self._file
         if self._has_run:
-            raise file.error("it holds one run of one program; use a journal for each run")
+            raise file.error("a journal holds one run of one program; use one journal per run")
         options.check_abilities(self.abilities)
         graph.validate()
         target = self._prepared(dict(options.inputs), self._seed if options.seed is None else options.seed)
@@ -135,10 +135,10 @@ class Journal(DefaultWithin):
             return self._without_model
         target = self.runtime
         if target is None:
-            raise file.error("it is not finished, and there is no runtime to go on")
+            raise file.error("the run is not finished, and there is no runtime to continue it")
         if not takes_known(target):
             raise file.error(
-                "its runtime takes no results of earlier runs: use an rt.Runtime(...), or a server with the ability continue"
+                "the runtime cannot continue a run; use an rt.Runtime(...), or a server with the ability continue"
             )
         model = identity_of(target)
         if not file.head:
@@ -156,14 +156,19 @@ class Journal(DefaultWithin):
         elif file.head["model"] != model:
             before = str(file.head["model"])
             raise file.error(
-                f"it is of the model {before}, not {model}; use a journal for each model", None, before, model
+                f"this journal was recorded with model {before}, the runtime serves {model}; use one journal per model",
+                None,
+                before,
+                model,
             )
         return target
 
     def _lacks(self, asked: AskedNode) -> bool:
         if isinstance(asked.node, Text):
             return False
-        asked.end(KnownOutcome(self._file.error("it is finished and has no outcome of this node", asked.node.node_id)))
+        asked.end(
+            KnownOutcome(self._file.error("the run is finished and has no outcome of this node", asked.node.node_id))
+        )
         return True
 
 
@@ -184,7 +189,7 @@ class JournaledRun(ForwardedRun):
         self._lock = threading.Lock()
 
     def prepare(self, nodes: Sequence[Node]) -> dict[str, Any]:
-        """Compare nodes with the journal, note those that it lacks, and return what is known of them: options of `submit` and `extend`.
+        """Compare nodes with the journal, note new ones, and return the recorded state of the others: options of `submit` and `extend`.
 
         Raises:
             JournalError: a node differs.
@@ -201,7 +206,8 @@ class JournaledRun(ForwardedRun):
                 raise self._mismatch(node, before, *found)
         if new and file.is_finished:
             raise file.error(
-                f"it is finished, and the program makes {_shown(new[0])} now; use another journal", new[0].node_id
+                f"the run is finished, but the program now records {_shown(new[0])}; use another journal",
+                new[0].node_id,
             )
         self._new = new
         if new:
@@ -228,8 +234,8 @@ class JournaledRun(ForwardedRun):
         if self._missing:
             before = self._file.nodes[min(self._missing)]
             raise self._file.error(
-                f"the program ends without node {before['id']}, a {before['kind']} in the journal; the program has changed, or does not "
-                "do the same in each run, so use another journal",
+                f"the program ends without node {before['id']}, a {before['kind']} in the journal; the program has changed or is not "
+                "deterministic, so use another journal",
                 before["id"],
                 f"{before!r:.300}",
             )
@@ -268,7 +274,7 @@ class JournaledRun(ForwardedRun):
             self._listener(event)
 
     def _fail(self, graph_id: int, error: JournalError) -> None:
-        """End the graph, because the journal cannot be written: what comes now would be lost with the process."""
+        """End the graph, because the journal cannot be written: later events would be lost with the process."""
         with self._lock:
             if self._has_failed:
                 return

@@ -10,7 +10,7 @@ The records (records.py) are arrays whose first entry is their kind:
     ["answer", id, answer]  the answer to a host call: `value`, or `code`, `message` and `facts`
     ["finished"]         the graph has ended
 
-A record is written before the program gets what it says, so a killed process loses nothing that anybody has seen. The file is synchronized
+A record is written before the program gets its event, so a killed process loses nothing that the program has seen. The file is synchronized
 with the disk after each answer to a host call, before the graph gets it, and at the end: after a loss of power, text may be missing and is
 generated again from the same seed, but no call that has an answer is made again.
 """
@@ -47,7 +47,7 @@ class JournalFile:
         OSError: it cannot be opened.
 
     Attributes:
-        head: what the first record says of the run; empty before it.
+        head: the description of the run in the first record; empty before it.
         nodes: the submitted nodes in plain form, without their marks, by id.
         known: the outcomes of ended nodes.
         pieces: by running generation, the text that it has given out.
@@ -84,7 +84,7 @@ class JournalFile:
         return JournalError(self.path, reason, node_id, before, now)
 
     def begin(self, head: Mapping[str, Any]) -> None:
-        """Note what the run is."""
+        """Write the description of the run."""
         self.head = dict(head)
         self._append(["run", self.head])
 
@@ -130,7 +130,7 @@ class JournalFile:
             self._file.sync()
 
     def close(self) -> None:
-        """Store what was written on the disk, and release the file. Idempotent."""
+        """Flush the file to the disk and release it. Idempotent."""
         with self._lock:
             self._file.close()
 
@@ -170,7 +170,7 @@ def _shared(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def difference(before: Mapping[str, Any], now: Node) -> tuple[str, str, str] | None:
-    """The first field in which a node differs from what was submitted, and both of its values; None if there is none."""
+    """The first field in which a node differs from the recorded one, and both values; None if they are equal."""
     (plain,) = map(_shared, nodes_to_plain([now]))
     for name in (*before, *plain):
         if before.get(name) != plain.get(name):

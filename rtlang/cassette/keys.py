@@ -85,7 +85,7 @@ class Keys:
         return digest(made)
 
     def of_run(self, node_id: int) -> bytes:
-        """The key of what happened to a node in this run, such as the failure of a call, and may be different in another one."""
+        """The key of an outcome that may differ in another run, such as the failure of a call."""
         return digest([self._seed.to_bytes(8, "big"), node_id, "run"])
 
     def _resolved(self, plain: Any) -> Any:

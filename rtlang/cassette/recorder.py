@@ -99,7 +99,7 @@ class DefaultWithin(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release what it holds."""
+        """Release the files and threads."""
 
 
 class Recorder(DefaultWithin):
@@ -139,7 +139,7 @@ class Recorder(DefaultWithin):
         """See `Target.submit`.
 
         Raises:
-            CassetteError: the recording is of another model, or cannot be written.
+            CassetteError: the recording was made with another model, or cannot be written.
         """
         if self._error is not None:
             raise self._error
@@ -166,7 +166,7 @@ class Recorder(DefaultWithin):
             return self._without_model
 
     def close(self) -> None:
-        """Store what was recorded on the disk, and release the file. Idempotent."""
+        """Flush the recording to the disk and release the file. Idempotent."""
         if self._without_model is not None:
             self._without_model.close()
         self._recorded.file.close()
@@ -276,7 +276,7 @@ class Replay(DefaultWithin):
         return self._runtime.is_alive
 
     def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> ReplayedRun:
-        """See `Target.submit`. With a budget, what it has cut short in the recorded run is cut short again."""
+        """See `Target.submit`. With a budget, generations that it has shortened in the recorded run are shortened again."""
         options.check_abilities(self.abilities)
         graph.validate()
         seed, has_budget = options.seed, options.budget is not None
@@ -303,7 +303,7 @@ class Replay(DefaultWithin):
             name = "an unnamed generation" if node.name is None else repr(node.name)
         error = CassetteError(
             self._recorded.file.path,
-            f"it has no outcome of {name} for this model, prompt, parameters and seed; run the program with "
+            f"no outcome of {name} for this model, prompt, parameters and seed; run the program with "
             "rt.record(path, runtime) to add it",
         )
         asked.end(KnownOutcome(error))

@@ -3,8 +3,8 @@
     magic  record  record  ...
     record = length (4 bytes, big-endian)  CRC-32 of the body (4 bytes)  body (MessagePack)
 
-A record is written by one call and is never changed. An incomplete record at the end is what a killed process left, and zeros are what a
-loss of power may leave; both are dropped. One process at a time writes: it holds a lock on the file.
+A record is written by one call and is never changed. A killed process may leave an incomplete record at the end, and a loss of power
+zeros; both are dropped. One process at a time writes: it holds a lock on the file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def decode_records(data: bytes, magic: bytes, maker: str, new_error: NewError) -
     """The bodies of the complete records, each with the offset of its end.
 
     Args:
-        maker: what makes files with this beginning, for the error.
+        maker: the name of the writer of such files, for the error.
     Raises:
         RtlangError: made by `new_error`; the file is another one, or a record other than the last one is damaged.
     """
@@ -74,7 +74,7 @@ def decode_records(data: bytes, magic: bytes, maker: str, new_error: NewError) -
 
 
 def _has_whole_body(data: bytes) -> bool:
-    """Whether data begins with a whole body, so that a length that goes beyond the end is wrong: what was cut off has none."""
+    """Whether data begins with a complete body, so that a length beyond the end of the file is wrong; a truncated body is not complete."""
     unpacker = msgpack.Unpacker(strict_map_key=False, unicode_errors=_UNICODE_ERRORS, max_buffer_size=0)
     unpacker.feed(data)
     try:
@@ -91,7 +91,7 @@ class RecordFile:
     Args:
         path: the file; created if it does not exist.
         is_written: whether records are added. Without, the file must exist and is only read.
-        user: who else may write to the file, for the error.
+        user: the other possible writer, for the error.
         new_error: makes the errors of the file.
     Raises:
         RtlangError: made by `new_error`; another process writes to the file, or it is a pipe or a device.
@@ -124,7 +124,7 @@ class RecordFile:
                 raise new_error(f"{user} to it; wait for its end, or use another file") from None
 
     def read(self) -> Iterator[tuple[Any, int]]:
-        """The bodies of all records, each with the offset of its end; then prepare to write behind the last complete one.
+        """The bodies of all records, each with the offset of its end; then prepare to write after the last complete one.
 
         Raises:
             RtlangError: the file is another one, or damaged.
@@ -144,7 +144,7 @@ class RecordFile:
                 self._write(self._magic)
 
     def append(self, body: Any) -> None:
-        """Write a record. It survives the death of the process at once, and that of the machine after `sync` or `close`.
+        """Write a record. It survives a crash of the process at once, and a crash of the machine after `sync` or `close`.
 
         Raises:
             RtlangError: it cannot be written; the record is not in the file.
@@ -156,7 +156,7 @@ class RecordFile:
         self._write(record)
 
     def sync(self) -> None:
-        """Wait until what was written is on the disk.
+        """Flush all records to the disk.
 
         Raises:
             RtlangError: the disk reports an error.
@@ -168,7 +168,7 @@ class RecordFile:
                 raise self._new_error(f"it cannot be written: {error}") from error
 
     def close(self) -> None:
-        """Store what was written on the disk, and release the file. Idempotent.
+        """Flush the file to the disk and release it. Idempotent.
 
         Raises:
             RtlangError: the disk reports an error; the file is released.

@@ -18,7 +18,7 @@ from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
 
 
 class ResumingRun(ForwardedRun):
-    """A graph that a recording answers; from the first outcome that it lacks on, it runs on a remote runtime.
+    """Answers a graph from a recording; from the first missing outcome on, the graph runs on a remote runtime.
 
     Nodes that ended before keep their recorded events; the equal events of the remote runtime are dropped.
     """
@@ -80,7 +80,7 @@ class ResumingRun(ForwardedRun):
         if isinstance(asked.node, Text):
             return False
         self._move(asked.graph_id)
-        asked.end(KnownOutcome(CassetteError("", "the run goes on elsewhere")))  # has no listener any more
+        asked.end(KnownOutcome(CassetteError("", "the run continues on another runtime")))  # has no listener any more
         return True
 
     def _move(self, graph_id: int) -> None:

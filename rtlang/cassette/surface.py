@@ -46,9 +46,9 @@ def journal(
     arguments: str | None = None,
     seed: int | None = None,
 ) -> Journal:
-    """A runtime that runs one program on `runtime` (default: the default runtime), and keeps all that the run receives in the file `path`.
+    """A runtime that runs one program on `runtime` (default: the default runtime), and records it in the file `path`.
 
-    Run again after its process has died, the program continues behind the text that it has generated:
+    Run again after its process has died, the program continues after the text that it has generated:
 
         with rt.journal("run.journal", runtime):
             result = report.run(topic)
@@ -58,7 +58,7 @@ def journal(
 
     Args:
         runtime: may also be a function that makes it, which is called if the journal is not finished.
-        program, arguments: what the run is, as text. A journal of another one is refused.
+        program, arguments: texts that identify the run. A journal with other ones is refused.
         seed: the seed of the run; random if it is not given.
     Raises:
         JournalError: another process writes to the file, or it is damaged, or of another program. TraceError: there is no runtime.

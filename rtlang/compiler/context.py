@@ -1,4 +1,4 @@
-"""The surroundings of a graph that is compiled, and what the passes did to it.
+"""The context of a graph that is compiled, and the effect of the passes on it.
 
 A program may submit its graph in several parts: a `Context` says which nodes later parts may continue, which nodes are needed, and which
 nodes earlier parts hold. `Savings` counts the effect of each pass; counts of several parts add up.
@@ -46,7 +46,7 @@ class Context:
         awaited: ids of the nodes that the program waits for; empty if it does not wait.
         free: texts of this part whose pieces have a free order, by node id; None for none.
         share_of: see `ShareOf`; None if the program is not part of a batch.
-        known: nodes of earlier parts, which nodes of this part may equal; those of this part are added.
+        known: nodes of earlier parts, which nodes of this part may equal; the nodes of this part are added.
         keeps_names: whether every named node must stay, because nothing reads the outcome of an equal one for it.
     """
 
@@ -70,7 +70,7 @@ class Savings:
         constant_texts, constant_chars: texts without generated values, which are tokenized once per process.
         pruned_nodes, pruned_generations: nodes that no output needs, and the generations and selects among them.
         pruned_tokens: tokens that these could have generated.
-        behind_nodes: generations and selects that the program did not wait for at a break, and which run behind the others.
+        deferred_nodes: generations and selects that the program did not wait for at a break, so that they run after the others.
         merged_nodes, merged_generations, merged_tokens: the same for nodes that equal an earlier node.
         reordered_texts: texts whose pieces changed places.
         last_uses: generations and selects whose sequence nothing continues.
@@ -87,7 +87,7 @@ class Savings:
     pruned_nodes: int = 0
     pruned_generations: int = 0
     pruned_tokens: int = 0
-    behind_nodes: int = 0
+    deferred_nodes: int = 0
     merged_nodes: int = 0
     merged_generations: int = 0
     merged_tokens: int = 0
@@ -125,7 +125,7 @@ class Savings:
             case "prune":
                 return (
                     f"{self.pruned_nodes} nodes dropped ({self.pruned_generations} generations, up to "
-                    f"{self.pruned_tokens} tokens); {self.behind_nodes} generations run behind those waited for"
+                    f"{self.pruned_tokens} tokens); {self.deferred_nodes} generations run after the awaited ones"
                 )
             case "merge":
                 return (
@@ -137,7 +137,7 @@ class Savings:
             case "retain":
                 return (
                     f"pages of {self.kept_sequences} sequences kept until they are continued; "
-                    f"those of {self.last_uses} last uses freed first"
+                    f"pages of {self.last_uses} last uses freed first"
                 )
             case "path":
                 return f"longest path about {self.path_tokens} tokens of {self.graph_tokens} in all, run before shorter ones"
@@ -147,7 +147,7 @@ class Savings:
 
 _COUNTS = (
     *("folded_nodes", "constant_texts", "constant_chars", "pruned_nodes", "pruned_generations", "pruned_tokens"),
-    *("behind_nodes", "merged_nodes", "merged_generations", "merged_tokens", "reordered_texts", "last_uses"),
+    *("deferred_nodes", "merged_nodes", "merged_generations", "merged_tokens", "reordered_texts", "last_uses"),
     "kept_sequences",
     *("path_tokens", "graph_tokens"),
 )

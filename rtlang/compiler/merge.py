@@ -43,7 +43,7 @@ def merge(graph: RequestGraph, known: Known | None = None, *, keeps_names: bool 
     """Drop each node that equals an earlier one, and let its dependants refer to that one.
 
     Args:
-        known: the nodes that were submitted earlier; those of this graph are added.
+        known: the nodes that were submitted earlier; the nodes of this graph are added.
         keeps_names: never drop a node with a name.
     """
     siblings: Known = {} if known is None else known

@@ -31,7 +31,7 @@ _NodeT = TypeVar("_NodeT", bound=Any)
 
 
 def flat(nodes: Sequence[Node]) -> Iterable[Node]:
-    """The nodes and those of their blocks, in the order of their ids."""
+    """The nodes, including the nodes of their blocks, in the order of their ids."""
     for node in nodes:
         if type(node) in _CONTROL:
             return all_nodes(nodes)

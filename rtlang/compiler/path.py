@@ -13,27 +13,27 @@ class Paths:
     """Estimated tokens.
 
     Attributes:
-        behind: by node id, the tokens of the longest path of nodes that depend on the node, itself excluded.
+        remaining: by node id, the tokens of the longest path of nodes that depend on the node, itself excluded.
         longest: of the longest path of the graph.
         total: of all nodes.
     """
 
-    behind: dict[int, int]
+    remaining: dict[int, int]
     longest: int
     total: int
 
 
 def paths(graph: RequestGraph) -> Paths:
     """Estimate the paths of a graph."""
-    behind: dict[int, int] = {}
+    remaining: dict[int, int] = {}
     longest = total = 0
     for node in reversed(graph.nodes):
         node_id = node.node_id
         own = estimated_tokens(node)
         total += own
-        path = behind.setdefault(node_id, 0) + own
+        path = remaining.setdefault(node_id, 0) + own
         longest = max(longest, path)
         for needed in dependencies(node):
-            if behind.get(needed, -1) < path:
-                behind[needed] = path
-    return Paths(behind, longest, total)
+            if remaining.get(needed, -1) < path:
+                remaining[needed] = path
+    return Paths(remaining, longest, total)

@@ -1,7 +1,7 @@
 """The pipeline of passes over a recorded graph, or over one part of it.
 
 Each pass is a pure function of a graph, in a file of its own, and can be switched off. A program's variables, texts and messages are the
-same with any of them; they differ in what is computed for it, and when.
+same with any of them; only the amount and the order of the computation differ.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _merged(graph: RequestGraph, context: Context, savings: Savings) -> RequestG
 def _marked(
     graph: RequestGraph, passes: Collection[str], context: Context, savings: Savings, after: int = 0
 ) -> RequestGraph:
-    """The graph with the marks of all passes that mark. `after`: tokens of the longest path behind all of it."""
+    """The graph with the marks of all passes that mark. `after`: tokens of the longest path that follows it."""
     awaited = context.awaited
     others = [node.node_id for node in graph.nodes if type(node) is not Text]
     is_one = len(others) == 1 and is_generation(graph.nodes[-1])
@@ -136,16 +136,16 @@ def _marked(
                 node = Text(node_id, node.parent, node.parts, _CONSTANT)
         elif is_generation(node):
             is_urgent = urgent is None or node_id in urgent
-            savings.behind_nodes += not is_urgent
-            behind = 0 if found is None else found.behind[node_id] + after
+            savings.deferred_nodes += not is_urgent
+            remaining = 0 if found is None else found.remaining[node_id] + after
             lifetime = "unknown" if lives is None else lives.of[node_id]
-            marks = Marks(behind, lifetime, False, is_urgent)
+            marks = Marks(remaining, lifetime, False, is_urgent)
             if type(node) is Generate:
                 node = Generate(node_id, node.parent, node.name, node.params, node.constraint, marks)
             else:
                 node = changed(node, marks=marks)
         elif isinstance(node, (Switch, Repeat)):
-            change = partial(_marked_block, passes, 0 if found is None else found.behind[node_id] + after)
+            change = partial(_marked_block, passes, 0 if found is None else found.remaining[node_id] + after)
             node = with_blocks(node, change)
         nodes.append(node)
     return RequestGraph(tuple(nodes), graph.inputs, graph.outputs)
@@ -155,7 +155,7 @@ def _marked_block(passes: Collection[str], after: int, block: Block) -> Block:
     """The block with marks. Only its control node is continued from outside, which the engine knows when it runs the block.
 
     Args:
-        after: estimated tokens of the longest path behind the control node.
+        after: estimated tokens of the longest path after the control node.
     """
     graph = _marked(RequestGraph(block.nodes), passes, Context(), Savings(), after)
     return Block(graph.nodes, block.end, block.value)

@@ -13,7 +13,7 @@ from rtlang.contract.graph import Block, Call, Node, Ref, Repeat, RequestGraph, 
 
 
 def prune(graph: RequestGraph, needed: Iterable[int]) -> RequestGraph:
-    """Keep the needed nodes and those that they depend on, and drop what no result needs from the blocks of those.
+    """Keep the needed nodes and their dependencies, and drop nodes that no result needs from their blocks.
 
     Args:
         needed: ids of nodes, of this graph or others.

@@ -1,8 +1,8 @@
 """Lays out texts whose order is free, so that the pieces that most instances share come first.
 
-Only what comes before the first difference can be shared in the cache. The pieces of one text are ordered by the share of the instances
+The cache can share only the text before the first difference. The pieces of one text are ordered by the share of the instances
 that contain them: the siblings that continue the same node, and the other runs of a batch. Pieces with equal shares are in one order in
-all instances, that of the first which contains them; text of the program stays where it is written.
+all instances: the order of the first instance that contains them. Other text stays in its place.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def test_a_program_that_does_something_else_is_refused_with_both_texts(runtime: 
         with pytest.raises(JournalError, match="one run of one program"):
             greeting.run("Hello", runtime=durable)
     path.write_bytes(before)
-    assert "it is finished, and the program makes node" in str(error_of("Hello", 4, 2))
+    assert "the run is finished, but the program now records node" in str(error_of("Hello", 4, 2))
 
 
 def test_other_arguments_models_and_writers_are_refused(runtime: rt.Runtime, tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_other_arguments_models_and_writers_are_refused(runtime: rt.Runtime, tmp
     other = SimpleNamespace(
         model_identity="other@1", submit=runtime.submit, tool_format=None, abilities=runtime.abilities
     )
-    with rt.journal(path, other) as durable, pytest.raises(JournalError, match="not other@1"):  # type: ignore[arg-type]
+    with rt.journal(path, other) as durable, pytest.raises(JournalError, match="serves other@1"):  # type: ignore[arg-type]
         greeting.run("Hello", runtime=durable)
     with (
         serving() as plain,

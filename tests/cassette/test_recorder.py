@@ -181,7 +181,7 @@ def test_a_recording_belongs_to_one_model(runtime: rt.Runtime, path: str) -> Non
     with (
         rt.Runtime(weights="dummy") as other,
         rt.record(path, other),
-        pytest.raises(CassetteError, match="a file for each model"),
+        pytest.raises(CassetteError, match="one file per model"),
     ):
         everything.run(x="a")
 

@@ -1,4 +1,4 @@
-"""Paths: the tokens of the longest way behind each node."""
+"""Paths: the tokens of the longest path after each node."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def test_the_longest_path_counts_parents_and_references() -> None:
     )
     found = paths(graph)
     text = found.total - (5 + 10 + 40 + 7)
-    assert found.behind == {0: 40, 1: text, 2: 0, 3: text, 4: 0}
+    assert found.remaining == {0: 40, 1: text, 2: 0, 3: text, 4: 0}
     assert found.longest == 45
 
 
 def test_a_loop_counts_with_all_its_iterations() -> None:
     body = Block((generate(2, 1, 10),), 2)
     graph = RequestGraph((generate(0, None, 1), Repeat(1, 0, body, Const(False), 4, 1)))
-    assert paths(graph).behind[0] == 40
+    assert paths(graph).remaining[0] == 40
 
 
 def test_an_empty_graph_has_no_path() -> None:

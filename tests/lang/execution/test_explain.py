@@ -36,11 +36,11 @@ def test_a_program_without_breaks_is_said_to_be_one_graph() -> None:
         "straight: 2 nodes (1 generate, 1 text)",
         "no graph break: submitted once, as one graph",
         "passes:",
-        "  prune:   0 nodes dropped (0 generations, up to 0 tokens); 0 generations run behind those waited for",
+        "  prune:   0 nodes dropped (0 generations, up to 0 tokens); 0 generations run after the awaited ones",
         "  reorder: 0 texts laid out anew, shared pieces first",
         "  fold:    2 text nodes joined; 1 constant texts (4 characters) tokenized once per process",
         "  merge:   0 nodes merged (0 generations, up to 0 tokens)",
-        "  retain:  pages of 0 sequences kept until they are continued; those of 1 last uses freed first",
+        "  retain:  pages of 0 sequences kept until they are continued; pages of 1 last uses freed first",
         "  path:    longest path about 145 tokens of 145 in all, run before shorter ones",
         "estimated: about 17 prompt tokens, at most 128 generated",
     ]
