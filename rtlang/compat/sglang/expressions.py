@@ -105,7 +105,7 @@ def _items(expression: Expression) -> tuple[Expression, ...]:
 
 
 def as_expression(item: object) -> Expression:
-    """Convert what is appended to an expression.
+    """Convert an appended item to an expression.
 
     Raises:
         TraceError: it is no text, number, list of token ids or expression.
@@ -125,7 +125,7 @@ def as_expression(item: object) -> Expression:
     else:
         hint = f"a {type(item).__name__}"
     raise TraceError(
-        f"what is appended is {hint}; expected strings, numbers, lists of token ids and expressions", user_location()
+        f"cannot append {hint}; expected strings, numbers, lists of token ids and expressions", user_location()
     )
 
 

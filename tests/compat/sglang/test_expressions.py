@@ -70,5 +70,5 @@ def test_a_wrong_argument_is_refused_where_it_is_written(make: Any, message: str
 def test_a_list_of_token_ids_is_an_expression() -> None:
     assert ex.as_expression([1, 2]) == ex.Tokens((1, 2))
     for wrong in ([], [1, "a"], [True], [-1]):
-        with pytest.raises(rt.TraceError, match="what is appended is a list"):
+        with pytest.raises(rt.TraceError, match="cannot append a list"):
             ex.as_expression(wrong)

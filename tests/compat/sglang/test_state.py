@@ -317,7 +317,7 @@ def test_what_cannot_be_appended_is_refused(item: Any, hint: str) -> None:
     def body(s: sgl.ProgramState) -> None:
         s += item
 
-    with pytest.raises(rt.TraceError, match=f"what is appended is {hint}"):
+    with pytest.raises(rt.TraceError, match=f"cannot append {hint}"):
         run(body)
 
 
