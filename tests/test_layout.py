@@ -134,9 +134,13 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/lang/test_state.py",
         "it has what states record, which is tested on them",
     ),
-    "rtlang/lang/recorded_blocks.py": (
-        "tests/lang/test_control.py",
-        "blocks are recorded by the functions that are tested there",
+    "rtlang/lang/recorded_nodes.py": (
+        "tests/lang/test_recording.py",
+        "nodes are recorded there; the functions in test_control.py record blocks",
+    ),
+    "rtlang/lang/driver.py": (
+        "tests/lang/test_recording.py",
+        "a recording asks its driver, which is tested there",
     ),
     "rtlang/lang/control_paths.py": (
         "tests/lang/test_control.py",

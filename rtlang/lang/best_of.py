@@ -49,7 +49,7 @@ def _record(state: StateRecord, gen: Gen, by: Callable[[Any], Any]) -> None:
     recording, sequence = state.recording, state.sequence
     if recording.is_in_block:
         raise TraceError(
-            "rt.best_of(by=...) with a function or program cannot stand in a branch or loop of the graph; use n= and rt.best",
+            "rt.best_of(by=...) with a function or program is not supported inside rt.switch or rt.repeat; use n= and rt.best",
             user_location(),
         )
     params = recording.effective(gen.name, gen.params, gen.options)
@@ -66,29 +66,35 @@ def _record(state: StateRecord, gen: Gen, by: Callable[[Any], Any]) -> None:
     decision = best([each.text for each in candidates], by=scores)
     assert isinstance(decision, Value)
     (decide_id,) = decision._rt_needs
-    index = recording._apply("item", (Ref(decide_id), Const(0)))
-    with recording.control(sequence.head, user_location()) as control:
+    index = recording.nodes.add_apply("item", (Ref(decide_id), Const(0)))
+    with recording.nodes.control(sequence.head, user_location()) as control:
         blocks = []
         for number, node_id in enumerate(node_ids):
-            with recording.in_block() as nodes:
+            with recording.nodes.in_block() as nodes:
                 end = recording.add_text(node_id, ("",))
             blocks.append((number, Block(tuple(nodes), end)))
         control.node = Switch(control.node_id, sequence.head, index, tuple(blocks))
     sequence.head = control.node_id
 
     def winner() -> int:
-        index: int = recording.plain_value(decide_id)[0]
+        index: int = recording.outcomes.plain_value(decide_id)[0]
         return node_ids[index]
 
     text_term = Operation("item", (Ref(decide_id), Const(1)))
     needs = (decide_id, *node_ids)
     text = Value(
-        recording, needs, None, lambda: recording.text_of(winner(), 0), what, is_text=True, lazy=Lazy(STR, text_term)
+        recording,
+        needs,
+        None,
+        lambda: recording.outcomes.text_of(winner(), 0),
+        what,
+        is_text=True,
+        lazy=Lazy(STR, text_term),
     )
     value = text
     if not gen.kind.is_text:
         reading = recording.reading_of(Ref(node_ids[0]))
         lazy = None if reading is None else parsed(reading, text_term)
-        value = Value(recording, needs, None, lambda: recording.value_of(winner(), 0), what, lazy=lazy)
-    meta = Value(recording, needs, None, lambda: recording.meta_of(winner(), 0), f"the meta of {what}")
+        value = Value(recording, needs, None, lambda: recording.outcomes.value_of(winner(), 0), what, lazy=lazy)
+    meta = Value(recording, needs, None, lambda: recording.outcomes.meta_of(winner(), 0), f"the meta of {what}")
     state.add_generation(key, Entry(value, text, meta))

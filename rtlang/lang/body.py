@@ -25,7 +25,7 @@ def current_state() -> State | None:
 
 @contextmanager
 def state_of_body(state: State) -> Iterator[None]:
-    """Context manager within which `state` is that of the innermost running body."""
+    """Make `state` the current state within a context."""
     token = _current_state.set(state)
     try:
         yield
@@ -117,7 +117,7 @@ class Body:
             _current_state.reset(token)
 
     def _checked(self, returned: Any) -> Any:
-        """What the function returned; raises TraceError if it is an expression, which nothing will generate."""
+        """Return the value of the function; raise TraceError if it is an expression, which would never be generated."""
         if isinstance(returned, Expr):
             raise TraceError(
                 f"{self.name}() returns {described(returned)}, which is not part of a sequence: "

@@ -22,7 +22,7 @@ from rtlang.lang.output_types.kinds import ANY, STR, Kind, Listed
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply, caught, error_text, results_of
 from rtlang.lang.output_types.types import OutputType, reader_of
 from rtlang.lang.partials.shapes import PLAIN
-from rtlang.lang.recorded_blocks import Control
+from rtlang.lang.recorded_nodes import Control
 from rtlang.lang.recording import Recording
 from rtlang.lang.state import State, record_of
 from rtlang.lang.state_record import StateRecord
@@ -37,10 +37,10 @@ def call(
     *args: Any,
     on_error: Literal["raise", "text"] = "raise",
 ) -> Any:
-    """Call a function of this process as a part of the graph, and return its value, lazily.
+    """Call a function of this process as a part of the graph, and return the value of the branch, lazily.
 
-    The function runs in a thread of the run, after the values of `args` are complete, while the rest of the graph runs; only what uses its
-    value waits. It gets the actual values, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses or models of
+    The function runs in a thread, after the values of `args` are complete, while the rest of the graph runs; only nodes that use its value
+    wait. It gets the actual values, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses or models of
     those. It may be `async`.
 
     Args:
@@ -59,7 +59,9 @@ def call(
         return [call(each, on_error=on_error) for each in function]
     if isinstance(function, (Value, ToolCall, ToolReply)):
         if args:
-            raise TraceError("rt.call(): expected no arguments after a tool call, which has its own", user_location())
+            raise TraceError(
+                "rt.call(): expected no arguments after a tool call; the call has its own", user_location()
+            )
         return _call_tools(function, recording, catches)
     if not callable(function):
         raise TraceError(
@@ -97,7 +99,7 @@ def _call_tools(calls: Value | ToolCall | ToolReply, recording: Recording, catch
             f"rt.call(): the tools {', '.join(output_type.calls.names)} were given as schemas, without functions to run",
             user_location(),
         )
-    names, name = output_type.calls.names, recording.name_of(ref.node_id)
+    names, name = output_type.calls.names, recording.nodes.name_of(ref.node_id)
 
     def run(plain: tuple[Any, ...]) -> Any:
         (text,) = plain
@@ -106,7 +108,7 @@ def _call_tools(calls: Value | ToolCall | ToolReply, recording: Recording, catch
         except ValueParseError as error:  # the arguments do not fit the types of the function
             if not catches:
                 raise
-            recording.note_handled(ref.node_id)
+            recording.outcomes.note_handled(ref.node_id)
             return error_text(error)
         return results_of(found, catches=catches)
 
@@ -115,8 +117,8 @@ def _call_tools(calls: Value | ToolCall | ToolReply, recording: Recording, catch
 
 
 def _called(recording: Recording, name: str, operands: tuple[Operand, ...], run: HostFunction, kind: Kind) -> Value:
-    node_id = recording.add_value(lambda node_id: Call(node_id, name, operands))
-    recording.functions[node_id] = run
+    node_id = recording.nodes.add_value(lambda node_id: Call(node_id, name, operands))
+    recording.nodes.functions[node_id] = run
     return _value(recording, node_id, f"the value of {name}()", kind)
 
 
@@ -130,7 +132,7 @@ def first(values: Iterable[Any]) -> Any:
 
 
 def vote(values: Iterable[Any], *, need: int | None = None) -> Any:
-    """The most frequent of the values, lazily; at a tie, that of the earliest. Known as soon as no other value can win.
+    """The most frequent of the values, lazily; at a tie, the earliest value. Known as soon as no other value can win.
 
     Values that are not complete by then are cancelled, unless another node needs them.
 
@@ -148,12 +150,12 @@ def best(values: Iterable[Any], *, by: Iterable[Any]) -> Any:
 def switch(
     value: Any, cases: Mapping[Any, Branch], *, default: Branch | None = None, state: State | None = None
 ) -> Any:
-    """Run the branch whose key equals a value, and return what it returns, lazily.
+    """Run the branch whose key equals a value, and return the value of the branch, lazily.
 
     Args:
         cases: functions of a state, programs, or texts by value.
         default: runs if no key equals the value.
-        state: the state whose sequence the branch continues, such as a fork; default: that of the innermost running program.
+        state: the state whose sequence the branch continues, such as a fork; default: the state of the innermost running program.
 
     Raises:
         TraceError: outside of a program, or a branch waits for a value, or it leaves a chat message open or closed that it did not open.
@@ -163,7 +165,7 @@ def switch(
 
 
 def repeat(body: Branch, *, until: Callable[[Any], Any] | None = None, at_most: int, state: State | None = None) -> Any:
-    """Run a body again and again; returns what the last iteration returns, lazily.
+    """Run a body repeatedly; returns the value of the last iteration, lazily.
 
     Args:
         until: a function of the state after the body; the loop ends once its value is true.
@@ -188,7 +190,7 @@ def _switch(state: StateRecord, value: Any, cases: Mapping[Any, Branch], default
     recording = state.recording
     on = _key_operand(value, recording)
     recorder = _Blocks(state, "switch")
-    with recording.control(state.sequence.head, user_location()) as control:
+    with recording.nodes.control(state.sequence.head, user_location()) as control:
         blocks = tuple((_key(key), recorder.block(control, branch)) for key, branch in cases.items())
         last = None if default is None else recorder.block(control, default)
         control.node = Switch(control.node_id, state.sequence.head, on, blocks, last)
@@ -200,7 +202,7 @@ def _repeat(state: StateRecord, body: Branch, until: Callable[[Any], Any] | None
     if isinstance(at_most, bool) or not isinstance(at_most, int) or not 1 <= at_most <= MAX_ITERATIONS:
         raise ParameterError("at_most", at_most, f"expected 1 to {MAX_ITERATIONS}")
     recorder = _Blocks(state, "repeat")
-    with state.recording.control(state.sequence.head, user_location()) as control:
+    with state.recording.nodes.control(state.sequence.head, user_location()) as control:
         block = recorder.block(control, body, until)
         end = Const(False) if recorder.until is None else recorder.until
         stride = max(control.span, 1)
@@ -221,12 +223,12 @@ class _Blocks:
     def block(self, control: Control, branch: Branch, until: Callable[[Any], Any] | None = None) -> Block:
         state = self._state
         recording, role = state.recording, state.sequence.role
-        if recording.block_depth >= MAX_NESTING:
+        if recording.nodes.block_depth >= MAX_NESTING:
             what = f"{self._what}(): more than {MAX_NESTING} branches or loops within each other"
             raise TraceError(f"{what}; a branch cannot contain itself", user_location())
         inner = state.block(control.node_id)
         sequence, public = inner.sequence, State(inner)
-        with recording.in_block() as nodes:
+        with recording.nodes.in_block() as nodes:
             returned = self._called(branch, public)
             if sequence.role != role:
                 raise TraceError(
@@ -264,7 +266,7 @@ class _Blocks:
             return branch(state)
 
     def finish(self, control: Control) -> Any:
-        """Continue the sequence behind the control node; returns its value."""
+        """Continue the sequence after the control node; returns its value."""
         state = self._state
         state.sequence.head = control.node_id
         for inner in self._states:
@@ -317,11 +319,11 @@ def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any]
         rates = tuple(_operand(each, recording, f"number {number} in by") for number, each in enumerate(by, 1))
         if len(rates) != len(of):
             raise ParameterError("by", len(rates), f"expected {len(of)} numbers, one for each value")
-    node_id = recording.add_value(lambda node_id: Decide(node_id, how, of, need, rates))
+    node_id = recording.nodes.add_value(lambda node_id: Decide(node_id, how, of, need, rates))
     recording.has_decisions = True
 
     def read() -> Any:
-        index, plain = recording.plain_value(node_id)
+        index, plain = recording.outcomes.plain_value(node_id)
         return _actual(given[index], plain)
 
     kinds = [lazy_form(each) for each in given]
@@ -334,7 +336,7 @@ def _value(
     recording: Recording, node_id: int, what: str, kind: Kind, reader: Callable[[Any], Any] | None = None
 ) -> Value:
     def read() -> Any:
-        plain = recording.plain_value(node_id)
+        plain = recording.outcomes.plain_value(node_id)
         return plain if reader is None else reader(plain)
 
     lazy = Lazy(kind, Ref(node_id))
@@ -344,7 +346,7 @@ def _value(
 def _state(what: str) -> StateRecord:
     state = current_state()
     if state is None:
-        raise TraceError(f"{what}() is used inside a program", user_location())
+        raise TraceError(f"{what}() works only inside a program", user_location())
     return record_of(state)
 
 
@@ -354,7 +356,7 @@ def _operand(item: Any, recording: Recording, where: str) -> Operand:
         raise TraceError(f"{where} belongs to another run", user_location())
     if isinstance(item, (list, tuple)) and any(isinstance(each, (Value, list, tuple)) for each in item):
         items = tuple(_operand(each, recording, where) for each in item)
-        return recording._apply("list", items)
+        return recording.nodes.add_apply("list", items)
     found = operand_of(item, recording)
     if found is not None:
         return found

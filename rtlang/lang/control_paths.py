@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rtlang.contract.blocks import chosen_block, placed, placed_until
 from rtlang.contract.events import NodeFinished
@@ -27,25 +27,21 @@ from rtlang.contract.graph import (
 from rtlang.contract.pure_functions import apply, text_of_plain
 
 
-class Outcomes(Protocol):
-    """The ends of nodes."""
-
-    def finished(self, node_id: int) -> NodeFinished:
-        """The final event of a node."""
-
-
-def path_parts(control: Switch | Repeat, nodes: Mapping[int, Node], outcomes: Outcomes) -> list[Part]:
+def path_parts(
+    control: Switch | Repeat, nodes: Mapping[int, Node], finished: Callable[[int], NodeFinished]
+) -> list[Part]:
     """The parts that a finished branch or loop has added to its sequence. Refs are to nodes by the ids under which they ran.
 
     Args:
         nodes: the nodes outside of the blocks.
+        finished: the final event of a node.
     """
-    return _Path(nodes, outcomes).of(control)
+    return _Path(nodes, finished).of(control)
 
 
 class _Path:
-    def __init__(self, nodes: Mapping[int, Node], outcomes: Outcomes) -> None:
-        self._nodes, self._outcomes = dict(nodes), outcomes
+    def __init__(self, nodes: Mapping[int, Node], finished: Callable[[int], NodeFinished]) -> None:
+        self._nodes, self._finished = dict(nodes), finished
 
     def of(self, control: Node) -> list[Part]:
         if isinstance(control, Switch):
@@ -93,6 +89,6 @@ class _Path:
                 node = self._nodes[operand.node_id]
                 if isinstance(node, Apply):
                     return apply(node.function, [self._value(each) for each in node.args])
-                end = self._outcomes.finished(operand.node_id)
+                end = self._finished(operand.node_id)
                 return end.completions[operand.choice].text if end.completions else end.value
         raise AssertionError("a graph of a run has no inputs")

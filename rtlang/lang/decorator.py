@@ -129,14 +129,15 @@ def program(function: Any) -> Any:
         return make_program(Body(function))
     if len(positional) < 2 and positional[0].kind is not inspect.Parameter.VAR_POSITIONAL:
         raise TraceError(
-            f"{name_of(function)}({positional[0].name}) has no state; the parameter behind {positional[0].name!r} must be the state",
+            f"{name_of(function)}({positional[0].name}) has no state; the parameter after "
+            f"{positional[0].name!r} must be the state",
             user_location(),
         )
     return ProgramClassMethod(function) if is_of_class else ProgramMethod(function)
 
 
 def _has_receiver(positional: list[inspect.Parameter]) -> bool:
-    """Whether an instance stands in front of the state: by name, or because the second parameter is annotated as the state."""
+    """Whether the first parameter is an instance: by its name, or because the second parameter is annotated as the state."""
     first, *others = positional
     if _is_state(first.annotation):
         return False

@@ -38,8 +38,8 @@ class Expr:
 
     def __str__(self) -> str:
         raise TraceError(
-            f"{described(self)} stands in an f-string or str(), where it would be a description instead of text. "
-            "Write rt.text(...) with it as an argument, or append it: s += ...",
+            f"{described(self)} has no text yet, so it cannot be used in an f-string or str(); pass it to rt.text(...) as an "
+            "argument, or append it: s += ...",
             user_location(),
         )
 
@@ -156,9 +156,7 @@ def as_expr(item: object, where: str) -> Expr:
         hint = f"{type(item).__name__}.{item.name}; write its .value"
     else:
         hint = f"a {type(item).__name__}; use str() on it"
-    raise TraceError(
-        f"{where} is {hint}. Text is built from strings, numbers, generated values and expressions", user_location()
-    )
+    raise TraceError(f"{where} is {hint}. Expected strings, numbers, generated values or expressions", user_location())
 
 
 def _content(function: str, pieces: Iterable[object]) -> tuple[Expr, ...]:
@@ -198,7 +196,7 @@ def tokens(token_ids: Iterable[int]) -> Expr:
     (`s.text()`) and its messages leave them out, because only the model knows their text.
 
     Raises:
-        ParameterError: an item is not an integer in range. An id that the model does not have fails the generations behind it.
+        ParameterError: an item is not an integer in range. An id outside the model's vocabulary fails the generations that follow it.
     """
     return Pieces((token_ids_part(token_ids),))
 
@@ -213,7 +211,7 @@ def _ordered(function: str, pieces: tuple[object, ...], order: str) -> tuple[Exp
         content = _content(function, (piece,))
         if not all(isinstance(each, Pieces) for each in content):
             raise TraceError(
-                f"argument {number} of {function}(order='free') is not text; generations have their place in a sequence",
+                f"argument {number} of {function}(order='free') is not text; only text can be reordered",
                 user_location(),
             )
         found.extend(each for each in content if isinstance(each, Pieces))
@@ -378,7 +376,7 @@ def gen(
             type = _tool_calls(tools, tool_choice, parallel, type, has_reasoned=bool(reasoning))
         kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
         given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
-        # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
+        # Errors name the option here. Without max_tokens, min_tokens is checked against the run's max_tokens later.
         sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
     return Gen(_name(name, "gen"), kind, params, given, reasoning)
 

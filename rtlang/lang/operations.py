@@ -1,7 +1,7 @@
 """Pure operations on values that do not exist yet: which of them a graph computes, and as what.
 
 A `Term` is an expression of operands and functions of `contract.pure_functions`; together with the kind of its value it is a `Lazy`. Each
-function here returns the `Lazy` of an operation's result, or None where the graph cannot compute exactly what Python does.
+function here returns the `Lazy` of an operation's result, or None if the graph cannot compute the same result as Python.
 """
 
 from __future__ import annotations

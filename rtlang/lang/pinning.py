@@ -21,9 +21,9 @@ def pin(
     """Compute a prompt and keep its pages from eviction, on a runtime, a server, or the default runtime.
 
     Returns:
-        The pinned prompt, which says what was granted and can be released: see `CacheView.pin`, and for a server `RemoteCache.pin`.
+        The pinned prompt, which has the granted time and can be released: see `CacheView.pin`, and for a server `RemoteCache.pin`.
     Raises:
-        TraceError: there is no runtime. ParameterError: it has no cache; and what those methods raise.
+        TraceError: there is no runtime. ParameterError: it has no cache. Also the errors of these methods.
     """
     target = resolve_runtime(runtime)
     cache = getattr(target, "cache", None)

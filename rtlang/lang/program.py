@@ -17,6 +17,7 @@ from rtlang.contract.errors import GraphError, TraceError
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import SamplingParams
 from rtlang.lang.body import Body, current_state
+from rtlang.lang.driver import AheadOfTime
 from rtlang.lang.execution import batch, run
 from rtlang.lang.execution.program_options import (
     ProgramOptions,
@@ -28,7 +29,7 @@ from rtlang.lang.execution.program_options import (
 )
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.stream import Stream
-from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.recording import Recording
 from rtlang.lang.state import State, record_of
 from rtlang.lang.state_record import StateRecord
 from rtlang.lang.static_types import P, R_co
@@ -155,7 +156,7 @@ class Program(Generic[P, R_co]):
         try:
             graph.validate()
         except GraphError as wrong:
-            raise recording.run_error(wrong) from None
+            raise recording.outcomes.run_error(wrong) from None
         return graph
 
     @overload
@@ -215,8 +216,8 @@ class Program(Generic[P, R_co]):
     def _call_on(self, caller: State, body: Body, *, on_same_sequence: bool) -> Any:
         if self._options:
             raise TraceError(
-                f"{body.name} has options of a run ({', '.join(self._options)}); inside another program the options of its run "
-                f"hold, so call {body.name} without with_options(...)",
+                f"run options apply to a whole run; call {body.name} without with_options({', '.join(self._options)}) "
+                "inside another program",
                 user_location(),
             )
         record = record_of(caller)

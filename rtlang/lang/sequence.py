@@ -79,7 +79,7 @@ class Sequence:
         assert self.head is not None
         self.role = None
         self._release_start()
-        reached = recording.nodes[self.head]
+        reached = recording.nodes.outer[self.head]
         opening = reached.parts[0] if isinstance(reached, Text) and len(reached.parts) == 1 else None
         if isinstance(opening, RoleStart) and self.head in recording.branch_points:
             self.head = start
@@ -94,7 +94,7 @@ class Sequence:
         self._release_start()
 
     def _hold_start(self, start: int | None) -> None:
-        """Keep the node before the open message as a node of its own, in what is submitted while the message is open."""
+        """Keep the node before the open message separate in the parts that are submitted while the message is open."""
         self._open_start = start
         if start is not None:
             self._recording.open_starts[start] += 1
@@ -119,7 +119,7 @@ class Sequence:
         has_settings = start.tools is not None or start.template_options is not None
         if has_settings and any(isinstance(part, RoleStart) for part in self.parts(None, settles=False)):
             raise TraceError(
-                f"{what} belong to the first message, but a {start.role} message with {what} follows others",
+                f"{what} are allowed on the first message only, not on a later {start.role} message",
                 user_location(),
             )
 
@@ -134,9 +134,9 @@ class Sequence:
         node_id = self.head if end is None else end
         free_texts = self._recording.free_texts
         while node_id is not None and node_id != after:
-            node = self._recording.nodes[node_id]
+            node = self._recording.nodes.outer[node_id]
             if settles and free_texts:
                 free_texts.pop(node_id, None)
-            found.append(node.parts if isinstance(node, Text) else self._recording.parts_behind(node))
+            found.append(node.parts if isinstance(node, Text) else self._recording.outcomes.parts_of(node))
             node_id = parent_of(node)
         return [part for parts in reversed(found) for part in parts]

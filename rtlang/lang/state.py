@@ -2,7 +2,7 @@
 
 A `State` is a view of a sequence of nodes with named variables. `fork` creates states that continue the same node; nothing is copied,
 because several nodes with the same parent form a fork. Names of generations are unique within a state and scope; forks and called programs
-have their own variables. All that a state has recorded is in its `StateRecord`.
+have their own variables. Its `StateRecord` holds everything that it has recorded.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class State:
 
 
 def record_of(state: State) -> StateRecord:
-    """What the package knows of a state."""
+    """The record of a state, for the rest of the package."""
     return state._record
 
 

@@ -1,7 +1,7 @@
 """The record of a state: the sequence to which it appends, and its variables.
 
-A `StateRecord` is what the package knows of a `State`; the state itself has only what programs use. A branch continues the same node, a
-callee has variables of its own, which its caller sees under the name of the call.
+`State` is the public view for program bodies; the rest of the package uses its `StateRecord`. A fork continues the same node. A callee has
+its own variables, which its caller sees under the name of the call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_PROGRAM_DEPTH = 100
 
 
 class StateRecord:
-    """What a state has recorded.
+    """The sequence and the variables of one state.
 
     Attributes:
         recording: the nodes of the run.
@@ -128,7 +128,7 @@ class StateRecord:
         return parts
 
     def _waited_for(self, value: Value) -> list[Part]:
-        """The text of a value that must be waited for. What Python finds in data, such as None, must be something that text is made of."""
+        """Wait for a value and return its text. An item of data, such as None, must be of a type that can be appended."""
         actual = value._rt_real("use of a non-text value in text")
         if value._rt_lazy is None:  # usage, messages, ...
             return [str(actual)]
@@ -165,7 +165,7 @@ class StateRecord:
         seed = None if params.seed is None else (params.seed + number) % (MAX_SEED + 1)
         alone = replace(params, n=1, seed=seed)
         budget = params.max_tokens if gen.reasoning is True else gen.reasoning
-        # Its constraint ends it. Stops and log-probabilities are those of the value.
+        # Its constraint ends it. Stops and log-probabilities apply to the value only.
         free = replace(
             alone, max_tokens=budget, min_tokens=0, logprobs=None, prompt_logprobs=None, stop=(), stop_regex=()
         )
@@ -334,7 +334,7 @@ class StateRecord:
         return found
 
     def text_after(self, start: int | None, what: str) -> Value:
-        """The text of the sequence after a node, as it is now."""
+        """The current text of the sequence after a node."""
         recording, sequence, head = self.recording, self.sequence, self.sequence.head
 
         def parts() -> list[Part]:
@@ -344,11 +344,11 @@ class StateRecord:
             return [part for part in found if not isinstance(part, (RoleStart, RoleEnd, TokenIds))]
 
         now = parts()
-        if not any(recording.is_control(part) for part in now):
+        if not any(recording.nodes.is_control(part) for part in now):
             return text_value(recording, now, what)
         needs = recording.needs_of([part.node_id for part in now if isinstance(part, Ref)])
 
-        def read() -> str:  # which branches run is known only then
+        def read() -> str:  # only then the chosen branches are known
             return "".join(
                 part if isinstance(part, str) else recording.text_of(part.node_id, part.choice)
                 for part in parts()
@@ -358,7 +358,7 @@ class StateRecord:
         return Value(recording, needs, None, read, what)
 
     def open_scope(self, name: str) -> tuple[str, int | None]:
-        """Prefix the names of what follows with `name`; returns what `close_scope` needs."""
+        """Prefix later names with `name`; returns the argument of `close_scope`."""
         self.new_key(name)
         opened = self.prefix, self.sequence.head
         self.prefix = f"{self.prefix}{name}."

@@ -1,4 +1,4 @@
-"""What type checkers see beside the code: type parameters with defaults, and values of any type.
+"""Declarations for type checkers: type parameters with defaults, and values of any type.
 
 Without arguments, `Program`, `Result` and `Stream` stand for any parameters and any value.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     class AnyValue(Any):  # type: ignore[misc]
         """A value that fits every type, as `Any`, but may be returned where checkers refuse to return `Any`.
 
-        Operators are declared, because strict checkers report what they find on an unknown base class as unknown.
+        Operators are declared, because strict checkers report members of an unknown base class as unknown.
         """
 
         def __getattr__(self, name: str) -> Any: ...

@@ -2,10 +2,10 @@
 
 A `Value` stands for a value that a running graph will produce. It can be used in text, stored and passed on. Operations on the actual value
 (truth, `int()`, an f-string, iteration, ...) wait for it, which is a graph break; `await value` waits without blocking a thread. All public
-attributes are those of the actual value, so this class defines none.
+attributes belong to the actual value, so this class defines none.
 
 Pure operations (methods of strings, fields and items, arithmetic, comparisons) give another lazy value, if `rtlang.lang.operations` can
-compute it from what is known. Python computes the same from the actual values where it needs the result itself.
+compute it in the graph. Python computes the same from the actual values if it needs the result itself.
 
 The class of a value is named after its variable, because functions written in C know nothing else about it: `json.dumps` and `", ".join`
 name the class in their errors.
@@ -432,7 +432,7 @@ def parts_of(value: Value, source: Source | None = None) -> tuple[Part, ...] | N
     """The text parts that represent a value; None if it must be waited for.
 
     Args:
-        source: records what computes the value; by default the recording that it belongs to.
+        source: records the node that computes the value; by default the recording that it belongs to.
     """
     source = value._rt_source or source
     lazy = value._rt_lazy

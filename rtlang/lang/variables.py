@@ -55,13 +55,17 @@ class Generated:
         if self._value is None:
             recording, node_id, choice = self._recording, self._node_id, self._choice
             self._value = Value(
-                recording, (node_id,), (Ref(node_id, choice),), lambda: recording.value_of(node_id, choice), self._what
+                recording,
+                (node_id,),
+                (Ref(node_id, choice),),
+                lambda: recording.outcomes.value_of(node_id, choice),
+                self._what,
             )
         return self._value
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the completion has ended because a decision was made without it."""
+        """Whether a decision that did not need the completion has cancelled it."""
         end = self._recording.driver.outcome(self._node_id)
         return (
             isinstance(end, NodeFinished)
@@ -81,7 +85,11 @@ class Generated:
         """See `Entry`."""
         recording, node_id, choice = self._recording, self._node_id, self._choice
         return Value(
-            recording, (node_id,), None, lambda: recording.meta_of(node_id, choice), f"the meta of {self._what}"
+            recording,
+            (node_id,),
+            None,
+            lambda: recording.outcomes.meta_of(node_id, choice),
+            f"the meta of {self._what}",
         )
 
     @property
@@ -136,8 +144,8 @@ def _tree(recording: Recording, node_id: int, constraint: Constraint, text: str)
     try:
         return parse_tree(constraint.source, text, constraint.lexer, constraint.indentation)
     except ValueError as error:
-        parse_error = ValueParseError(recording.name_of(node_id), text, str(error))
-        raise recording.parse_error(node_id, parse_error) from None
+        parse_error = ValueParseError(recording.nodes.name_of(node_id), text, str(error))
+        raise recording.outcomes.parse_error(node_id, parse_error) from None
 
 
 Reading = Literal["value", "text", "meta", "tree"]

@@ -9,7 +9,8 @@ import pytest
 
 import rtlang as rt
 from rtlang.lang.body import Body, current_state
-from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.driver import AheadOfTime
+from rtlang.lang.recording import Recording
 from rtlang.lang.state import State
 from rtlang.lang.state_record import StateRecord
 from rtlang.testing import ScriptedRuntime

@@ -373,7 +373,7 @@ def test_a_switch_in_a_fork() -> None:
     [
         (lambda s, value: str(s["inside"]), "return it from the branch"),
         (lambda s, value: s.__iadd__(rt.text("x", s["inside"])), "return it from the branch"),
-        (lambda s, value: rt.switch(value, {"a": lambda b: str(value)}), "nothing can be waited for inside"),
+        (lambda s, value: rt.switch(value, {"a": lambda b: str(value)}), "cannot wait for a value"),
         (lambda s, value: rt.switch(value, {"a": lambda b: b.user().__enter__() and None}), "leaves user message open"),
         (lambda s, value: rt.switch(value, {"a": 3}), "a branch is a function of a state"),
         (lambda s, value: rt.switch(value, {}), "expected a dict"),

@@ -221,5 +221,5 @@ def test_options_of_a_called_program_are_refused_rather_than_ignored(target: Fak
     def outer(s: rt.State) -> str:
         return mine(s, "x")
 
-    with pytest.raises(TraceError, match=r"plain has options of a run \(params\)"):
+    with pytest.raises(TraceError, match=r"call plain without with_options\(params\)"):
         outer.run(runtime=target)

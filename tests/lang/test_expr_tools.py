@@ -89,7 +89,7 @@ def test_a_later_message_cannot_bring_tools() -> None:
             fork += "x"
 
     for program in (late, block):
-        with pytest.raises(TraceError, match=r"test_expr_tools.py:\d+: tools belong to the first message"):
+        with pytest.raises(TraceError, match=r"test_expr_tools.py:\d+: tools are allowed on the first message only"):
             program.graph()
 
 

@@ -13,8 +13,9 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.graph import Apply, Arg, Const, Ref
+from rtlang.lang.driver import AheadOfTime
 from rtlang.lang.output_types.types import output_type
-from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.recording import Recording
 from rtlang.lang.values import Value, operand_of, user_location
 from tests.support.fake_target import FakeTarget, by_name
 
@@ -259,7 +260,7 @@ def test_values_become_operands(target: FakeTarget) -> None:
     assert operand_of(rt.arg("who"), recording) == Arg("who")
     assert operand_of(object(), recording) is None
     assert operand_of(number + 1, recording) == added
-    assert [recording.nodes[each.node_id] for each in (parsed, added)] == [
+    assert [recording.nodes.outer[each.node_id] for each in (parsed, added)] == [
         Apply(1, "parse_int", (Ref(0),)),
         Apply(2, "add", (Ref(1), Const(1))),
     ]

@@ -7,8 +7,9 @@ import pytest
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import Arg, Part, Ref, RoleEnd, RoleStart
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.lang.driver import AheadOfTime
 from rtlang.lang.output_types.types import TEXT
-from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.recording import Recording
 from rtlang.lang.values import Value, parts_of
 from rtlang.lang.variables import Plain, Variable, generated, messages_of, view
 

@@ -602,7 +602,7 @@ REFUSED: list[tuple[Any, str]] = [
     (create_model("Model", place=(pydantic.DirectoryPath, ...)), "place: whether the directory exists"),
     (create_model("Model", place=(pydantic.NewPath, ...)), "place: whether the path is new"),
     (create_model("Model", code=(pydantic.ImportString, ...)), "code: whether the name can be imported"),
-    (create_model("Model", tree=(pydantic.Json[Tree], ...)), "tree: a type that contains itself"),
+    (create_model("Model", tree=(pydantic.Json[Tree], ...)), "tree: a recursive type"),
     (
         create_model("Model", day=(Annotated[date, Field(ge=date(2024, 1, 2), lt=date(2024, 1, 2))], ...)),
         "day: no date is within",

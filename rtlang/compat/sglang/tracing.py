@@ -30,7 +30,8 @@ from rtlang.contract.graph import (
 )
 from rtlang.contract.target import Target
 from rtlang.lang import expr as exprs
-from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.driver import AheadOfTime
+from rtlang.lang.recording import Recording
 from rtlang.lang.state import State
 from rtlang.lang.state_record import StateRecord
 from rtlang.lang.values import arg

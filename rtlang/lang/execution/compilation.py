@@ -1,4 +1,4 @@
-"""Compiles what a program records, part by part, and hands the events of merged nodes to all nodes that they stand for."""
+"""Compiles the recorded nodes part by part, and copies the events of merged nodes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Compilation:
             asked: at the end, the nodes that no decision may end.
         """
         recording, aliases = self._recording, self._aliases
-        self._unsent.extend(recording.take(is_last=is_last))
+        self._unsent.extend(recording.nodes.take(is_last=is_last))
         nodes = self._unsent
         if aliases:
             nodes = [renamed(node, aliases) for node in nodes]
@@ -64,7 +64,7 @@ class Compilation:
             keep={*recording.branch_points, *recording.open_starts}
             if recording.open_starts
             else recording.branch_points,
-            ended=recording.ended if is_last else recording.ended_before_text(),
+            ended=recording.ended if is_last else recording.nodes.before_unsent_text(recording.ended),
             is_open=not is_last,
             needed=needed,
             awaited=awaited,
@@ -94,7 +94,7 @@ class Compilation:
                 if node.node_id not in savings.left_out:
                     recording.free_texts.pop(node.node_id, None)
         if is_last:
-            recording.dropped.update(savings.left_out)
+            recording.outcomes.dropped.update(savings.left_out)
             self._unsent.clear()
         elif savings.left_out:
             self._unsent = [node for node in self._unsent if node.node_id in savings.left_out]

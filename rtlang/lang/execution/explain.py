@@ -40,12 +40,12 @@ class Explanation:
         is_complete: False if recording stopped at the first break for lack of a runtime.
         error: the error that ended the run early, if any.
         passes: the passes that were used, in order.
-        savings: what each of them did.
+        savings: the effect of each pass.
         estimated_prompt_tokens: tokens of all prompts, from the lengths of their texts, each prompt counted as a whole.
         max_generated_tokens: tokens that may be generated.
         usage: the tokens of the run; None if the program did not run.
-        distortion: what the masks of constraints removed, in nats, by the names of generations that asked for it, all completions of a
-            name added up; empty if the program did not run.
+        distortion: the probability that masks of constraints removed, in nats, by the names of generations that asked for it, summed over
+            the completions of a name; empty if the program did not run.
         drafts: draft tokens by the names of generations and by source, all completions of a name added up; empty if there were none, or
             the program did not run.
     """
@@ -133,7 +133,7 @@ def explain(
     outputs: Collection[str] | None = None,
     **kwargs: Any,
 ) -> Explanation:
-    """Explain how a program executes with these arguments: its graph breaks with file, line and reason, and what each pass saves.
+    """Explain how a program executes with these arguments: its graph breaks with file, line and reason, and the savings of each pass.
 
     The body runs once. The code after a graph break depends on a value, so a program with breaks runs on `runtime` or the default runtime.
     Without a runtime or without breaks it is only recorded.
@@ -190,10 +190,10 @@ def _draft_line(uses: Sequence[DraftUse]) -> str:
 def _drafts(recording: Recording) -> dict[str, tuple[DraftUse, ...]]:
     """The draft tokens of finished generations by their names."""
     counts: dict[str, dict[str, tuple[int, int]]] = {}
-    for node_id, node in recording.nodes.items():
+    for node_id, node in recording.nodes.outer.items():
         outcome = recording.driver.outcome(node_id) if isinstance(node, Generate) else None
         for each in outcome.drafts if isinstance(outcome, NodeFinished) else ():
-            of_name = counts.setdefault(recording.name_of(node_id), {})
+            of_name = counts.setdefault(recording.nodes.name_of(node_id), {})
             drafted, accepted = of_name.get(each.source, (0, 0))
             of_name[each.source] = drafted + each.num_drafted, accepted + each.num_accepted
     return {
@@ -205,12 +205,12 @@ def _drafts(recording: Recording) -> dict[str, tuple[DraftUse, ...]]:
 def _distortion(recording: Recording) -> dict[str, float]:
     """The nats that masks removed, by the names of finished generations."""
     found: dict[str, float] = {}
-    for node_id, node in recording.nodes.items():
+    for node_id, node in recording.nodes.outer.items():
         outcome = recording.driver.outcome(node_id) if isinstance(node, Generate) else None
         if isinstance(outcome, NodeFinished):
             steps = [step for each in outcome.completions for step in each.distortion or ()]
             if steps:
-                name = recording.name_of(node_id)
+                name = recording.nodes.name_of(node_id)
                 found[name] = found.get(name, 0.0) + sum(nats for nats, _ in steps)
     return found
 
@@ -220,7 +220,7 @@ class _Rehearsal:
 
     Attributes:
         has_broken: whether there was a break.
-        graph: what was recorded before it.
+        graph: the nodes before it.
     """
 
     def __init__(self, target: Target | None) -> None:

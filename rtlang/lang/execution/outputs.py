@@ -67,7 +67,7 @@ def asked_nodes(state: StateRecord, returned: object, outputs: Collection[str] |
 
 def _outside_blocks(recording: Recording, node_ids: set[int]) -> set[int]:
     """The nodes, where those within a branch or a loop are replaced by the control node, whose id is the last one before theirs."""
-    nodes = recording.nodes
+    nodes = recording.nodes.outer
     if all(node_id in nodes for node_id in node_ids):
         return node_ids
     outer = sorted(nodes)
@@ -75,7 +75,7 @@ def _outside_blocks(recording: Recording, node_ids: set[int]) -> set[int]:
 
 
 def _generations(recording: Recording) -> Iterator[Generate | Select]:
-    for node in recording.nodes.values():
+    for node in recording.nodes.outer.values():
         if isinstance(node, (Generate, Select)):
             yield node
 
@@ -87,7 +87,7 @@ def _side_branches(recording: Recording, needed: set[int]) -> set[int]:
         node_id: int | None = start
         while node_id is not None and node_id not in seen:
             seen.add(node_id)
-            node_id = parent_of(recording.nodes[node_id])
+            node_id = parent_of(recording.nodes.outer[node_id])
     return {
         node.node_id
         for node in _generations(recording)

@@ -1,4 +1,4 @@
-"""One run of a program body: calls the body, submits what it recorded, and builds the result.
+"""One run of a program body: calls the body, submits its nodes, and builds the result.
 
 `run`, `arun`, batches and streams all execute bodies through this class; they differ in how they wait.
 """

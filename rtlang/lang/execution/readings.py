@@ -130,7 +130,7 @@ class WholeRunReadings(RunReadings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        nodes = sorted({**self._recording.nodes, **self._recording.inner}.items())
+        nodes = sorted({**self._recording.nodes.outer, **self._recording.nodes.inner}.items())
         generated_names = (name_of(node) for _, node in nodes)
         return tuple(dict.fromkeys([*self._state.variables, *(name for name in generated_names if name)]))
 
@@ -138,19 +138,19 @@ class WholeRunReadings(RunReadings):
         return replace(super().saved(), run=self.record())
 
     def _variable(self, name: str) -> Variable:
-        inside = [node for node in self._recording.inner.values() if name_of(node) == name]
+        inside = [node for node in self._recording.nodes.inner.values() if name_of(node) == name]
         if name in self._state.variables and not inside:
             return self._state.variables[name]
         found = [self._of_node(node) for node in self._run_nodes() if name_of(node) == name]
         if inside:
-            is_list = len(found) > 1 or any(self._recording.is_repeated(node.node_id) for node in inside)
+            is_list = len(found) > 1 or any(self._recording.nodes.is_repeated(node.node_id) for node in inside)
             return found if is_list else found[0] if found else None
         if not found:
             raise _unknown(name, self.names)
         return found[0] if len(found) == 1 else found
 
     def _generations(self) -> list[Variable]:
-        thoughts = self._recording.names_of_reasoning
+        thoughts = self._recording.nodes.names_of_reasoning
         return [
             self._of_node(node)
             for node in self._run_nodes()
@@ -158,13 +158,13 @@ class WholeRunReadings(RunReadings):
         ]
 
     def _run_nodes(self) -> list[Node]:
-        """The nodes in the order of their ids, those of the blocks that ran under the ids under which they did."""
-        recording = self._recording
-        nodes = list(recording.nodes.values())
-        if recording.inner:
+        """The nodes in the order of their ids. A node of a block appears once for each run, under the id of the run."""
+        recorded = self._recording.nodes
+        nodes = list(recorded.outer.values())
+        if recorded.inner:
             for node_id in self._session.outcome_ids:
-                if node_id not in recording.nodes:
-                    nodes.append(replace(recording.node(node_id), node_id=node_id))
+                if node_id not in recorded.outer:
+                    nodes.append(replace(recorded.node(node_id), node_id=node_id))
             nodes.sort(key=lambda node: node.node_id)
         return nodes
 

@@ -117,9 +117,9 @@ class Result(StateResult, Generic[R_co]):
         self.breaks: tuple[Break, ...] = tuple(session.recording.breaks)
         body_error = error
         if error is None and isinstance(session.final, RtlangError):
-            error = session.recording.run_error(session.final)
+            error = session.recording.outcomes.run_error(session.final)
         if error is None:
-            error = session.recording.first_error()
+            error = session.recording.outcomes.first_error()
         try:
             self._value = deep_real(returned)
         except Exception as value_error:  # of a generation, or of an operation on its value

@@ -32,10 +32,11 @@ from rtlang.contract.host_calls import answer_call
 from rtlang.contract.params import Usage
 from rtlang.contract.run_options import abilities_of
 from rtlang.contract.target import GraphRun, Target
+from rtlang.lang.driver import Outcome
 from rtlang.lang.execution.compilation import Compilation, EventCopies
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
 from rtlang.lang.execution.program_options import DEFAULT_PROGRAM_OPTIONS, ProgramOptions, checked_outputs
-from rtlang.lang.recording import Outcome, Recording
+from rtlang.lang.recording import Recording
 
 MAX_OVERLOAD_WAIT_S = 5.0
 MAX_WAIT_S = 3600.0  # maximum time of one wait; condition variables cannot wait arbitrarily long
@@ -93,7 +94,7 @@ class Session:
 
     @property
     def savings(self) -> Savings:
-        """The effect of the passes on what was submitted."""
+        """The effect of the passes on the submitted nodes."""
         return self._compilation.savings
 
     @property
@@ -110,7 +111,7 @@ class Session:
         names = []
         for node_id, outcome in sorted(self._outcomes.items()):
             was_lowered = isinstance(outcome, NodeFinished) and outcome.max_tokens is not None
-            node = self.recording.node(node_id) if was_lowered or isinstance(outcome, SpentError) else None
+            node = self.recording.nodes.node(node_id) if was_lowered or isinstance(outcome, SpentError) else None
             if isinstance(node, Generate) and node.name is not None:
                 names.append(node.name)
         return tuple(dict.fromkeys(names))
@@ -145,10 +146,9 @@ class Session:
             return found
         if isinstance(self.final, RtlangError):
             return self._outcomes.get(node_id, self.final)
-        if node_id in self.recording.dropped:
+        if node_id in self.recording.outcomes.dropped:
             return TraceError(
-                "it was not generated, because no output of the run depends on it; give it a name and, where outputs= is given, "
-                "list the name there"
+                "not generated: no output of the run depends on it; name it, and list the name in outputs= if that is given"
             )
         return self._outcomes.get(node_id) or RtlangError(
             f"the runtime ended the graph without a result for node {node_id}"
@@ -272,7 +272,7 @@ class Session:
             except OverloadError:
                 raise
             except RtlangError as error:
-                self._end(self.recording.run_error(error) if isinstance(error, GraphError) else error)
+                self._end(self.recording.outcomes.run_error(error) if isinstance(error, GraphError) else error)
                 return
             self._compilation.commit(graph, savings, is_last=is_last)
             self._cancel_if_failed()  # it may have ended during submission
@@ -281,7 +281,7 @@ class Session:
         """Let the events of each node that others equal count for these too, before the first can arrive."""
         with self._condition.lock:
             for copy_id, node_id in savings.aliases.items():
-                node = self.recording.nodes[copy_id]
+                node = self.recording.nodes.outer[copy_id]
                 if isinstance(node, Text) or copy_id in self._outcomes or self._copies.has(copy_id):
                     continue
                 outcome = self._outcomes.get(node_id)
@@ -301,7 +301,7 @@ class Session:
             for copy in copies:
                 self._record_outcome(copy)
         if isinstance(event, CallRequested):
-            function = self.recording.host_function(event.node_id)
+            function = self.recording.nodes.host_function(event.node_id)
             answer_call(event, function, self._answering_run)
         if self._on_event is not None:
             self._on_event(event)

@@ -54,11 +54,11 @@ class ReasoningEvent:
 class PartialEvent:
     """A variable written as JSON has grown: some values inside it became final, or the string at the end grew.
 
-    A final value is exactly what the same place of the whole value will hold: a number is final only when the character after it is there.
+    A final value equals the same place of the whole value: a number is final only when the character after it is known.
     Values inside types that may change them (validators, unions of several objects, sets) become final with the whole.
 
     Attributes:
-        final_paths: places that became final with this event, each before what contains it: `("address", "city")`, `("items", 0)`. The
+        final_paths: places that became final with this event, inner places first: `("address", "city")`, `("items", 0)`. The
             path of the whole value is empty.
         growing: the place of the string that is being written; None if the text does not end inside one.
         added: the text that this event added to it, escapes resolved.
@@ -150,7 +150,7 @@ class Stream(Generic[R_co]):
     @property
     def recorded_nodes(self) -> tuple[Node, ...]:
         """The nodes that the program has recorded so far, those included that the compiler merged or dropped."""
-        return tuple(self._session.recording.nodes.values())
+        return tuple(self._session.recording.nodes.outer.values())
 
     def __iter__(self) -> Iterator[StreamEvent[R_co]]:
         return self
@@ -301,7 +301,7 @@ class Stream(Generic[R_co]):
     def _check_name(self, name: str) -> None:
         if not self._is_body_done or name in self._known_names:
             return
-        nodes = self._session.recording.nodes.values()
+        nodes = self._session.recording.nodes.outer.values()
         self._known_names |= {node.name for node in nodes if not isinstance(node, Text) and node.name is not None}
         if name not in self._known_names and self._run.error is None:
             known = ", ".join(sorted(self._known_names)) or "none"
@@ -369,37 +369,39 @@ class Stream(Generic[R_co]):
     def _translate(self, event: Event) -> list[StreamEvent[R_co]]:
         recording = self._session.recording
         match event:
-            case TextDelta() if event.node_id in recording.names_of_reasoning:
-                return [ReasoningEvent(recording.names_of_reasoning[event.node_id], event.text, event.node_id)]
-            case NodeFinished() | NodeFailed() if event.node_id in recording.names_of_reasoning:
+            case TextDelta() if event.node_id in recording.nodes.names_of_reasoning:
+                return [ReasoningEvent(recording.nodes.names_of_reasoning[event.node_id], event.text, event.node_id)]
+            case NodeFinished() | NodeFailed() if event.node_id in recording.nodes.names_of_reasoning:
                 return []  # the value ends next, with this text in its meta or with this error
             case TextDelta():
-                node = recording.node(event.node_id)
+                node = recording.nodes.node(event.node_id)
                 name = None if isinstance(node, Text) else node.name
                 return [TextEvent(name, event.text, event.node_id, event.choice), *self._grown(name, event)]
             case NodeFinished():
                 found: list[StreamEvent[R_co]] = []
                 for choice, completion in enumerate(event.completions):
-                    value = recording.read(event.node_id, choice)
+                    value = recording.outcomes.read(event.node_id, choice)
                     if isinstance(value, ValueParseError):
-                        error = recording.parse_error(event.node_id, value)
+                        error = recording.outcomes.parse_error(event.node_id, value)
                         found.append(ErrorEvent(event.name, error, event.node_id))
                         continue
-                    meta = recording.meta_of(event.node_id, choice)
+                    meta = recording.outcomes.meta_of(event.node_id, choice)
                     found.append(ValueEvent(event.name, value, completion.text, meta, event.node_id, choice))
                 return found
             case NodeFailed():
-                if isinstance(recording.node(event.node_id), Text):
+                if isinstance(recording.nodes.node(event.node_id), Text):
                     return []
-                return [ErrorEvent(event.name, recording.root_error(event.node_id, event.error), event.node_id)]
+                return [
+                    ErrorEvent(event.name, recording.outcomes.root_error(event.node_id, event.error), event.node_id)
+                ]
             case _:
                 return []
 
     def _grown(self, name: str | None, event: TextDelta) -> list[StreamEvent[R_co]]:
-        """The event about what this text adds to a value that is written as JSON, if it is and anything is new."""
+        """The event for the parts of a JSON value that this text adds or makes final, if any."""
         key = (event.node_id, event.choice)
         if key not in self._objects:
-            shape = self._session.recording.shape_of(event.node_id)
+            shape = self._session.recording.outcomes.shape_of(event.node_id)
             if shape is None:
                 return []
             self._objects[key] = PartialObject(shape)

@@ -1,6 +1,6 @@
 """Regexes of dates, times and durations. Python's and pydantic's types accept every match, including leap years.
 
-Where a core schema of pydantic has bounds, the patterns are those of the values within them, by order of their texts.
+Where a core schema of pydantic has bounds, the patterns match the values within the bounds, by order of their texts.
 """
 
 from __future__ import annotations

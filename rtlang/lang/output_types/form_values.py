@@ -96,7 +96,7 @@ class FormReader:
             for end, value in reading.ends(self.part, 0, _END):
                 if end == len(text):
                     return value
-        raise ValueError("the text cannot be divided into the parts of its form")
+        raise ValueError("the text cannot be split into the parts of its form")
 
 
 class _Reading:
@@ -106,7 +106,7 @@ class _Reading:
         self._text, self._steps_left, self._reads_patterns = text, MAX_STEPS, reads_patterns
 
     def ends(self, part: Part, at: int, follow: object) -> _Ends:
-        """The ends of a part that begins at `at`, with its values; `follow` is the text behind it, if that is known."""
+        """The ends of a part that begins at `at`, with its values; `follow` is the text after it, if known."""
         self._steps_left -= 1
         if self._steps_left < 0:
             raise ValueError(f"the text has more than {MAX_STEPS} divisions into the parts of its form")
@@ -170,8 +170,8 @@ class _Reading:
             for opening, content, closing in part.tags:
                 for inside, begin in self.ends(opening, start, None):
                     for end, value in self.ends(content, inside, _begin((closing,), None)):
-                        for behind, last in self.ends(closing, end, None):
-                            return start, behind, Tag(begin, value, last)
+                        for closed, last in self.ends(closing, end, None):
+                            return start, closed, Tag(begin, value, last)
         return None
 
     def _starts(self, part: Tagged, at: int) -> Iterator[int]:

@@ -145,7 +145,7 @@ def lark(
 def sequence(*parts: Any) -> OutputType:
     """A concatenation of parts. A part is a literal string, a compiled regex, a type, a JSON schema as a mapping, or an output type.
 
-    The value is a tuple with one value per part; that of a literal string is the string.
+    The value is a tuple with one value per part; the value of a literal string is the string itself.
 
     Raises:
         ParameterError: a part is of another kind, or parts with schemas have different styles.
@@ -155,7 +155,7 @@ def sequence(*parts: Any) -> OutputType:
 
 
 def either(*parts: Any) -> OutputType:
-    """A choice between parts; see `sequence`. The value is that of the chosen part; of the first one that fits, if several do.
+    """A choice between parts; see `sequence`. The value is the value of the chosen part; if several parts match, of the first.
 
     Raises:
         ParameterError: there are no parts, or a part is invalid.
@@ -246,7 +246,7 @@ def _split_tag(given: Any) -> tuple[Any, Any]:
 
 
 _OPTIONS = {"min": "low", "max": "high", "token": "which", "any_of": "parts"}
-"""The names of options by those of the structures."""
+"""The names of options by the names of the structures."""
 
 
 def _structure(make: Callable[[], Constraint], reader: form_values.Part, **options: Any) -> OutputType:

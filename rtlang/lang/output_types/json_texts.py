@@ -43,7 +43,7 @@ def json_text_pattern(schema: Any, resolve: Resolve, depth: int = 0) -> str:
         ValueError: there is no such regex; says why.
     """
     if depth > _MAX_DEPTH:
-        raise ValueError("a type that contains itself cannot be written inside a string of JSON")
+        raise ValueError("a recursive type is not supported inside a JSON string")
     if schema in (True, {}):
         return ANY_JSON
     schema = resolve(schema)
@@ -104,7 +104,7 @@ def _string(schema: Mapping[str, Any]) -> str:
     from rtlang_grammars.regular.language import compile_regex
 
     if schema.get("x-pattern-dialect", "ecma") != "ecma" or "allOf" in schema:
-        raise ValueError("a pattern of one's own is not supported inside a string of JSON")
+        raise ValueError("a custom pattern is not supported inside a string of JSON")
     pattern = schema.get("pattern", f"^({DATE})$" if schema.get("format") == "date" else None)
     low, high = schema.get("minLength", 0), schema.get("maxLength", "")
     body = f"{_CHARACTER}{{{low},{high}}}" if low or high != "" else f"{_CHARACTER}*"
@@ -151,7 +151,7 @@ def _object(schema: Mapping[str, Any], inner: Callable[[Any], str]) -> str:
         return r"\{\}"
     low, high = schema.get("minProperties", 0), schema.get("maxProperties")
     if low > 1:
-        raise ValueError("a least number of entries is not supported inside a string of JSON")
+        raise ValueError("a minimum number of entries is not supported inside a string of JSON")
     names = schema.get("propertyNames", True)
     name = _STRING if names is True else inner({"type": "string", **names})
     member = f"{name}{_COLON}{inner(others)}"
@@ -162,7 +162,7 @@ def _object(schema: Mapping[str, Any], inner: Callable[[Any], str]) -> str:
 
 def _members(members: list[tuple[str, bool]]) -> str:
     """The texts of members in order; those that are not required may be left out."""
-    after = ""  # what may follow a member
+    after = ""  # the text that may follow a member
     first = ""  # the same, if no member is before it
     for member, is_required in reversed(members):
         first = f"{member}{after}" if is_required else f"({member}{after}|{first})" if first else f"({member}{after})?"

@@ -1,7 +1,7 @@
-"""Kinds of values: what is known of a value before it exists, where plain data equals the Python value.
+"""Kinds of values: the static type of a value before it exists, where plain data equals the Python value.
 
-Operations on such values can be computed from the text alone. The kinds of JSON schemas are read here; those of Python types in
-`value_kinds`.
+Operations on such values can be computed from the text alone. This module reads the kinds of JSON schemas, `value_kinds` the
+kinds of Python types.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JSON schemas of pydantic types that are as strict as the validators of pydantic.
 
 The schemas of pydantic are looser than its validators: any string is a Decimal, a key of `dict[int, str]` or a UUID of version 4, patterns
-are not those of JSON Schema, bounds of dates are left out. Text that matches such a schema may fail to validate. The schemas here are made
-from the core schemas, by which pydantic validates. They leave out spellings that people and programs do not use (`+1`, `0x1F`).
+have another syntax than in JSON Schema, bounds of dates are left out. Text that matches such a schema may fail to validate. The schemas
+here are made from the core schemas, by which pydantic validates. They leave out uncommon spellings of values (`+1`, `0x1F`).
 
 Types whose validity depends on more than the text, such as a path that must exist, are refused. Python validators cannot be read:
 they see the finished value.

@@ -54,7 +54,7 @@ def signature_of(function: Callable[..., Any], field: str) -> Signature:
             if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
                 raise ParameterError(field, function, "expected a function without *args or **kwargs")
             default: Any = ... if parameter.default is inspect.Parameter.empty else parameter.default
-            keys[f"parameter_{len(keys)}"] = key  # any name is allowed, also those of attributes of models
+            keys[f"parameter_{len(keys)}"] = key  # any name is allowed, even a name of a model's attribute
             fields[f"parameter_{len(fields)}"] = (hints.get(key, Any), Field(default, alias=key))
         model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
         schema = _without_titles(model.model_json_schema(schema_generator=generator()))

@@ -1,7 +1,7 @@
 """Regexes of the texts that pydantic's own types read: URLs, UUIDs, networks, encoded bytes, addresses, colors, sizes.
 
-All are of ECMA-262, without anchors. They hold what people and programs write; where the type reads several spellings of one value, such
-as letters of both cases in a UUID, the pattern has the one that the type itself writes.
+All are of ECMA-262, without anchors. They match the spellings that people and programs use; where the type reads several spellings of one
+value, such as letters of both cases in a UUID, the pattern has the one that the type itself writes.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What a model wrote that may call tools: content, reasoning, and calls."""
+    """The reply of a model that may call tools: content, reasoning, and calls."""
 
     content: str = ""
     reasoning: str = ""
@@ -164,7 +164,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def error_text(error: Exception) -> str:
-    """What a model is told about an error: the exception, without places in files."""
+    """The text of an error for a model: the exception, without file names and lines."""
     known = error.reason if isinstance(error, (ToolError, ValueParseError)) else described(error)
     return f"Error: {known}"
 

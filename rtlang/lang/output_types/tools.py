@@ -1,6 +1,6 @@
 """Output types for tool calls and reasoning, in the format of the model.
 
-The format is that of the runtime's model, unless one is named. So a type is complete only when it is recorded for a runtime.
+The default format is the format of the runtime's model, so a type is complete only when it is recorded for a runtime.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def tools(
         parallel: False: at most one call.
         reasoning: "optional", "required" or "forbidden" reasoning before everything else; "opened": the prompt has begun it. Ignored by
             formats without reasoning, unless it is required.
-        format: name of the format; default: that of the model's chat template, else "json", one object with name and arguments a line.
+        format: its name; default: the format of the model's chat template, else "json", one object with name and arguments a line.
         order, numbers: how arguments are written; as for `json_text`.
     Raises:
         ParameterError: an argument is invalid; names it.

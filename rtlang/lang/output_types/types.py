@@ -92,7 +92,7 @@ class OutputType:
 
 
 def reader_of(output_type: OutputType) -> Callable[[Any], Any]:
-    """Makes a value of a type from what a graph has in its place: plain data if the type has a kind, else its text."""
+    """Makes a value of a type from the value in the graph: plain data if the type has a kind, else its text."""
 
     def read(plain: Any) -> Any:
         reading = reading_of_type(output_type.python_type) if output_type.reading is None else output_type.reading()
@@ -123,7 +123,7 @@ def output_type(
         choices: strings, numbers or an Enum class; the value is the chosen item.
         grammar: a Lark or GBNF grammar as text, a path to one (.gbnf and .ebnf select the notation), or the name of a grammar of the
             library.
-    Each may also be an output type, such as those of `rtlang.lang.output_types.forms`.
+    Each may also be an output type, such as the functions of `rtlang.lang.output_types.forms` return.
 
     Raises:
         ParameterError: more than one option is given, or one is invalid; names it.
@@ -267,7 +267,7 @@ def _schema_of(model: Any) -> dict[str, Any]:
 
 
 def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
-    """Convert a TypedDict to that of typing_extensions, the only one that pydantic accepts before Python 3.12."""
+    """Convert a TypedDict to a TypedDict of typing_extensions, the only kind that pydantic accepts before Python 3.12."""
     if sys.version_info >= (3, 12) or given in seen:
         return given
     if typing.is_typeddict(given) and type(given).__module__ == "typing":

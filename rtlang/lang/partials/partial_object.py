@@ -21,7 +21,7 @@ class PartialObject:
         return self._known(places), self.text.growing, added
 
     def finish(self) -> tuple[Place, ...]:
-        """Say that the text has ended; returns as `push` what this makes final."""
+        """End the text; returns the places that this makes final, as `push` does."""
         return self._known(self.text.finish())
 
     def value_at(self, place: Place) -> Any:
@@ -37,7 +37,7 @@ class PartialObject:
 
     def snapshot(self, length: int) -> Any:
         """The value of the first `length` characters: final values have their types, open objects and arrays are dicts and lists, the
-        string that grows is its text so far, and what has only begun is left out. None if nothing has begun."""
+        growing string is its text so far, and values that have only begun are omitted. None if nothing has begun."""
         text = self.text
         if length != text.length:
             text = GrowingJson()

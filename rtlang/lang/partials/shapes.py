@@ -1,6 +1,6 @@
 """The types of the values inside a type: of each field, item and entry, as far as its value can be known before the whole is complete.
 
-Where a part of the type may change what it contains (validators, unions of several objects, sets, ...), nothing inside is known early:
+Where a part of the type may change its contents (validators, unions of several objects, sets, ...), nothing inside is known early:
 the value becomes final as a whole.
 """
 

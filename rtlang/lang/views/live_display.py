@@ -37,7 +37,7 @@ class LiveDisplay(Protocol):
         """Seconds until `update` should be called; None if there is nothing new."""
 
     def update(self) -> None:
-        """Show what is new."""
+        """Show new text."""
 
     def end(self, error: BaseException | None, value: Any) -> None:
         """Show the end of the run."""
@@ -161,9 +161,9 @@ class TerminalDisplay:
         return front.is_done or front.num_printed < len(front.text)
 
     def _label(self, node_id: int, choice: int) -> str:
-        recording = self._session.recording
-        node = recording.node(node_id)
+        recorded = self._session.recording.nodes
+        node = recorded.node(node_id)
         name = None if isinstance(node, Text) else node.name
-        if node_id in recording.names_of_reasoning:
-            name = f"reasoning of {recording.names_of_reasoning[node_id] or '(unnamed)'}"
+        if node_id in recorded.names_of_reasoning:
+            name = f"reasoning of {recorded.names_of_reasoning[node_id] or '(unnamed)'}"
         return (name or "(unnamed)") + (f"[{choice}]" if choices_of(node) > 1 else "")

@@ -22,19 +22,19 @@ def record_of(session: Session, partial: Mapping[tuple[int, int], str] | None = 
         partial: the text so far of completions, by node and choice.
     """
     recording = session.recording
-    recorded = tuple(recording.nodes.values())
+    recorded = tuple(recording.nodes.outer.values())
     nodes: dict[int, NodeRecord] = {}
     names: dict[int, str] = {}
     copies: dict[int, list[int]] = {}
     for node_id, outcome, ended_s in session.endings():
         nodes[node_id] = NodeRecord.of(outcome, ended_s)
-        node = recording.node(node_id)
+        node = recording.nodes.node(node_id)
         name = name_of(node)
         if name is not None:
             names[node_id] = name
-        if node.node_id != node_id or node_id in recording.inner:
+        if node.node_id != node_id or node_id in recording.nodes.inner:
             copies.setdefault(node.node_id, []).append(node_id)
-    for node_id, name in recording.names_of_reasoning.items():
+    for node_id, name in recording.nodes.names_of_reasoning.items():
         names[node_id] = "reasoning" if name is None else f"reasoning of {name}"
     if isinstance(session.final, RtlangError):
         error = str(session.final)
@@ -98,7 +98,7 @@ def _paths(recorded: tuple[Node, ...], recording: Recording) -> dict[int, tuple[
     for node in recorded:
         if isinstance(node, (Switch, Repeat)):
             try:
-                parts = recording.parts_behind(node)
+                parts = recording.outcomes.parts_of(node)
             except RtlangError:  # a node of it has failed
                 continue
             if parts != (Ref(node.node_id),):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import rtlang as rt
+from rtlang.lang.driver import AheadOfTime
 from rtlang.lang.execution.outputs import needed_nodes
-from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.recording import Recording
 from rtlang.lang.state import State
 from rtlang.lang.state_record import StateRecord
 
@@ -36,7 +37,7 @@ def state_of(*names: str) -> tuple[State, StateRecord]:
 def test_values_are_found_wherever_they_are() -> None:
     for wrap in (lambda v: v, lambda v: [1, (v,)], lambda v: {"a": {v.__class__: v}}, Pair, lambda v: Holder([v])):
         state, record = state_of("x", "y")
-        wanted = next(n for n, node in record.recording.nodes.items() if getattr(node, "name", None) == "x")
+        wanted = next(n for n, node in record.recording.nodes.outer.items() if getattr(node, "name", None) == "x")
         assert needed_nodes(record, wrap(state["x value"]), ()) == {wanted}
 
 

@@ -140,7 +140,7 @@ def test_a_long_repeat_and_an_ambiguous_form_end() -> None:
     ambiguous = rt.sequence(*[re.compile("a*") for _ in range(12)], "b")
     with pytest.raises(ValueParseError, match="divisions"):
         read(ambiguous, "a" * 300)
-    with pytest.raises(ValueParseError, match="cannot be divided"):
+    with pytest.raises(ValueParseError, match="cannot be split"):
         read(rt.sequence("a", int), "b5")
 
 
