@@ -16,7 +16,7 @@ from rtlang.lang.operations import Lazy, Operation, parsed
 from rtlang.lang.output_types.kinds import STR
 from rtlang.lang.state_record import StateRecord
 from rtlang.lang.values import Value, user_location
-from rtlang.lang.variables import Entry, generated
+from rtlang.lang.variables import TextVariable, generated
 
 
 def best_of(n: int, expr: Expr, by: Literal["logprob"] | Callable[[Any], Any] = "logprob") -> Expr:
@@ -97,4 +97,4 @@ def _record(state: StateRecord, gen: Gen, by: Callable[[Any], Any]) -> None:
         lazy = None if reading is None else parsed(reading, text_term)
         value = Value(recording, needs, None, lambda: recording.outcomes.value_of(winner(), 0), what, lazy=lazy)
     meta = Value(recording, needs, None, lambda: recording.outcomes.meta_of(winner(), 0), f"the meta of {what}")
-    state.add_generation(key, Entry(value, text, meta))
+    state.add_generation(key, TextVariable(value, text, meta))

@@ -16,7 +16,7 @@ from rtlang.contract.errors import TraceError
 from rtlang.lang.body import current_state
 from rtlang.lang.expr import Expr
 from rtlang.lang.state import record_of
-from rtlang.lang.values import Source, Value, user_location
+from rtlang.lang.values import Value, ValueSource, user_location
 
 MAX_DEPTH = 200
 """Levels of nesting in data that may hold lazy values."""
@@ -51,9 +51,9 @@ async def _value_async(item: Any, found: list[Value], location: str) -> Any:
     return deep_real(item)
 
 
-def _needs(found: list[Value]) -> dict[Source, tuple[int, ...]]:
+def _needs(found: list[Value]) -> dict[ValueSource, tuple[int, ...]]:
     """The nodes that these values need, by recording."""
-    needed: dict[Source, dict[int, None]] = {}
+    needed: dict[ValueSource, dict[int, None]] = {}
     for each in found:
         if each._rt_source is not None:
             needed.setdefault(each._rt_source, {}).update(dict.fromkeys(each._rt_needs))

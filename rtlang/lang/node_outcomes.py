@@ -47,7 +47,7 @@ from rtlang.lang.control_paths import path_parts
 from rtlang.lang.driver import Driver
 from rtlang.lang.error_places import at_generation, rebuilt
 from rtlang.lang.meta import Meta
-from rtlang.lang.partials.shapes import Shape
+from rtlang.lang.partials.shapes import ValueShape
 from rtlang.lang.recorded_nodes import RecordedNodes
 from rtlang.lang.values import user_location
 
@@ -127,7 +127,7 @@ class Outcomes:
                 self._values[key] = error
         return self._values[key]
 
-    def shape_of(self, node_id: int) -> Shape | None:
+    def shape_of(self, node_id: int) -> ValueShape | None:
         """The types inside a generation's value; None if its text is not JSON."""
         kind = self._nodes.types.get(self._nodes.written_id(node_id))
         return None if kind is None else kind.shape

@@ -24,7 +24,7 @@ from rtlang.lang.output_types.kinds import (
     Kind,
     Listed,
     Mapped,
-    Nullable,
+    NullableKind,
     Reading,
     Record,
     Scalar,
@@ -92,12 +92,12 @@ _SIMPLE_READERS = frozenset(("parse_int", "parse_float", "parse_bool"))
 
 def is_method(kind: Kind | None, name: str) -> bool:
     """Whether values of this kind have a method that a graph can compute."""
-    return kind in (STR, Nullable(STR)) and name in _METHODS
+    return kind in (STR, NullableKind(STR)) and name in _METHODS
 
 
 def is_shown(kind: Kind) -> bool:
     """Whether a value of this kind stands in text as `str` formats it."""
-    return isinstance(kind.item if isinstance(kind, Nullable) else kind, Scalar)
+    return isinstance(kind.item if isinstance(kind, NullableKind) else kind, Scalar)
 
 
 def shown(value: Lazy) -> Term:
@@ -260,17 +260,17 @@ def _of_record(value: Lazy, name: str) -> Lazy | None:
     default = () if found.default is None else (Const(found.default[0]),)
     term = Operation("field", (value.term, Const(found.key), *default))
     lazy = _read(found.kind, term)
-    return replace(lazy, is_certain=found.is_certain and not isinstance(found.kind, Nullable))
+    return replace(lazy, is_certain=found.is_certain and not isinstance(found.kind, NullableKind))
 
 
 def _item(kind: Kind, value: Lazy, key: Lazy) -> Lazy:
     lazy = _read(kind, Operation("item", (value.term, key.term)))
-    return replace(lazy, is_certain=not isinstance(kind, Nullable))
+    return replace(lazy, is_certain=not isinstance(kind, NullableKind))
 
 
 def _present(value: Lazy) -> Lazy:
     """A value that may be None as one that is not: None is an error."""
-    if not isinstance(value.kind, Nullable) or value.kind.item is None:
+    if not isinstance(value.kind, NullableKind) or value.kind.item is None:
         return value
     return _read(value.kind.item, Operation("present", (value.term,)))
 

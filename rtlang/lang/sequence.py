@@ -1,6 +1,6 @@
 """The end of a growing sequence of nodes.
 
-A `Sequence` holds its last node and the open chat message. States are views of a sequence: a program called on a state extends the same
+A `NodeSequence` holds its last node and the open chat message. States are views of a sequence: a program called on a state extends the same
 sequence, and a fork starts a new one at the same node.
 """
 
@@ -15,7 +15,7 @@ from rtlang.lang.recording import Recording
 from rtlang.lang.values import user_location
 
 
-class Sequence:
+class NodeSequence:
     """The position of a state.
 
     Attributes:
@@ -31,10 +31,10 @@ class Sequence:
         self._recording, self.head, self.role = recording, head, role
         self._open_start: int | None = None  # the end before the open message, to which it may still be given up
 
-    def branch(self) -> Sequence:
+    def branch(self) -> NodeSequence:
         """A new sequence that continues this one."""
         self.keep_head()
-        branch = Sequence(self._recording, self.head, self.role)
+        branch = NodeSequence(self._recording, self.head, self.role)
         branch._hold_start(self._open_start)
         return branch
 

@@ -74,9 +74,9 @@ class State:
         """Create an independent state that continues this one, with the same variables."""
         return State(self._record.copy())
 
-    def scope(self, name: str) -> Scope:
+    def scope(self, name: str) -> NameScope:
         """`with s.scope("draft"):` names inside become `draft.name`, and the text variable `draft` covers the whole block."""
-        return Scope(self, _check_text(name, "scope"))
+        return NameScope(self, _check_text(name, "scope"))
 
     def set(self, name: str, value: Any) -> None:
         """Set a variable to any value, including generated values. A variable may be set repeatedly."""
@@ -188,7 +188,7 @@ class RoleBlock:
             sequence.drop_role(self._before)
 
 
-class Scope:
+class NameScope:
     """Context manager for a named block with its own namespace."""
 
     __slots__ = ("_name", "_opened", "_state")

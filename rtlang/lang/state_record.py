@@ -15,9 +15,9 @@ from rtlang.contract.params import MAX_SEED, SamplingParams
 from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
 from rtlang.lang.recording import Recording
-from rtlang.lang.sequence import Sequence
+from rtlang.lang.sequence import NodeSequence
 from rtlang.lang.values import Value, parts_of, source_of, text_value, user_location
-from rtlang.lang.variables import Entry, Plain, Variable, generated
+from rtlang.lang.variables import Plain, TextVariable, Variable, generated
 
 MAX_OWN_NAME_CHARS = 256
 MAX_PROGRAM_DEPTH = 100
@@ -45,7 +45,7 @@ class StateRecord:
     def __init__(
         self,
         recording: Recording,
-        sequence: Sequence | None = None,
+        sequence: NodeSequence | None = None,
         *,
         inherited: dict[str, Variable] | None = None,
         prefix: str = "",
@@ -54,7 +54,7 @@ class StateRecord:
         depth: int = 0,
     ) -> None:
         self.recording = recording
-        self.sequence = Sequence(recording) if sequence is None else sequence
+        self.sequence = NodeSequence(recording) if sequence is None else sequence
         self.inherited = {} if inherited is None else inherited
         self.variables: dict[str, Variable] = {}
         self.prefix, self.outer_name = prefix, outer_name
@@ -207,10 +207,10 @@ class StateRecord:
 
     def block(self, node_id: int) -> StateRecord:
         """The state of a branch or loop whose control node is `node_id`."""
-        sequence = Sequence(self.recording, node_id, self.sequence.role)
+        sequence = NodeSequence(self.recording, node_id, self.sequence.role)
         return self._continued(sequence, self.visible(), self.depth + 1)
 
-    def _continued(self, sequence: Sequence, inherited: dict[str, Variable], depth: int) -> StateRecord:
+    def _continued(self, sequence: NodeSequence, inherited: dict[str, Variable], depth: int) -> StateRecord:
         found = StateRecord(
             self.recording,
             sequence,
@@ -371,7 +371,7 @@ class StateRecord:
             text = self.text_after(start, repr(name))
             key = self.new_key(name)
             assert key is not None
-            self.define(key, Entry(text, text, None))
+            self.define(key, TextVariable(text, text, None))
 
     def set_plain(self, name: str, value: object) -> None:
         """Set a variable to a value of the program body."""

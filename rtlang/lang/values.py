@@ -27,7 +27,7 @@ from rtlang.lang.output_types.kinds import STR
 from rtlang.lang.static_types import AnyValue
 
 
-class Source(Protocol):
+class ValueSource(Protocol):
     """The recording that values belong to."""
 
     @property
@@ -97,7 +97,7 @@ class Value(AnyValue):
 
     def __new__(
         cls,
-        source: Source | None,
+        source: ValueSource | None,
         needs: tuple[int, ...],
         parts: tuple[Part, ...] | None,
         read: Callable[[], Any],
@@ -109,7 +109,7 @@ class Value(AnyValue):
 
     def __init__(
         self,
-        source: Source | None,
+        source: ValueSource | None,
         needs: tuple[int, ...],
         parts: tuple[Part, ...] | None,
         read: Callable[[], Any],
@@ -428,7 +428,7 @@ def real(item: Any) -> Any:
     return item._rt_real("use with another value") if isinstance(item, Value) else item
 
 
-def parts_of(value: Value, source: Source | None = None) -> tuple[Part, ...] | None:
+def parts_of(value: Value, source: ValueSource | None = None) -> tuple[Part, ...] | None:
     """The text parts that represent a value; None if it must be waited for.
 
     Args:
@@ -441,7 +441,7 @@ def parts_of(value: Value, source: Source | None = None) -> tuple[Part, ...] | N
     return (source.operand(operations.shown(lazy), value._rt_needs, value._rt_read, value._rt_what),)
 
 
-def operand_of(item: Any, source: Source) -> Operand | None:
+def operand_of(item: Any, source: ValueSource) -> Operand | None:
     """A lazy value of a known kind, or a constant, as an operand of a node; None if the actual value must be waited for first."""
     lazy = lazy_form(item)
     if lazy is None:
@@ -469,7 +469,7 @@ def inputs_of(value: Value) -> list[str]:
     return found
 
 
-def source_of(value: Value) -> Source | None:
+def source_of(value: Value) -> ValueSource | None:
     """The recording that a value belongs to; None for an input of a graph."""
     return value._rt_source
 
@@ -479,7 +479,7 @@ def needs_of(value: Value) -> tuple[int, ...]:
     return value._rt_needs
 
 
-def text_value(source: Source | None, parts: Sequence[Part], what: str) -> Value:
+def text_value(source: ValueSource | None, parts: Sequence[Part], what: str) -> Value:
     """A value whose text is the concatenation of `parts`."""
     refs = [part.node_id for part in parts if type(part) is Ref]
     needs = tuple(refs) if source is None else source.needs_of(refs)
@@ -513,7 +513,7 @@ def arg(name: str) -> Any:
 def _joined(left: Any, right: Any) -> Value | None:
     """Concatenate two strings lazily; None if a side is not text or they belong to different runs."""
     parts: list[Part] = []
-    source: Source | None = None
+    source: ValueSource | None = None
     for side in (left, right):
         if isinstance(side, str):
             parts.append(side)

@@ -15,7 +15,7 @@ from rtlang.lang.values import Value, text_value, user_location
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TextVariable:
     """A variable made of generated text.
 
     Attributes:
@@ -34,7 +34,7 @@ class Entry:
 class Generated:
     """The variable of one completion of a node. Its values are made when they are read; most are not.
 
-    Attributes: as of `Entry`.
+    Attributes: as of `TextVariable`.
     """
 
     __slots__ = ("_choice", "_constraint", "_is_text", "_node_id", "_recording", "_text", "_value", "_what")
@@ -49,7 +49,7 @@ class Generated:
 
     @property
     def value(self) -> Value:
-        """See `Entry`."""
+        """See `TextVariable`."""
         if self._is_text:
             return self.text
         if self._value is None:
@@ -75,14 +75,14 @@ class Generated:
 
     @property
     def text(self) -> Value:
-        """See `Entry`."""
+        """See `TextVariable`."""
         if self._text is None:
             self._text = text_value(self._recording, (Ref(self._node_id, self._choice),), self._what)
         return self._text
 
     @property
     def meta(self) -> Value:
-        """See `Entry`."""
+        """See `TextVariable`."""
         recording, node_id, choice = self._recording, self._node_id, self._choice
         return Value(
             recording,
@@ -94,7 +94,7 @@ class Generated:
 
     @property
     def tree(self) -> Value | None:
-        """See `Entry`."""
+        """See `TextVariable`."""
         recording, node_id, choice, constraint, what = (
             self._recording,
             self._node_id,
@@ -120,7 +120,7 @@ class Plain:
     value: Any
 
 
-Variable = Entry | Generated | Plain | list["Variable"] | None
+Variable = TextVariable | Generated | Plain | list["Variable"] | None
 """None within the list of a joined variable stands for a fork without that variable."""
 
 
@@ -165,7 +165,7 @@ def view(variable: Variable, which: Reading, name: str) -> Any:
             if which == "text" and not isinstance(variable.value, (str, Value)):
                 return str(variable.value)
             return variable.value
-        case Entry() | Generated():
+        case TextVariable() | Generated():
             if which == "meta" and variable.meta is None:
                 raise TraceError(f"{name!r} is the text of a scope and has no meta", user_location())
             if which == "tree" and variable.tree is None:

@@ -10,7 +10,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.lang.driver import AheadOfTime
 from rtlang.lang.output_types.types import TEXT
 from rtlang.lang.recording import Recording
-from rtlang.lang.sequence import Sequence
+from rtlang.lang.sequence import NodeSequence
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def recording() -> Recording:
 
 
 def test_parts_are_those_from_the_start_or_behind_a_node(recording: Recording) -> None:
-    sequence = Sequence(recording)
+    sequence = NodeSequence(recording)
     sequence.append(["a", ""])
     start = sequence.head
     sequence.append([])
@@ -32,7 +32,7 @@ def test_parts_are_those_from_the_start_or_behind_a_node(recording: Recording) -
 
 
 def test_a_branch_continues_at_the_same_place_and_in_the_same_message(recording: Recording) -> None:
-    sequence = Sequence(recording)
+    sequence = NodeSequence(recording)
     sequence.open_role(RoleStart("user"))
     branch = sequence.branch()
     branch.append(["theirs"])
@@ -46,12 +46,12 @@ def test_a_branch_continues_at_the_same_place_and_in_the_same_message(recording:
 
 
 def test_an_empty_branch_starts_empty(recording: Recording) -> None:
-    assert Sequence(recording).branch().head is None
+    assert NodeSequence(recording).branch().head is None
     assert recording.branch_points == set()
 
 
 def test_a_message_is_opened_and_closed(recording: Recording) -> None:
-    sequence = Sequence(recording)
+    sequence = NodeSequence(recording)
     start = sequence.open_role(RoleStart("user"))
     sequence.close_role(start)
     assert sequence.parts(None) == [RoleStart("user"), RoleEnd()]
@@ -59,7 +59,7 @@ def test_a_message_is_opened_and_closed(recording: Recording) -> None:
 
 
 def test_a_message_of_side_branches_only_is_taken_back(recording: Recording) -> None:
-    sequence = Sequence(recording)
+    sequence = NodeSequence(recording)
     sequence.append(["a"])
     start = sequence.open_role(RoleStart("assistant"))
     recording.add_generate(sequence.head, "x", SamplingParams(n=2), TEXT)

@@ -14,7 +14,7 @@ from rtlang.contract.params import Usage
 from rtlang.lang.recording import Recording
 
 
-class Compilation:
+class RunCompilation:
     """The compiled graph of one run. Owned by its session, whose flush lock guards it.
 
     Attributes:

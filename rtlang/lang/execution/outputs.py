@@ -17,7 +17,7 @@ from rtlang.lang.recording import Recording
 from rtlang.lang.state import State, record_of
 from rtlang.lang.state_record import StateRecord
 from rtlang.lang.values import Value, needs_of
-from rtlang.lang.variables import Entry, Generated, Plain
+from rtlang.lang.variables import Generated, Plain, TextVariable
 
 
 def needed_nodes(state: StateRecord, returned: object, outputs: Collection[str] | None) -> set[int] | None:
@@ -112,7 +112,7 @@ def _needs(item: Any, seen: set[int]) -> Iterator[int]:
                 if record.sequence.head is not None:
                     yield record.sequence.head
                 todo.extend(record.visible().values())
-            case Entry() | Generated():
+            case TextVariable() | Generated():
                 todo.extend((each.value, each.text))
             case Plain():
                 todo.append(each.value)

@@ -20,7 +20,7 @@ from rtlang.lang.variables import Reading, Variable, generated, messages_of, vie
 from rtlang.lang.views.run_records import record_of
 
 
-class Readings(Protocol):
+class StateReadings(Protocol):
     """The source of the data of one state."""
 
     @property
@@ -28,7 +28,7 @@ class Readings(Protocol):
         """Names of all variables."""
 
     @property
-    def forks(self) -> tuple[tuple[Readings, ...], ...]:
+    def forks(self) -> tuple[tuple[StateReadings, ...], ...]:
         """The forks that the state made, by call of `fork`."""
 
     def read(self, key: str | int, which: Reading) -> Any:
@@ -60,7 +60,7 @@ class RunReadings:
 
     def __init__(self, session: Session, state: StateRecord) -> None:
         self._session, self._state, self._recording = session, state, session.recording
-        self.forks: tuple[tuple[Readings, ...], ...] = tuple(
+        self.forks: tuple[tuple[StateReadings, ...], ...] = tuple(
             tuple(RunReadings(session, each) for each in forks) for forks in state.forks
         )
 
@@ -96,7 +96,7 @@ class RunReadings:
         )
 
     def record(self) -> RunRecord:
-        """See `Readings`."""
+        """See `StateReadings`."""
         return record_of(self._session)
 
     def _parts(self) -> list[Part]:
@@ -186,7 +186,7 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class SavedReadings:
-    """The data of a snapshot; see `Readings`."""
+    """The data of a snapshot; see `StateReadings`."""
 
     names: tuple[str, ...]
     readings: dict[tuple[str | int, Reading], Any]

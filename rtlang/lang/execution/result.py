@@ -9,7 +9,7 @@ from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import Usage
 from rtlang.contract.pictures.page import run_fragment, run_page
 from rtlang.contract.pictures.run_record import RunRecord
-from rtlang.lang.execution.readings import Readings, WholeRunReadings
+from rtlang.lang.execution.readings import StateReadings, WholeRunReadings
 from rtlang.lang.execution.session import Session
 from rtlang.lang.forcing import deep_real
 from rtlang.lang.recording import Break
@@ -26,7 +26,7 @@ class StateResult:
     A key is the name of a variable, or an index: `[0]` is the first generation, named or not, `[-1]` the last one.
     """
 
-    def __init__(self, source: Readings) -> None:
+    def __init__(self, source: StateReadings) -> None:
         self._source = source
 
     @property

@@ -33,7 +33,7 @@ from rtlang.contract.params import Usage
 from rtlang.contract.run_options import abilities_of
 from rtlang.contract.target import GraphRun, Target
 from rtlang.lang.driver import Outcome
-from rtlang.lang.execution.compilation import Compilation, EventCopies
+from rtlang.lang.execution.compilation import EventCopies, RunCompilation
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
 from rtlang.lang.execution.program_options import DEFAULT_PROGRAM_OPTIONS, ProgramOptions, checked_outputs
 from rtlang.lang.recording import Recording
@@ -75,7 +75,7 @@ class Session:
         self.deadline = self._options.deadline
         self.passes = chosen_passes(options.passes)
         self.outputs = checked_outputs(options.outputs)
-        self._compilation = Compilation(self.recording, self.passes, self.outputs, share_of)
+        self._compilation = RunCompilation(self.recording, self.passes, self.outputs, share_of)
         self._copies = EventCopies(keeps_text=on_event is not None and "merge" in self.passes)
         self._target = target
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload

@@ -12,7 +12,7 @@ class AliasConflictError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class AliasSlot:
     """A field of an object.
 
     Attributes:
@@ -30,7 +30,7 @@ class Slot:
 class _Inner:
     """An object or array with fields inside; its keys are all names or all indexes."""
 
-    inside: dict[str | int, _Inner | Slot] = field(default_factory=dict)
+    inside: dict[str | int, _Inner | AliasSlot] = field(default_factory=dict)
 
     @property
     def is_required(self) -> bool:
@@ -49,7 +49,7 @@ class _Inner:
         found = self.inside.get(key)
         return found is None or (isinstance(found, _Inner) and bool(rest) and found.can_hold(rest))
 
-    def put(self, path: Sequence[str | int], slot: Slot) -> None:
+    def put(self, path: Sequence[str | int], slot: AliasSlot) -> None:
         key, *rest = path
         if not rest:
             self.inside[key] = slot
@@ -78,8 +78,8 @@ class _Inner:
         return {"type": "array", "prefixItems": items, "minItems": least, "maxItems": size}
 
 
-def _schema(each: _Inner | Slot) -> dict[str, Any]:
-    if isinstance(each, Slot):
+def _schema(each: _Inner | AliasSlot) -> dict[str, Any]:
+    if isinstance(each, AliasSlot):
         return each.schema
     found = each.schema()
     if found["type"] == "array":
@@ -88,7 +88,7 @@ def _schema(each: _Inner | Slot) -> dict[str, Any]:
     return found if "required" in found else found | {"minProperties": 1}  # an empty one counts as an undeclared key
 
 
-def object_schema(slots: Sequence[Slot]) -> dict[str, Any]:
+def object_schema(slots: Sequence[AliasSlot]) -> dict[str, Any]:
     """The schema of an object with fields at their places.
 
     Raises:

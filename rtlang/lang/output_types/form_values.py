@@ -37,7 +37,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LeafForm:
     """A constrained part, and the parser of its text. Without a constraint: any text."""
 
     constraint: Constraint | None
@@ -45,7 +45,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class SequenceForm:
     """Parts in a row; the value is a tuple."""
 
     parts: tuple[Part, ...]
@@ -73,7 +73,7 @@ class Tagged:
     tags: tuple[tuple[Part, Part, Part], ...]
 
 
-Part = Fixed | Leaf | Sequence | Either | Repeated | Tagged
+Part = Fixed | LeafForm | SequenceForm | Either | Repeated | Tagged
 _Ends = Iterator[tuple[int, Any]]
 _END = object()
 """In place of the text that follows a part: the part ends with the whole text."""
@@ -114,9 +114,9 @@ class _Reading:
             case Fixed(text):
                 if self._text.startswith(text, at):
                     yield at + len(text), text
-            case Leaf():
+            case LeafForm():
                 yield from self._leaf(part, at, follow)
-            case Sequence(parts):
+            case SequenceForm(parts):
                 yield from self._sequence(parts, at, follow)
             case Either(parts):
                 for each in parts:
@@ -185,7 +185,7 @@ class _Reading:
             yield at
             at += 1
 
-    def _leaf(self, part: Leaf, at: int, follow: object) -> _Ends:
+    def _leaf(self, part: LeafForm, at: int, follow: object) -> _Ends:
         for end in self._leaf_ends(part.constraint, at, follow):
             try:
                 value = part.parse(self._text[at:end])
@@ -242,7 +242,7 @@ def _begin(parts: tuple[Part, ...], follow: object) -> object:
     if not parts:
         return follow
     first = parts[0]
-    if isinstance(first, Sequence):
+    if isinstance(first, SequenceForm):
         return _begin(first.parts, _begin(parts[1:], follow))
     return first.text if isinstance(first, Fixed) and first.text else None
 

@@ -151,7 +151,7 @@ def sequence(*parts: Any) -> OutputType:
         ParameterError: a part is of another kind, or parts with schemas have different styles.
     """
     given, readers = _parts(parts)
-    return _structure(lambda: structures.sequence(*given), form_values.Sequence(readers), parts=parts)
+    return _structure(lambda: structures.sequence(*given), form_values.SequenceForm(readers), parts=parts)
 
 
 def either(*parts: Any) -> OutputType:
@@ -185,7 +185,9 @@ def token(which: str | int) -> OutputType:
     Raises:
         ParameterError: the name is empty, or the ids are malformed.
     """
-    name = form_values.Fixed(which) if isinstance(which, str) and not _is_set(which) else form_values.Leaf(None, str)
+    name = (
+        form_values.Fixed(which) if isinstance(which, str) and not _is_set(which) else form_values.LeafForm(None, str)
+    )
     return _structure(lambda: structures.token(which), name, which=which)
 
 
@@ -274,7 +276,7 @@ def _part(given: Any) -> tuple[str | Constraint, form_values.Part]:
     if isinstance(given, str):
         return given, form_values.Fixed(given)
     if isinstance(given, Constraint):
-        return given, form_values.Leaf(given, str)
+        return given, form_values.LeafForm(given, str)
     if isinstance(given, re.Pattern):
         found = output_type(regex=given)
     elif isinstance(given, Mapping):
@@ -285,4 +287,4 @@ def _part(given: Any) -> tuple[str | Constraint, form_values.Part]:
         raise ParameterError("parts", given, "expected a constrained part, not free text")
     if isinstance(found.parse, form_values.FormReader):
         return found.constraint, found.parse.part
-    return found.constraint, form_values.Leaf(found.constraint, found.parse)
+    return found.constraint, form_values.LeafForm(found.constraint, found.parse)

@@ -37,13 +37,13 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Nullable:
+class NullableKind:
     """None, or a value of another kind. Without `item` it is always None."""
 
     item: Kind | None
 
 
-NULL = Nullable(None)
+NULL = NullableKind(None)
 
 
 class Member(NamedTuple):
@@ -74,7 +74,7 @@ class Record:
     by_key: bool
 
 
-Kind = Scalar | Listed | Mapped | Nullable | Record
+Kind = Scalar | Listed | Mapped | NullableKind | Record
 
 
 class Reading(NamedTuple):
@@ -133,7 +133,7 @@ class _JsonKinds:
                 return Record(lambda name: self._member(schema, name), by_key=True)
             case [first, second] if "null" in (first, second) and first != second:
                 inner = self.kind({**schema, "type": second if first == "null" else first}, depth + 1)
-                return None if inner is None else Nullable(inner)
+                return None if inner is None else NullableKind(inner)
         if "enum" in schema:
             return _as_json(kind_of_constants(schema["enum"])) if isinstance(schema["enum"], list) else None
         if "const" in schema:

@@ -22,7 +22,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from rtlang.lang.output_types.aliased_objects import AliasConflictError, Slot, object_schema
+from rtlang.lang.output_types.aliased_objects import AliasConflictError, AliasSlot, object_schema
 from rtlang.lang.output_types.core_schemas import decimal_literal, is_text, leaf_of, pattern_with_flags, whole_bounds
 from rtlang.lang.output_types.date_patterns import date_range, datetime_pattern, duration_pattern, time_pattern
 from rtlang.lang.output_types.decimal_schema import decimal_bounds, decimal_schema
@@ -533,7 +533,7 @@ def generator() -> type[GenerateJsonSchema]:
                         continue
                 if "title" not in found and self.field_title_should_be_set(field):
                     found["title"] = self.get_title_from_name(str(paths[0][0]))
-                slots.append(Slot(paths, self.handle_ref_overrides(found), is_required))
+                slots.append(AliasSlot(paths, self.handle_ref_overrides(found), is_required))
             try:
                 return object_schema(slots)
             except AliasConflictError as error:

@@ -19,10 +19,10 @@ from rtlang.contract.graph import RoleStart
 from rtlang.contract.template_options import TemplateOptions
 from rtlang.contract.tool_list import tools_to_text
 from rtlang.lang.output_types.forms import json_style
-from rtlang.lang.output_types.kinds import STR, Kind, Listed, Member, Nullable, Reading, Record, reading_of_json
+from rtlang.lang.output_types.kinds import STR, Kind, Listed, Member, NullableKind, Reading, Record, reading_of_json
 from rtlang.lang.output_types.signatures import signature_of
 from rtlang.lang.output_types.tool_calls import Function, ToolCall, ToolReply, typed_reply
-from rtlang.lang.output_types.types import Calls, OutputType
+from rtlang.lang.output_types.types import OutputType, ToolUse
 from rtlang_grammars import GrammarError, JsonStyle
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import Span, ToolFormat
@@ -105,7 +105,7 @@ def _kind_and_path(
     call = _record(
         {
             "name": Member("name", STR),
-            "id": Member("id", Nullable(STR), is_certain=False),
+            "id": Member("id", NullableKind(STR), is_certain=False),
             "arguments": Member("arguments", Record(lambda name: _argument(name, listed), by_key=True)),
             "args": Member("arguments", Record(lambda name: _typed_argument(name, listed, functions), by_key=True)),
         }
@@ -190,7 +190,7 @@ def _made_tool_type(
             kind, path = _kind_and_path(value, listed, functions)
             return Reading("parse_tools", kind, args, path)
 
-        calls = Calls(tuple(tool.name for tool in listed), are_many=value is not _one_call, can_run=bool(functions))
+        calls = ToolUse(tuple(tool.name for tool in listed), are_many=value is not _one_call, can_run=bool(functions))
         return OutputType(constraint, parse, reading=functools.cache(reading), calls=calls)
 
     return _resolved_or_later(resolve, format)

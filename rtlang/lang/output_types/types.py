@@ -31,7 +31,7 @@ from rtlang.lang.output_types.kinds import Reading, reading_of_json
 from rtlang.lang.output_types.pydantic_schema import generator
 from rtlang.lang.output_types.signatures import signature_of
 from rtlang.lang.output_types.value_kinds import reading_of_type
-from rtlang.lang.partials.shapes import PLAIN, Shape, shape_of, whole
+from rtlang.lang.partials.shapes import PLAIN, ValueShape, shape_of, whole
 from rtlang_grammars import GrammarError, library_constraint
 from rtlang_grammars.context_free.lark_library import LIBRARY
 
@@ -41,7 +41,7 @@ _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class ToolUse:
     """The calls in the value of a type.
 
     Attributes:
@@ -74,10 +74,10 @@ class OutputType:
     parse: Callable[[str], Any]
     is_text: bool = False
     for_format: Callable[[str | None], OutputType] | None = None
-    shape: Shape | None = None
+    shape: ValueShape | None = None
     python_type: Any = None
     reading: Callable[[], Reading | None] | None = None
-    calls: Calls | None = None
+    calls: ToolUse | None = None
 
     def read(self, name: str, text: str) -> Any:
         """Parse `text` into a value.

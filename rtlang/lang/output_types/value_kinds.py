@@ -20,7 +20,7 @@ from rtlang.lang.output_types.kinds import (
     Listed,
     Mapped,
     Member,
-    Nullable,
+    NullableKind,
     Reading,
     Record,
     Scalar,
@@ -86,7 +86,7 @@ class _Schemas:
                 return kind_of_constants(schema["expected"])
             case "nullable":
                 item = self.kind(schema["schema"])
-                return None if item is None else Nullable(item)
+                return None if item is None else NullableKind(item)
             case "default":
                 return self.kind(schema["schema"])
             case "list":
@@ -144,7 +144,7 @@ def _default(schema: Any, kind: Kind) -> tuple[Any] | None:
     """The default of a field, if it is plain data of the field's kind."""
     factory = schema.get("default_factory")
     value = factory() if factory in (list, dict) else schema.get("default", _NO_DEFAULT)
-    if isinstance(kind, Nullable):
+    if isinstance(kind, NullableKind):
         is_known = value is None or (isinstance(kind.item, Scalar) and type(value) is _TYPES.get(kind.item.name))
     elif isinstance(kind, Scalar):
         is_known = type(value) is _TYPES.get(kind.name)

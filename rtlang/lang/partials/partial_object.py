@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rtlang.contract.growing_json import GrowingJson, Kind, Path, Place
-from rtlang.lang.partials.shapes import PLAIN, Shape
+from rtlang.lang.partials.shapes import PLAIN, ValueShape
 
 
 class PartialObject:
     """The value of a JSON text so far. Pushing a chunk costs time proportional to the chunk; parsing happens when values are read."""
 
-    def __init__(self, shape: Shape = PLAIN) -> None:
+    def __init__(self, shape: ValueShape = PLAIN) -> None:
         self.text = GrowingJson()
         self._shape = shape
 
@@ -47,19 +47,19 @@ class PartialObject:
     def _known(self, places: list[Place]) -> tuple[Place, ...]:
         return tuple(place for place in places if self._shape_at(place) is not None)
 
-    def _shape_at(self, place: Place) -> Shape | None:
+    def _shape_at(self, place: Place) -> ValueShape | None:
         steps: list[tuple[Kind, str | int]] = []
         at = place
         while at.parent is not None:
             steps.append((at.parent.kind, at.path[-1]))
             at = at.parent
-        shape: Shape | None = self._shape
+        shape: ValueShape | None = self._shape
         for kind, step in reversed(steps):
             shape = None if shape is None else shape.inside(kind, step)
         return shape
 
 
-def _so_far(text: GrowingJson, place: Place, shape: Shape | None) -> tuple[Any, bool]:
+def _so_far(text: GrowingJson, place: Place, shape: ValueShape | None) -> tuple[Any, bool]:
     """The value of a place, and whether there is one."""
     if place.end is not None and shape is not None:
         try:

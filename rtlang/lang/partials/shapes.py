@@ -37,7 +37,7 @@ _HARMLESS = ("annotated_types", "pydantic.fields", "pydantic.types", "pydantic._
 _INNER_CACHE = 512
 
 
-class Shape:
+class ValueShape:
     """The type of one value: parses its text, and knows the shapes of the values inside it.
 
     Args:
@@ -48,12 +48,12 @@ class Shape:
     __slots__ = ("_inner", "_known", "parse")
 
     def __init__(
-        self, parse: Callable[[str], Any], inner: Callable[[Kind, str | int], Shape | None] | None = None
+        self, parse: Callable[[str], Any], inner: Callable[[Kind, str | int], ValueShape | None] | None = None
     ) -> None:
         self.parse, self._inner = parse, inner
-        self._known: dict[tuple[Kind, str | int], Shape | None] = {}
+        self._known: dict[tuple[Kind, str | int], ValueShape | None] = {}
 
-    def inside(self, kind: Kind, step: str | int) -> Shape | None:
+    def inside(self, kind: Kind, step: str | int) -> ValueShape | None:
         """The shape of the value at `step` in an object or array of this shape; None if nothing is known of it early."""
         if self._inner is None:
             return None
@@ -65,16 +65,16 @@ class Shape:
         return self._known[key]
 
 
-PLAIN = Shape(json.loads)
+PLAIN = ValueShape(json.loads)
 PLAIN._inner = lambda kind, step: PLAIN
 
 
-def whole(parse: Callable[[str], Any]) -> Shape:
+def whole(parse: Callable[[str], Any]) -> ValueShape:
     """A shape of which nothing is known before the whole is."""
-    return Shape(parse)
+    return ValueShape(parse)
 
 
-def shape_of(hint: Any, parse: Callable[[str], Any] | None = None) -> Shape:
+def shape_of(hint: Any, parse: Callable[[str], Any] | None = None) -> ValueShape:
     """The shape of a Python type.
 
     Args:
@@ -83,12 +83,12 @@ def shape_of(hint: Any, parse: Callable[[str], Any] | None = None) -> Shape:
     return _shape(hint, None, parse)
 
 
-def _shape(hint: Any, config: Any, parse: Callable[[str], Any] | None = None) -> Shape:
+def _shape(hint: Any, config: Any, parse: Callable[[str], Any] | None = None) -> ValueShape:
     if hint is Any or hint is object:
-        return PLAIN if parse is None else Shape(parse, lambda kind, step: PLAIN)
+        return PLAIN if parse is None else ValueShape(parse, lambda kind, step: PLAIN)
     if parse is None:
         parse = functools.partial(_parse, _Adapter(hint, config))
-    return Shape(parse, functools.partial(_inside, hint, config))
+    return ValueShape(parse, functools.partial(_inside, hint, config))
 
 
 class _Adapter:
@@ -113,7 +113,7 @@ def _parse(adapter: _Adapter, text: str) -> Any:
     return adapter.validate(text)
 
 
-def _inside(hint: Any, config: Any, kind: Kind, step: str | int) -> Shape | None:
+def _inside(hint: Any, config: Any, kind: Kind, step: str | int) -> ValueShape | None:
     origin = typing.get_origin(hint)
     if origin is typing.Annotated:
         hint, *marks = typing.get_args(hint)
@@ -139,7 +139,7 @@ def _inside(hint: Any, config: Any, kind: Kind, step: str | int) -> Shape | None
     return _shape(fields[0][step], fields[1])
 
 
-def _item(hint: Any, origin: Any, config: Any, step: str | int) -> Shape | None:
+def _item(hint: Any, origin: Any, config: Any, step: str | int) -> ValueShape | None:
     if hint is list or hint is tuple:
         return PLAIN
     args = typing.get_args(hint)

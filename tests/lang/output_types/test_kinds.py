@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.lang.output_types.kinds import BOOL, NUMBER, STR, Listed, Member, Nullable, Record, reading_of_json
+from rtlang.lang.output_types.kinds import BOOL, NUMBER, STR, Listed, Member, NullableKind, Record, reading_of_json
 
 SCHEMA = {
     "type": "object",
@@ -37,7 +37,7 @@ def kind(schema: Any) -> Any:
         ({"type": "boolean"}, BOOL),
         ({"type": "integer"}, NUMBER),
         ({"type": "number"}, NUMBER),
-        ({"type": ["null", "string"]}, Nullable(STR)),
+        ({"type": ["null", "string"]}, NullableKind(STR)),
         ({"enum": ["a", "b"]}, STR),
         ({"enum": [1, 2]}, NUMBER),
         ({"enum": [1, "a"]}, None),
@@ -62,7 +62,7 @@ def test_objects_know_their_properties() -> None:
     assert found.field("city") == Member("city", STR)
     assert found.field("size") == Member("size", NUMBER, is_certain=False)
     assert found.field("state") == Member("state", STR, is_certain=False)
-    assert found.field("nick") == Member("nick", Nullable(STR))
+    assert found.field("nick") == Member("nick", NullableKind(STR))
     assert found.field("either") is found.field("other") is None
     tags = found.field("tags")
     assert tags is not None

@@ -30,7 +30,7 @@ from rtlang.lang.output_types.kinds import (
     Listed,
     Mapped,
     Member,
-    Nullable,
+    NullableKind,
     Reading,
     Record,
 )
@@ -227,10 +227,10 @@ def test_defaults_are_known_if_they_are_of_the_kind() -> None:
     found = {name: kind(Defaults).field(name) for name in Defaults.model_fields}
     assert found["number"] is found["points"] is None  # 3 is no float; the default is no plain data
     assert found["text"] == Member("text", STR, ("x",))
-    assert found["whole"] == Member("whole", Nullable(INT), (3,))
-    assert found["nothing"] == Member("nothing", Nullable(STR), (None,))
+    assert found["whole"] == Member("whole", NullableKind(INT), (3,))
+    assert found["nothing"] == Member("nothing", NullableKind(STR), (None,))
     assert (found["names"].default, found["counts"].default) == (([],), ({},))
-    assert found["required"] == Member("required", Nullable(INT))
+    assert found["required"] == Member("required", NullableKind(INT))
 
 
 def test_recursive_types_have_kinds_at_every_depth() -> None:

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from rtlang.contract.growing_json import GrowingJson, Kind
 from rtlang.lang.partials.partial_object import PartialObject
-from rtlang.lang.partials.shapes import PLAIN, Shape, shape_of, whole
+from rtlang.lang.partials.shapes import PLAIN, ValueShape, shape_of, whole
 
 
 class Color(enum.Enum):
@@ -166,5 +166,5 @@ def test_plain_data_is_plain_all_the_way_and_a_whole_has_no_inside() -> None:
     assert inner is not None
     assert inner.inside(Kind.ARRAY, 0) is PLAIN
     assert whole(int).inside(Kind.OBJECT, "a") is None
-    assert isinstance(shape_of(Any), Shape)
+    assert isinstance(shape_of(Any), ValueShape)
     assert GrowingJson().root is None
