@@ -18,6 +18,7 @@ from rtlang.contract.graph import Generate, Select
 from rtlang.contract.node_work import NodeWork
 from rtlang.supervise.engine_run import EngineRun
 from rtlang.supervise.frames import Message
+from rtlang.supervise.load_balancer import LoadBalancer
 
 NO_LOAD: Message = dict.fromkeys(
     ("prompt", "output", "prompt_ahead", "output_ahead", "running", "pages", "free", "asked", "hit"), 0
@@ -54,8 +55,8 @@ class _Sent:
     num_counted: int = 0
 
 
-class ProgramBalancer:
-    """The `LoadBalancer` of a fleet.
+class ProgramBalancer(LoadBalancer):
+    """Chooses the replica of each program of a fleet.
 
     Args:
         router: chooses replicas, and belongs to the balancer from now on.

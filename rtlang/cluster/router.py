@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, KeysView
 from dataclasses import dataclass
 from random import Random
 
-from rtlang.cluster.sent_index import Match, SentIndex
+from rtlang.cluster.sent_index import SentIndex, SentMatch
 
 NUM_OTHERS = 4
 """Replicas that are considered at random, besides those that hold a part of the prefix."""
@@ -220,7 +220,7 @@ class Router:
             sent[1].append(estimate)
         self._index.note(name, work.digests, work.tokens_per_block)
 
-    def _least(self, work: ProgramWork, path: list[Match], among: Collection[str] | None) -> tuple[str, int]:
+    def _least(self, work: ProgramWork, path: list[SentMatch], among: Collection[str] | None) -> tuple[str, int]:
         """The replica of the least cost, of those that are considered, and the number of blocks that it holds.
 
         What is the same for all replicas is left out of the costs.
@@ -283,7 +283,7 @@ class Router:
         return self._drawn(names, num_wanted)
 
 
-def _num_held(path: list[Match], name: str) -> int:
+def _num_held(path: list[SentMatch], name: str) -> int:
     """Number of blocks of a prefix that a replica holds."""
     for match in reversed(path):
         num_held = match.held_by(name)

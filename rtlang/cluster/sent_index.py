@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
-class Segment:
+class SentSegment:
     """Consecutive blocks that were sent together.
 
     Attributes:
@@ -24,9 +24,11 @@ class Segment:
 
     __slots__ = ("children", "digests", "holds", "parent", "start", "tokens_per_block")
 
-    def __init__(self, parent: Segment | None, start: int, digests: array[int], tokens_per_block: float = 1.0) -> None:
+    def __init__(
+        self, parent: SentSegment | None, start: int, digests: array[int], tokens_per_block: float = 1.0
+    ) -> None:
         self.parent, self.start, self.digests, self.tokens_per_block = parent, start, digests, tokens_per_block
-        self.children: dict[int, Segment] = {}  # by their first digest
+        self.children: dict[int, SentSegment] = {}  # by their first digest
         self.holds: dict[str, _Hold] = {}
 
 
@@ -35,7 +37,7 @@ class _Hold:
 
     __slots__ = ("newer", "num_blocks", "older", "segment")
 
-    def __init__(self, segment: Segment | None, num_blocks: int) -> None:
+    def __init__(self, segment: SentSegment | None, num_blocks: int) -> None:
         self.segment, self.num_blocks = segment, num_blocks
         self.older = self.newer = self
 
@@ -57,10 +59,10 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class SentMatch:
     """A segment on the path of a prefix, and the number of its blocks that are on it."""
 
-    segment: Segment
+    segment: SentSegment
     num_blocks: int
 
     def held_by(self, name: str) -> int:
@@ -73,7 +75,7 @@ class SentIndex:
     """The index; see the module. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._root = Segment(None, 0, array("Q"))
+        self._root = SentSegment(None, 0, array("Q"))
         self._held: dict[str, _Held] = {}
 
     def add(self, name: str, capacity_tokens: float) -> None:
@@ -89,16 +91,16 @@ class SentIndex:
             _forget(hold, name)
             hold = hold.newer
 
-    def match(self, digests: Sequence[int]) -> list[Match]:
+    def match(self, digests: Sequence[int]) -> list[SentMatch]:
         """The path of a prefix, from its start, as far as any replica was sent it."""
-        path: list[Match] = []
+        path: list[SentMatch] = []
         at, segment, num_digests = 0, self._root, len(digests)
         while at < num_digests:
             child = segment.children.get(digests[at])
             if child is None:
                 break
             num_common = _num_common(child.digests, digests, at)
-            path.append(Match(child, num_common))
+            path.append(SentMatch(child, num_common))
             if num_common < len(child.digests):
                 break
             at, segment = at + num_common, child
@@ -113,7 +115,7 @@ class SentIndex:
             self._split(path[-1].segment, path[-1].num_blocks)
         if at < len(digests):
             parent = segments[-1] if segments else self._root
-            added = Segment(parent, at, array("Q", digests[at:]), tokens_per_block)
+            added = SentSegment(parent, at, array("Q", digests[at:]), tokens_per_block)
             parent.children[digests[at]] = added
             segments.append(added)
         held = self._held[name]
@@ -133,7 +135,7 @@ class SentIndex:
         """Tokens of the blocks that a replica is taken to hold."""
         return self._held[name].num_tokens
 
-    def segments(self) -> Iterator[Segment]:
+    def segments(self) -> Iterator[SentSegment]:
         """All segments, parents first."""
         left = list(self._root.children.values())
         while left:
@@ -168,9 +170,9 @@ class SentIndex:
                 hold = hold.newer
             assert math.isclose(listed, tokens[name], abs_tol=1e-6)
 
-    def _split(self, upper: Segment, num_blocks: int) -> None:
+    def _split(self, upper: SentSegment, num_blocks: int) -> None:
         """Cut a segment after its first `num_blocks`; `upper` stays the first part."""
-        lower = Segment(upper, upper.start + num_blocks, upper.digests[num_blocks:], upper.tokens_per_block)
+        lower = SentSegment(upper, upper.start + num_blocks, upper.digests[num_blocks:], upper.tokens_per_block)
         lower.children, upper.children = upper.children, {upper.digests[num_blocks]: lower}
         for child in lower.children.values():
             child.parent = lower

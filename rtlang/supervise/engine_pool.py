@@ -44,7 +44,7 @@ class EndReason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenGraph:
     """Open a graph, as it is now, on an engine."""
 
     graph_id: int
@@ -53,7 +53,7 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class CancelGraph:
     """Tell an engine to end its part of a graph."""
 
     graph_id: int
@@ -62,21 +62,21 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class GraphMoved:
     """A graph has lost its engine, and goes on when it is opened again."""
 
     graph_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
+class FailGraph:
     """A graph has ended."""
 
     graph_id: int
     reason: EndReason
 
 
-Order = Open | Cancel | Moved | Fail
+Order = OpenGraph | CancelGraph | GraphMoved | FailGraph
 
 
 @dataclass(eq=False, slots=True)
@@ -319,7 +319,7 @@ class EnginePool:
         graph.engine.graphs[graph.graph_id] = self.streams[graph.stream_id] = graph
         self._suspects.note_opened(graph.graph_id, now)
         self._placement.note_opened(graph.graph_id, name)
-        self._orders.append(Open(graph.graph_id, name, graph.stream_id))
+        self._orders.append(OpenGraph(graph.graph_id, name, graph.stream_id))
 
     def _probe_next(self, now: float) -> None:
         """Open the next suspect, unless one is open; without any, give its engine back to all graphs."""
@@ -358,11 +358,11 @@ class EnginePool:
 
     def _note_moved(self, graph: PooledGraph, engine: PooledEngine) -> None:
         engine.num_moved += 1
-        self._orders.append(Moved(graph.graph_id))
+        self._orders.append(GraphMoved(graph.graph_id))
 
     def _tell_cancel(self, graph: PooledGraph) -> None:
         if graph.engine is not None:
-            self._orders.append(Cancel(graph.graph_id, graph.engine.name, graph.stream_id))
+            self._orders.append(CancelGraph(graph.graph_id, graph.engine.name, graph.stream_id))
 
     def _take_off(self, graph: PooledGraph) -> None:
         engine, graph.engine = graph.engine, None
@@ -372,7 +372,7 @@ class EnginePool:
 
     def _fail(self, graph: PooledGraph, reason: EndReason) -> None:
         self._forget(graph)
-        self._orders.append(Fail(graph.graph_id, reason))
+        self._orders.append(FailGraph(graph.graph_id, reason))
 
     def _forget(self, graph: PooledGraph) -> None:
         self._take_off(graph)

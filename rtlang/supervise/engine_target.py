@@ -33,11 +33,11 @@ from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.result_size import check_result_sizes
 from rtlang.supervise.cache_calls import RemoteCacheService
 from rtlang.supervise.engine_link import CALL_TIMEOUT_S, EngineLink, EngineState, ask_all, ask_any
-from rtlang.supervise.engine_pool import Cancel, EndReason, EnginePool, Fail, Moved, Open, Order
+from rtlang.supervise.engine_pool import CancelGraph, EndReason, EnginePool, FailGraph, GraphMoved, OpenGraph, Order
 from rtlang.supervise.engine_run import EngineRun, deliver_all
 from rtlang.supervise.frames import Message
 from rtlang.supervise.launcher import Launcher
-from rtlang.supervise.load_balancer import FirstEngine, LoadBalancer
+from rtlang.supervise.load_balancer import LoadBalancer
 from rtlang.supervise.mirrored_metrics import MirroredMetrics
 from rtlang.supervise.text_calls import RemoteTextService
 
@@ -55,11 +55,10 @@ class EngineTarget:
         launchers: start the engines.
         config: settings of the runtime of each engine.
         stall_timeout_s: seconds without an answer of an engine's thread after which its process is replaced.
-        balancer: chooses the engine of each graph; it belongs to the target from now on. None for `FirstEngine`.
+        balancer: chooses the engine of each graph; it belongs to the target from now on. None for a plain `LoadBalancer`.
         labels_engines: whether metrics say from which engine they are.
 
     Attributes:
-        model_identity: see `Target.abilities`; empty until the first engine is ready.
         metrics: of the engines, and of the server that shares them.
     """
 
@@ -74,19 +73,16 @@ class EngineTarget:
     ) -> None:
         self.config = config or RuntimeConfig()
         self.metrics = MirroredMetrics()
-        self.tool_format: str | None = None
-        self.vocab_size: int | None = None
-        self.max_model_len: int | None = None
-        self.model_identity = ""
         self.text_service = RemoteTextService(self._ask)
         self.cache_service: CacheService = RemoteCacheService(self._ask)
         self.stall_timeout_s = stall_timeout_s
         self._labels_engines = labels_engines
         self._admission = Admission(self.config.max_waiting)
         self._graph_ids = itertools.count(1)
+        self._ready: Message = {}  # from the engine that was ready last
         self._lock = threading.RLock()  # guards everything below
         self._changed = threading.Condition(self._lock)  # the pool
-        self._balancer: LoadBalancer = FirstEngine() if balancer is None else balancer
+        self._balancer = LoadBalancer() if balancer is None else balancer
         self._pool = EnginePool(self._balancer)
         self._links: dict[str, EngineLink] = {}  # of the engines of the pool
         self._runs: dict[int, EngineRun] = {}  # the graphs of the pool
@@ -143,6 +139,26 @@ class EngineTarget:
     def abilities(self) -> frozenset[Ability]:
         """See `Target.abilities`."""
         return ALL_ABILITIES
+
+    @property
+    def tool_format(self) -> str | None:
+        """See `Target.tool_format`. None until an engine is ready, as the vocabulary and the length of the model."""
+        return self._ready.get("tool_format")
+
+    @property
+    def vocab_size(self) -> int | None:
+        """The number of tokens of the vocabulary."""
+        return self._ready.get("vocab_size")
+
+    @property
+    def max_model_len(self) -> int | None:
+        """The maximum length of a sequence in tokens."""
+        return self._ready.get("max_model_len")
+
+    @property
+    def model_identity(self) -> str:
+        """See `Target.abilities`; empty until an engine is ready."""
+        return str(self._ready.get("model_identity", ""))
 
     @property
     def state(self) -> EngineState:
@@ -233,8 +249,7 @@ class EngineTarget:
         """See `LinkOwner.on_ready`."""
         failed: list[EngineRun] = []
         with self._lock:
-            self.tool_format, self.vocab_size = link.ready["tool_format"], link.ready["vocab_size"]
-            self.max_model_len, self.model_identity = link.ready["max_model_len"], link.ready["model_identity"]
+            self._ready = link.ready
             if link.name in self._links:
                 self._balancer.note_ready(link.name, link.ready)
                 failed = self._carry_out(self._pool.note_ready(link.name, time.monotonic()))
@@ -328,14 +343,14 @@ class EngineTarget:
         failed = []
         for order in orders:
             match order:
-                case Open(graph_id, engine, stream_id):
+                case OpenGraph(graph_id, engine, stream_id):
                     run = self._runs[graph_id]
                     self._put(run, engine, stream_id, run.opening())
-                case Cancel(graph_id, engine, stream_id):
+                case CancelGraph(graph_id, engine, stream_id):
                     self._put(self._runs[graph_id], engine, stream_id, {"t": "cancel"})
-                case Moved():
+                case GraphMoved():
                     self.metrics.moved_programs.inc()
-                case Fail(graph_id, reason):
+                case FailGraph(graph_id, reason):
                     run = self._runs[graph_id]
                     run.post(GraphFailed(graph_id, self._failure(run, reason)))
                     self._forget(run)

@@ -8,7 +8,16 @@ from collections.abc import Collection
 import pytest
 
 from rtlang.supervise.crash_suspects import CRASH, FATAL_STRIKES, SUSPECT_STRIKES
-from rtlang.supervise.engine_pool import GRACE_S, Cancel, EndReason, EnginePool, Fail, Moved, Open, Order
+from rtlang.supervise.engine_pool import (
+    GRACE_S,
+    CancelGraph,
+    EndReason,
+    EnginePool,
+    FailGraph,
+    GraphMoved,
+    OpenGraph,
+    Order,
+)
 
 
 class RandomPlacement:
@@ -45,19 +54,19 @@ class World:
     def carry_out(self, orders: list[Order]) -> None:
         for order in orders:
             match order:
-                case Open(graph_id, engine, stream_id):
+                case OpenGraph(graph_id, engine, stream_id):
                     assert graph_id in self.alive
                     assert graph_id not in self.cancelled, "a cancelled graph is not opened again"
                     assert stream_id not in self.streams
                     assert all(graph_id not in graphs.values() for graphs in self.engines.values()), "open once"
                     self.streams.add(stream_id)
                     self.engines[engine][stream_id] = graph_id
-                case Cancel(graph_id, engine, stream_id):
+                case CancelGraph(graph_id, engine, stream_id):
                     if graph_id not in self.cancelled or not self.is_on(engine, graph_id):
                         self.engines.get(engine, {}).pop(stream_id, None)
-                case Moved(graph_id):
+                case GraphMoved(graph_id):
                     assert graph_id in self.alive
-                case Fail(graph_id, reason):
+                case FailGraph(graph_id, reason):
                     self.alive.remove(graph_id)
                     self.failed[graph_id] = reason
                     for graphs in self.engines.values():
