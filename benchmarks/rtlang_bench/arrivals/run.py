@@ -13,6 +13,7 @@ from time import perf_counter
 
 from rtlang.bench.checkpoint import write_random_llama
 from rtlang.bench.workloads import load
+from rtlang.bench.workloads.arriving import NUM_STREAMS
 from rtlang.bench.workloads.load import ProgramLoad
 from rtlang.contract.config import EMBEDDED_MODEL, MAX_TARGET_GAP_MS, RuntimeConfig
 from rtlang.contract.errors import ConfigError
@@ -25,7 +26,6 @@ from rtlang.model.runner import Runner
 from rtlang.runtime import process_settings
 from rtlang_bench.arrivals.figures import GAP_GOAL, THROUGHPUT_GOAL, PlainSteps, RunFigures, figures_of
 from rtlang_bench.arrivals.long_prompt import (
-    NUM_STREAMS,
     LongPrompt,
     LongPromptFigures,
     long_prompt_figures,

@@ -13,6 +13,7 @@ from rtlang.console.errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
+from rtlang.model.gpu.accelerator import accelerator_for
 from rtlang_bench.command import command
 from rtlang_bench.device import run
 from rtlang_kernels_bench.output import Output, watchdog
@@ -43,7 +44,7 @@ def bench_device(
         missing = [name for name, number in package_versions(DEVICE_PACKAGES).items() if number is None]
         if missing:
             raise CommandError(f"packages are not installed: {', '.join(missing)}")
-        run.accelerator_for(config.device)  # fails before the output of an earlier run is overwritten
+        accelerator_for(config.device)  # fails before the output of an earlier run is overwritten
         try:
             output = Output(out, json_file)
         except (OSError, ValueError) as error:

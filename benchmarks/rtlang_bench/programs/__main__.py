@@ -14,7 +14,8 @@ from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 from rtlang_bench.command import command, command_line, progress
 from rtlang_bench.programs.ablation import ProgramOptions, run_ablation
-from rtlang_bench.programs.best_of import BEST_OF, run_best_of
+from rtlang_bench.programs.best_of import BEST_OF, BestOfReport, run_best_of
+from rtlang_bench.programs.report import ProgramReport
 from rtlang_bench.programs.workloads import MAKERS
 
 
@@ -44,6 +45,7 @@ def bench_programs(
         check_json_path(json_file)
         names = tuple(name.strip() for name in workload.split(",") if name.strip())
         config, line = RuntimeConfig(**settings), command_line("programs")
+        report: ProgramReport | BestOfReport
         with progress() as tell:
             if names == (BEST_OF,):
                 report = run_best_of(config, is_quick=quick, repeats=repeats, command=line, tell=tell)

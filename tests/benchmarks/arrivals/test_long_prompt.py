@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rtlang.bench.workloads.arriving import NUM_STREAMS
 from rtlang.contract.config import RuntimeConfig
 from rtlang_bench.arrivals.figures import PlainSteps
-from rtlang_bench.arrivals.long_prompt import NUM_STREAMS, long_prompt_figures, run_long_prompt
+from rtlang_bench.arrivals.long_prompt import long_prompt_figures, run_long_prompt
 from rtlang_bench.arrivals.run import fixed
 from tests.support.timed_engine import pretended_engine
 

@@ -342,7 +342,7 @@ def test_figures_without_a_gpu_are_refused_and_earlier_ones_kept(
     assert result.exit_code == 1
     assert "torch finds no GPU" in result.output
     assert earlier.read_text() == "figures of a GPU"
-    monkeypatch.setattr("rtlang_bench.device.run.accelerator_for", lambda name: None)
+    monkeypatch.setattr("rtlang_bench.device.__main__.accelerator_for", lambda name: None)
     for files in (
         ["--out", f"{tmp_path}/no/folder"],
         ["--out", str(tmp_path)],
