@@ -54,7 +54,7 @@ _HTTP_TIMEOUT_S = 5  # for HTTP responses and closing handshakes in progress at 
 @dataclass(frozen=True, slots=True)
 class TokenizerInfo:
     """The model as described to clients: name, vocabulary size, maximum sequence length in tokens, format of tool calls, and
-    identity (see `ResumableTarget.model_identity`).
+    identity (see `Target.abilities`).
     """
 
     model: str
