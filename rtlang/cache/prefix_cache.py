@@ -142,7 +142,7 @@ class PrefixCache:
     @property
     def num_in_use(self) -> int:
         """Number of pages that a request holds, privately or in the tree."""
-        return self.num_pages - self.num_free - self.num_cached
+        return self._pages.num_pages - self._pages.num_free - self._tree.num_unlocked_pages
 
     @property
     def num_held(self) -> int:
@@ -340,7 +340,8 @@ class PrefixCache:
 
     def commit(self) -> None:
         """Mark pending pages as valid, because the step that writes them succeeded."""
-        self._free_tree_pages(self._tree.commit())
+        if self._tree.pending:
+            self._free_tree_pages(self._tree.commit())
 
     def discard_pending(self) -> None:
         """Remove pending pages from the tree, because the step that should have written them failed.

@@ -90,11 +90,12 @@ class BatchLayout:
 def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> Row:
     start = request.num_computed_tokens
     end = start + num_tokens
-    needs_sample = not request.spec.score_only and end == request.num_target_tokens
+    spec = request.spec
+    needs_sample = not spec.score_only and end == request.num_target_tokens
     input_is_pending = end > len(request.token_ids)
-    score_offset, score_ids = 0, tuple[int, ...]()
-    if (index := request.next_score) is not None and end >= index:
-        score_offset = index - 1 - start
+    score_offset, num_score_top, score_ids = 0, 0, tuple[int, ...]()
+    if spec.score_from is not None and (index := request.next_score) is not None and end >= index:
+        score_offset, num_score_top = index - 1 - start, request.num_score_top
         score_ids = tuple(request.token_ids[index : min(end + 1, request.num_scorable_tokens)])
     has_history = needs_sample and request.needs_history
     return Row(
@@ -104,17 +105,17 @@ def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> R
         page_ids=request.pages.page_ids,
         num_shared_tokens=num_shared,
         needs_sample=needs_sample,
-        params=request.spec.params,
-        seed=request.spec.seed,
-        choice=request.spec.choice,
+        params=spec.params,
+        seed=spec.seed,
+        choice=spec.choice,
         num_output_tokens=request.num_output_tokens + request.pending.num_tokens,
         mask_row=mask_row if needs_sample and request.session is not None else None,
-        banned_token_ids=request.banned_token_ids if needs_sample else (),
+        banned_token_ids=request.bans_after(0) if needs_sample else (),
         prompt_token_ids=request.token_ids[: request.num_prompt_tokens] if has_history else (),
         output_token_ids=request.output_token_ids if has_history else (),
         score_offset=score_offset,
         score_token_ids=score_ids,
-        num_score_top=request.num_score_top,
+        num_score_top=num_score_top,
         input_is_pending=input_is_pending,
     )
 

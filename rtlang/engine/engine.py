@@ -286,8 +286,8 @@ class Engine:
             seconds -= self.drafter.take_seconds()
         if step is None or self._pipeline.is_busy:
             return
-        is_plain = all(len(row.token_ids) == 1 for row in step.rows)
-        if not is_plain or not self.step_cost.is_settled or step.step_id % _OBSERVE_EVERY == 0:
+        is_due = step.step_id % _OBSERVE_EVERY == 0 or not self.step_cost.is_settled
+        if is_due or max([len(row.token_ids) for row in step.rows]) > 1:
             self.step_cost.observe(size_of(step), seconds)
 
     def _schedule(self, now: float) -> Step | None:

@@ -42,8 +42,9 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
     """
     if not result.is_finite:
         raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
-    request.results.scores.extend(result.scores)
-    request.take_given_logprobs()
+    if result.scores:
+        request.results.scores.extend(result.scores)
+        request.take_given_logprobs()
     if request.spec.score_only:
         if request.num_computed_tokens - request.pending.num_computed_tokens >= request.num_target_tokens:
             yield request.given_end or RequestOutput(request, finish_reason=FinishReason.STOP)
@@ -61,7 +62,7 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
             return
         output = _take(request, sampled)
         yield output
-        if output.is_last or index >= len(draft) or request.token_ids[-1] != draft[index]:
+        if index >= len(draft) or output.is_last or request.token_ids[-1] != draft[index]:
             return
 
 
@@ -124,18 +125,19 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
     if logprob is not None:
         request.results.logprobs.append(logprob)
     is_free = session is None
-    if request.has_limited_thought and session is not None and not session.is_in_thought:
+    if session is not None and request.has_limited_thought and not session.is_in_thought:
         is_free = True  # its session only limited the thought, which has ended
         session.close()
         request.session = session = None
-    may_stop = is_free and request.num_output_tokens >= request.spec.params.min_tokens
+    num_output_tokens = request.num_output_tokens
+    may_stop = is_free and num_output_tokens >= request.spec.params.min_tokens
     text, stop = request.output_text.push(token_id, may_stop=may_stop)
     if stop is not None:
         request.results.stop = stop.match
         return RequestOutput(request, text, (token_id,), FinishReason.STOP)
     if session is not None and session.is_complete:
         return _end(request, FinishReason.STOP, None, text, (token_id,))
-    if request.num_output_tokens >= request.max_tokens:
+    if num_output_tokens >= request.max_tokens:
         if session is not None and not session.is_accepting:
             raise BudgetError(request.max_tokens, None)
         return _end(request, FinishReason.LENGTH, None, text, (token_id,))

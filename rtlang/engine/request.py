@@ -302,13 +302,10 @@ class Request:
         params = self.spec.params
         return bool(params.presence_penalty or params.frequency_penalty or params.repetition_penalty != 1.0)
 
-    @property
-    def banned_token_ids(self) -> tuple[int, ...]:
-        """Tokens that must not be sampled next: `first_banned_ids`, and those that would end the text before min_tokens."""
-        return self.bans_after(0)
-
     def bans_after(self, num_more: int) -> tuple[int, ...]:
-        """`banned_token_ids` after `num_more` further tokens, none of them for a request with a session and min_tokens left."""
+        """Tokens that must not be sampled after `num_more` further tokens: `first_banned_ids`, and those that would end the text before
+        min_tokens. For a request with a session and min_tokens left, only after none.
+        """
         num_output = self.num_output_tokens + self.pending.num_tokens + num_more
         if num_output == 0 and self.spec.first_banned_ids:
             return self.spec.first_banned_ids  # end tokens are among them

@@ -158,11 +158,13 @@ class StepPipeline:
         return outputs
 
     def _launch(self, step: Step) -> _LaunchedStep:
-        masks = None if self._runner.is_pipelined else self._start_masks(*self._masked(step))
+        is_pipelined = self._runner.is_pipelined
+        masks = self._start_masks(*self._masked(step)) if step.num_mask_rows and not is_pipelined else None
         flight = self._runner.launch(step)
         requests = self._scheduler.launched(step)
-        launched = _LaunchedStep(step, requests, flight, masks, self._constraints.walks(requests, step.rows))
-        if self._runner.is_pipelined and not any(self._must_wait(launched, index) for index in range(len(requests))):
+        walks = self._constraints.walks(requests, step.rows) if is_pipelined else {}
+        launched = _LaunchedStep(step, requests, flight, masks, walks)
+        if is_pipelined and not any(self._must_wait(launched, index) for index in range(len(requests))):
             self._sample(launched)
         return launched
 
@@ -212,9 +214,11 @@ class StepPipeline:
             request.pending.num_tokens -= row.needs_sample
             request.pending.num_scores -= len(row.score_token_ids)
             found.append((request, row, out))
+        if not self._runner.is_pipelined:
+            return self._apply(found)
         num_known = [len(request.token_ids) for request, _, _ in found]
         outputs = self._apply(found)
-        if self._runner.is_pipelined and any(_goes_on(request) for request, _, _ in found):
+        if any(_goes_on(request) for request, _, _ in found):
             self._resting_since = now
         row_after = dict(zip(following.requests, following.step.rows, strict=True)) if following is not None else {}
         for (request, _, out), num_before in zip(found, num_known, strict=True):

@@ -241,7 +241,8 @@ class EngineLoop:
             self._num_cancelled = 0
 
     def _run_once(self) -> bool:
-        engine = self.engine
+        engine = self._engine
+        assert engine is not None
         with self._condition:
             while not (self._commands or self._later or self._is_stopping or self._is_woken or engine.has_work):
                 timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
@@ -269,16 +270,17 @@ class EngineLoop:
                 self._call(command)
         if is_stopping:
             return False
-        self._act_if_idle(engine)
-        if engine.has_work and self._watch is None:
+        if not engine.has_work:
+            self._act_if_idle(engine)
+        elif self._watch is None:
             self._step(engine, now)
-        elif engine.has_work:
+        else:
             self._call(partial(self._step, engine, now))
         return True
 
     def _act_if_idle(self, engine: Engine) -> None:
         done = self._num_idle_actions
-        if done < len(self._idle_actions) and not engine.has_work:
+        if done < len(self._idle_actions):
             seconds, action = self._idle_actions[done]
             if self.clock() >= self._last_step_end + seconds:
                 self._num_idle_actions += 1

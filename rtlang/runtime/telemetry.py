@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.node_work import NodeWork, expected_output
@@ -25,30 +25,34 @@ class Telemetry:
     def after_step(self, engine: Engine, outputs: Sequence[RequestOutput], started: float, ended: float) -> None:
         """Record a step that ran from `started` to `ended`, in seconds of the engine's clock."""
         metrics, cache, scheduler = self._metrics, engine.cache, engine.scheduler
-        self._count("engine_steps", engine.num_steps)
-        self._count("generation_tokens", engine.num_generated_tokens)
-        self._count("prompt_tokens", engine.num_prompt_tokens)
-        self._count("num_preemptions", scheduler.num_preemptions)
-        self._count("prefix_cache_queries", cache.stats.num_queried_tokens)
-        self._count("prefix_cache_hits", cache.stats.num_hit_tokens)
-        self._count("retention_refused", cache.retention.num_refused)
-        self._count("retention_revoked", cache.retention.num_revoked)
+        self._count(
+            {
+                "engine_steps": engine.num_steps,
+                "generation_tokens": engine.num_generated_tokens,
+                "prompt_tokens": engine.num_prompt_tokens,
+                "num_preemptions": scheduler.num_preemptions,
+                "prefix_cache_queries": cache.stats.num_queried_tokens,
+                "prefix_cache_hits": cache.stats.num_hit_tokens,
+                "retention_refused": cache.retention.num_refused,
+                "retention_revoked": cache.retention.num_revoked,
+                "cache_evicted_pages": cache.stats.num_evicted_pages,
+            }
+        )
         if engine.drafter is not None:
             self._count_drafts(engine.drafter)
         metrics.step_cost_error.set(engine.step_cost.error)
-        self._count("cache_evicted_pages", cache.stats.num_evicted_pages)
         for tier in engine.tiers:
             if engine.transfers is not None:
-                self._count(f"cache_{tier.name}_loaded_pages", engine.transfers.num_fetched[tier.name])
-                self._count(f"cache_{tier.name}_recomputed_pages", engine.transfers.num_recomputed[tier.name])
+                self._count({f"cache_{tier.name}_loaded_pages": engine.transfers.num_fetched[tier.name]})
+                self._count({f"cache_{tier.name}_recomputed_pages": engine.transfers.num_recomputed[tier.name]})
             if tier.name != "host":
-                self._count(f"cache_{tier.name}_bad_pages", tier.stats.num_bad)
+                self._count({f"cache_{tier.name}_bad_pages": tier.stats.num_bad})
             if tier.name == "peer":
                 metrics.cache_peers_connected.set(tier.stats.num_connected)
             else:
                 getattr(metrics, f"cache_{tier.name}_used_bytes").set(tier.stats.num_bytes)
         if engine.transfers is not None and engine.transfers.server is not None:
-            self._count("cache_served_pages", engine.transfers.server.stats.num_pages)
+            self._count({"cache_served_pages": engine.transfers.server.stats.num_pages})
         metrics.num_requests_running.set(len(scheduler.running))
         metrics.num_requests_waiting.set(scheduler.num_waiting)
         metrics.kv_pages_total.set(cache.num_pages)
@@ -81,7 +85,7 @@ class Telemetry:
 
     def _count_drafts(self, drafter: Drafter) -> None:
         if drafter.model is not None:
-            self._count("draft_model_steps", drafter.model.num_steps)
+            self._count({"draft_model_steps": drafter.model.num_steps})
         for source, num_drafted in drafter.num_drafted.items():
             now = num_drafted, drafter.num_accepted[source]
             before = self._seen_drafts.get(source, (0, 0))
@@ -89,11 +93,12 @@ class Telemetry:
                 self._metrics.draft_tokens(source, now[0] - before[0], now[1] - before[1])
                 self._seen_drafts[source] = now
 
-    def _count(self, name: str, total: int) -> None:
-        grown = total - self._seen.get(name, 0)
-        if grown:
-            getattr(self._metrics, name).inc(grown)
-            self._seen[name] = total
+    def _count(self, totals: Mapping[str, int]) -> None:
+        for name, total in totals.items():
+            grown = total - self._seen.get(name, 0)
+            if grown:
+                getattr(self._metrics, name).inc(grown)
+                self._seen[name] = total
 
 
 def counters_of_graphs(works_ahead: Sequence[NodeWork]) -> dict[str, int]:

@@ -33,9 +33,9 @@ def test_a_scoring_request_needs_logits_from_the_token_before_the_first_score() 
 
 def test_min_tokens_bans_what_would_end_the_text() -> None:
     made = request([1], {"min_tokens": 1, "max_tokens": 4}, stop_ids=frozenset({7}))
-    assert made.banned_token_ids == (7,)
+    assert made.bans_after(0) == (7,)
     made.token_ids.append(8)
-    assert made.banned_token_ids == ()
+    assert made.bans_after(0) == ()
 
 
 def test_history_is_needed_for_penalties_only() -> None:

@@ -29,9 +29,8 @@ class FakeEngine:
         if self.num_steps == self.broken_at:
             raise RuntimeError("broken")
         self.num_steps -= 1
-        return [
-            SimpleNamespace(request=SimpleNamespace(listener=lambda output, n=self.num_steps: self.heard.append(n)))
-        ]
+        spec = SimpleNamespace(listener=lambda output, n=self.num_steps: self.heard.append(n))
+        return [SimpleNamespace(request=SimpleNamespace(spec=spec))]
 
     def note_time(self, seconds: float) -> None:
         assert seconds >= 0

@@ -37,8 +37,6 @@ class DeviceConstraints:
         The masks along a draft are computed by the host, which knows all tokens before it.
         """
         found: dict[int, Walk] = {}
-        if not self._runner.is_pipelined:
-            return found
         for index, (request, row) in enumerate(zip(requests, rows, strict=True)):
             if row.mask_row is not None:
                 walk = self._walk(request)
@@ -48,6 +46,8 @@ class DeviceConstraints:
 
     def follow(self, request: Request, num_tokens: int = 1) -> None:
         """Advance the host's copy after tokens were appended, or drop it if the request or its constraint has ended."""
+        if not self._walks:
+            return
         walk = self._walks.get(request)
         if request.status is RequestStatus.FINISHED or request.session is None:
             self._walks.pop(request, None)

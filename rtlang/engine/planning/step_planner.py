@@ -44,11 +44,15 @@ class StepPlanner:
         self.cost = cost
         self._max_step_tokens, self._max_shared_step_tokens = max_step_tokens, max_shared_step_tokens
         self._max_rows, self._target_gap_s = max_rows, target_gap_s
+        self._token_s, self._num_observed = 0.0, 0  # the time of a token, and the number of steps that it is known from
 
     @property
     def token_s(self) -> float:
         """Expected time of one prompt token in a long prompt, in seconds; 0 while it is not known."""
-        return self.cost.predict(StepSize(_RATE_TOKENS)) / _RATE_TOKENS if self.cost.is_settled else 0.0
+        if self._num_observed != self.cost.num_observed:
+            self._num_observed = self.cost.num_observed
+            self._token_s = self.cost.predict(StepSize(_RATE_TOKENS)) / _RATE_TOKENS if self.cost.is_settled else 0.0
+        return self._token_s
 
     def limit(self, turns: Sequence[Turn]) -> int:
         """Maximum number of tokens of the next step if no row decodes in it."""

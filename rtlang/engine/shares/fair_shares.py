@@ -8,6 +8,7 @@ service nor forgets what it had beyond its share.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 
 from rtlang.contract.principal import Principal
@@ -22,20 +23,17 @@ class FairShares:
 
     Attributes:
         now: the virtual time of the flow served last.
+        active: the flows that have requests, in the order of their arrival.
     """
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.active: list[Flow] = []
         self._flows: dict[tuple[str, str], Flow] = {}
         self._num_clients: Counter[str] = Counter()  # flows with work, by name of the principal
         self._num_running: Counter[str] = Counter()  # by name of the principal
         self._num_prompt_tokens: Counter[str] = Counter()  # of running requests
         self._num_flows = 0
-
-    @property
-    def active(self) -> list[Flow]:
-        """The flows that have requests."""
-        return [flow for flow in self._flows.values() if flow.num_open]
 
     @property
     def num_idle(self) -> int:
@@ -54,6 +52,7 @@ class FairShares:
         if not flow.num_open:
             flow.virtual_time = max(flow.virtual_time, self.now)
             self._num_clients[principal.name] += 1
+            insort(self.active, flow, key=lambda each: each.number)
         flow.num_open += 1
         return flow
 
@@ -62,6 +61,7 @@ class FairShares:
         flow.num_open -= 1
         if not flow.num_open:
             flow.waiting.clear()
+            self.active.remove(flow)
             name = flow.principal.name
             self._num_clients[name] -= 1
             if not self._num_clients[name]:
