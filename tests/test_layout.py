@@ -106,6 +106,14 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/engine/drafts/test_stored_text.py",
         "drafts are the only use of what follows a stored sequence",
     ),
+    "rtlang/engine/constraints/mask_threads.py": (
+        "tests/engine/constraints/test_compiler.py",
+        "masks are filled for the sessions that a compiler makes",
+    ),
+    "rtlang/engine/constraints/stop_compiler.py": (
+        "tests/engine/constraints/test_compiler.py",
+        "stop patterns share the lanes and the end of a compiler",
+    ),
     "rtlang/engine/scheduling/preemption.py": (
         "tests/engine/test_scheduler.py",
         "preemption is tested by schedules that run out of rows and pages",

@@ -130,3 +130,15 @@ def start_timer(seconds: float, action: Callable[[], None]) -> Timer:
     timer.daemon = True
     timer.start()
     return timer
+
+
+def run_or_cancel(
+    submit: Callable[[Callable[[], None]], Future[Any]], job: Callable[[], None], asked: Future[Any] | None = None
+) -> None:
+    """Submit a job; if the pool is shut down before the job starts, the future that was asked for is cancelled."""
+    try:
+        submitted = submit(job)
+    except RuntimeError:
+        submitted = Future()
+        submitted.cancel()
+    submitted.add_done_callback(lambda done: asked.cancel() if asked and done.cancelled() else None)

@@ -12,7 +12,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from itertools import accumulate
 from pathlib import Path
 from time import perf_counter, thread_time
 from typing import Any, Protocol
@@ -27,11 +26,13 @@ from rtlang.contract.principal import LOCAL
 from rtlang.engine.constraints.cache import CacheEntry, PendingCompile
 from rtlang.engine.constraints.compile_quota import CompileQuota
 from rtlang.engine.constraints.compile_time import CompileTime
-from rtlang.engine.constraints.lanes import CompileLanes
+from rtlang.engine.constraints.lanes import CompileLanes, cancelled
+from rtlang.engine.constraints.mask_threads import MaskThreads
 from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
-from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
+from rtlang.engine.constraints.stop_compiler import StopCompiler
+from rtlang.engine.daemon_pool import Timer, run_or_cancel, start_timer
 from rtlang.engine.fair_queue import Owner
-from rtlang.engine.stop_search import StopPattern, compile_stop_patterns
+from rtlang.engine.stop_search import StopPattern
 from rtlang_grammars import (
     CompletionSearch,
     Constraint,
@@ -43,7 +44,6 @@ from rtlang_grammars import (
 )
 from rtlang_grammars.api import precompile
 from rtlang_grammars.completion.completion_path import UNREACHABLE
-from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from rtlang_grammars.spec.canonical_json import canonical
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.work_limit import StoppableWork
@@ -55,13 +55,8 @@ _MAX_PRICED_BYTES = 4096
 _ERROR_BYTES = 1024
 _MAX_OTHER_FORMS, _MAX_OTHER_BYTES = 256, 32 << 10
 """Number and maximum length of sources whose canonical forms are cached; others are canonicalized each time, off the step."""
-_MAX_STOPS = 256
-"""Number of requests whose compiled stop patterns are cached."""
 MAX_LATE = 4
 """Maximum number of compilations that continue past their time limit. They stop soon."""
-
-NUM_SLOW = 4
-"""Number of threads for slow masks, so that one very slow mask does not block the others."""
 
 
 class VocabularySource(Protocol):
@@ -104,10 +99,8 @@ class ConstraintCompiler:
         self._own_threads = executor is None
         self.is_busy: Callable[[], bool] = lambda: False
         self._lanes = CompileLanes(config.grammar_threads, executor, lambda: self.is_busy())
-        # Masks have their own threads: a step must never queue behind a compilation.
-        self._fill_pool = executor or DaemonPool(config.grammar_threads, "constraint-fill")
-        # Slow masks have separate threads, because a step waits for all masks in the other pool.
-        self._prepare_pool = executor or DaemonPool(NUM_SLOW, "constraint-prepare")
+        self._masks = MaskThreads(config.grammar_threads, vocab_size, self._metrics, executor)
+        self._stop_compiler = StopCompiler(self._lanes)
         self._start_timer, self._compile_time = timer, compile_time
         self._lock, self._backend_lock = threading.Lock(), threading.Lock()
         self._backend: RtlangBackend | None = None
@@ -116,7 +109,6 @@ class ConstraintCompiler:
         self._forms: OrderedDict[Constraint, Constraint] = OrderedDict()  # other sources -> canonical form
         self._waiting: dict[Constraint, PendingCompile] = {}
         self._running: set[Constraint] = set()
-        self._stops: OrderedDict[tuple[str, ...], tuple[StopPattern, ...]] = OrderedDict()
         self._late: set[Constraint] = set()  # running compilations whose requests were failed
         self._is_closed = False
         self.quota = CompileQuota()
@@ -175,84 +167,29 @@ class ConstraintCompiler:
         The future fails with:
             ParameterError: a pattern is invalid, needs backtracking, or is too complex.
         """
-        future: Future[tuple[StopPattern, ...]] = Future()
         with self._lock:
-            if self._is_closed:
-                future.cancel()
-                return future
-            known = self._stops.get(sources)
-            if known is not None:
-                self._stops.move_to_end(sources)
-        if known is not None:
-            future.set_result(known)
+            is_closed = self._is_closed
+        if is_closed:
+            future: Future[tuple[StopPattern, ...]] = Future()
+            future.cancel()
             return future
-
-        self._compile_stops(future, sources, owner, 0)
-        return future
+        return self._stop_compiler.compile(sources, owner)
 
     def fill(
         self, sessions: Sequence[ConstraintSession], bitmask: NDArray[np.int32], drafts: Sequence[Sequence[int]] = ()
     ) -> Future[None]:
-        """Fill row i of `bitmask` for sessions[i], on other threads.
-
-        Args:
-            bitmask: int32, [at least the number of rows, ceil(vocab_size / 32)]; do not read it before the future is done.
-            drafts: one for each session, or none at all. A session then has a row for its next token and one after each draft token.
-        Returns:
-            A future that completes when all rows are written. It does not fail if a session fails; see `raise_if_failed`.
-        """
-        num_parts = max(1, min(self._config.grammar_threads, len(sessions)))
-        ends = list(accumulate((len(draft) + 1 for draft in drafts), initial=0)) if drafts else range(len(sessions) + 1)
-        done: Future[None] = Future()
-        left = [num_parts]
-        started = perf_counter()
-
-        def fill_part(part: int) -> None:
-            own = range(len(sessions) * part // num_parts, len(sessions) * (part + 1) // num_parts)
-            masks: list[Mask | None] = []
-            for at in own:
-                draft = drafts[at] if drafts else ()
-                if draft:
-                    masks += sessions[at].masks_along(draft, bitmask[ends[at] : ends[at + 1]])
-                else:
-                    masks.append(sessions[at].find_mask(bitmask[ends[at]]))
-            try:
-                write_rows(masks, bitmask[ends[own.start] : ends[own.stop]])
-            except BaseException as error:  # the step waits for `done`, whatever happens
-                for session in sessions[own.start : own.stop]:
-                    session.fail(error)
-            with self._lock:
-                left[0] -= 1
-                is_last = left[0] == 0
-            if is_last:
-                self._metrics.mask.observe(perf_counter() - started)
-                done.set_result(None)
-
-        for part in range(num_parts):
-            self._submit(self._fill_pool.submit, lambda part=part: fill_part(part))  # type: ignore[misc]
-        return done
+        """See `MaskThreads.fill`."""
+        return self._masks.fill(sessions, bitmask, drafts)
 
     def prepare(self, session: ConstraintSession, wake: Callable[[], None]) -> None:
-        """Compute the next mask of a slow session on another thread; do not use the session while `session.is_preparing`.
-
-        `wake` is called on that thread when the mask is ready.
-        """
-
-        def submit(make: Callable[[], None]) -> None:
-            def job() -> None:
-                started = perf_counter()
-                make()
-                self._metrics.mask.observe(perf_counter() - started)
-
-            self._submit(self._prepare_pool.submit, job)
-
-        session.prepare(-(-self._vocab_size // 32), submit, wake)
+        """See `MaskThreads.prepare`."""
+        self._masks.prepare(session, wake)
 
     def accept_beside(
         self, session: ConstraintSession, token_id: int, remaining: int, wake: Callable[[], None]
     ) -> None:
-        """Accept a token on another thread; do not use the session while `session.is_preparing`. `wake` is called there at the end."""
-        session.accept_beside(token_id, remaining, lambda job: self._submit(self._prepare_pool.submit, job), wake)
+        """See `MaskThreads.accept_beside`."""
+        self._masks.accept_beside(session, token_id, remaining, wake)
 
     def close(self) -> None:
         """Stop the threads and cancel pending compilations. Idempotent."""
@@ -267,16 +204,15 @@ class ConstraintCompiler:
                 future.cancel()
         if self._own_threads:
             self._lanes.close()
-            self._fill_pool.shutdown(wait=True)
-            self._prepare_pool.shutdown(wait=False, cancel_futures=True)
+        self._masks.close()
 
     # -- on the compile threads
 
     def _compile_for(
         self, owner: Owner, size: int, job: Callable[[], None], *, lane: int = 0, asked: Future[Any] | None = None
     ) -> None:
-        """Run a job in a lane; see `_submit`."""
-        self._submit(lambda run: self._lanes.submit(run, owner=owner, size=size, lane=lane), job, asked)
+        """Run a job in a lane; see `run_or_cancel`."""
+        run_or_cancel(lambda run: self._lanes.submit(run, owner=owner, size=size, lane=lane), job, asked)
 
     def _compile(self, constraint: Constraint, lane: int) -> None:
         size = len(constraint.source)
@@ -414,32 +350,6 @@ class ConstraintCompiler:
         other_bytes = source_bytes + (0 if path is None else len(path.data))
         return form, CacheEntry(grammar.size_bytes + other_bytes, other_bytes, grammar, path), True
 
-    def _compile_stops(
-        self, future: Future[tuple[StopPattern, ...]], sources: tuple[str, ...], owner: Owner, lane: int
-    ) -> None:
-        """Compile the stop patterns of a request in a lane; what takes longer than its slice begins again in the next one."""
-
-        def job() -> None:
-            if future.cancelled():
-                return
-            with self._lanes.working(_cancelled(future), lane) as flag:
-                try:
-                    patterns = compile_stop_patterns(sources, flag)
-                except BaseException as error:
-                    if flag.is_over:
-                        self._compile_stops(future, sources, owner, lane + 1)
-                    elif future.set_running_or_notify_cancel():
-                        future.set_exception(error)
-                    return
-            with self._lock:
-                self._stops[sources] = patterns
-                if len(self._stops) > _MAX_STOPS:
-                    self._stops.popitem(last=False)
-            if future.set_running_or_notify_cancel():
-                future.set_result(patterns)
-
-        self._compile_for(owner, sum(map(len, sources)), job, lane=lane, asked=future)
-
     def _answer_for(
         self, owner: Owner, future: Future[ConstraintSession], compiled: CacheEntry, max_tokens: int
     ) -> None:
@@ -457,7 +367,7 @@ class ConstraintCompiler:
         assert path is not None
 
         def job() -> None:
-            with self._lanes.working(_cancelled(future), lane) as flag:
+            with self._lanes.working(cancelled(future), lane) as flag:
                 try:
                     path.compute_costs(StoppableWork(Budget(cancelled=flag)))
                 except GrammarError as error:
@@ -560,20 +470,6 @@ class ConstraintCompiler:
             return OverloadError(f"{MAX_LATE} constraints are still being compiled after {timeout:g} s", timeout)
         return ConstraintError(f"the constraint was not compiled within {timeout:g} s of CPU time")
 
-    def _submit(
-        self,
-        submit: Callable[[Callable[[], None]], Future[Any]],
-        job: Callable[[], None],
-        asked: Future[Any] | None = None,
-    ) -> None:
-        """Run a job; if the pool is shut down before it starts, the requested futures are cancelled."""
-        try:
-            submitted = submit(job)
-        except RuntimeError:
-            submitted = Future()
-            submitted.cancel()
-        submitted.add_done_callback(lambda done: asked.cancel() if asked and done.cancelled() else None)
-
 
 def _folder(config: RuntimeConfig) -> Path | None:
     folder = config.grammar_cache_dir
@@ -581,13 +477,6 @@ def _folder(config: RuntimeConfig) -> Path | None:
         return None if folder is None else Path(folder).expanduser().absolute()
     except (RuntimeError, OSError) as error:
         raise ConfigError("grammar_cache_dir", folder, str(error)) from None
-
-
-def _cancelled(future: Future[Any]) -> threading.Event:
-    """An event that is set once nobody waits for a future any more."""
-    event = threading.Event()
-    future.add_done_callback(lambda done: event.set())
-    return event
 
 
 def _copy_of(error: ConstraintError) -> ConstraintError:

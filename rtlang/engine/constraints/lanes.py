@@ -136,3 +136,10 @@ class CompileLanes:
         num_before, num_here = sum(self._num_working[:lane]), self._num_working[lane]
         if self._is_busy() or num_before:
             time.sleep((num_here + num_before) * (_WORK_S + _REST_S) - _WORK_S)
+
+
+def cancelled(future: Future[Any]) -> threading.Event:
+    """An event that is set once nobody waits for a future any more."""
+    event = threading.Event()
+    future.add_done_callback(lambda done: event.set())
+    return event

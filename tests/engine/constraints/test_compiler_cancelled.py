@@ -84,4 +84,4 @@ def test_stop_patterns_of_a_cancelled_request_are_not_compiled() -> None:
     asked = compiler.stop_patterns(("a+b",))
     asked.cancel()
     manual.run()
-    assert not compiler._stops
+    assert not compiler._stop_compiler._known
