@@ -58,9 +58,18 @@ class Batch:
         rows = step.rows
         if not rows:
             raise ValueError("a step needs at least one row")
-        lengths = np.array([len(row.token_ids) for row in rows], dtype=np.int32)
-        computed = np.array([row.num_computed_tokens for row in rows], dtype=np.int32)
-        num_pages = [len(row.page_ids) for row in rows]
+        numbers = [
+            (
+                len(row.token_ids),
+                row.num_computed_tokens,
+                len(row.page_ids),
+                row.num_shared_tokens,
+                row.num_draft_tokens,
+            )
+            for row in rows
+        ]
+        lengths_of, computed_of, num_pages, shared_of, num_drafts = zip(*numbers, strict=True)
+        lengths, computed = np.array(lengths_of, dtype=np.int32), np.array(computed_of, dtype=np.int32)
         cu_seqlens_q = np.zeros(len(rows) + 1, dtype=np.int32)
         np.cumsum(lengths, out=cu_seqlens_q[1:])
         seq_lens = computed + lengths
@@ -81,7 +90,7 @@ class Batch:
         sampling = tuple(index for index, row in enumerate(rows) for _ in range(row.num_sampled))
         scoring = tuple(index for index, row in enumerate(rows) if len(row.score_token_ids))
         last = cu_seqlens_q[1:][list(sampling)] - 1
-        if any(row.num_draft_tokens for row in rows):
+        if any(num_drafts):
             last -= np.array([left for row in rows for left in range(row.num_sampled - 1, -1, -1)], dtype=np.int32)
         scored = [_scored_tokens(rows[index], int(cu_seqlens_q[index])) for index in scoring]
         return cls(
@@ -91,7 +100,7 @@ class Batch:
             cu_seqlens_q=cu_seqlens_q,
             seq_lens=seq_lens,
             page_table=page_table,
-            shared_lens=np.array([row.num_shared_tokens for row in rows], dtype=np.int32),
+            shared_lens=np.array(shared_of, dtype=np.int32),
             logit_indices=torch.from_numpy(np.concatenate([last.astype(np.int64), *scored])),
             sampling_rows=sampling,
             scoring_rows=scoring,

@@ -181,7 +181,7 @@ class HostRunner:
             states = self._forward(step, StepAttention(batch, self.kv))
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
-            scores = self._score(step, batch, states[num_sampling:])
+            scores = self._score(step, batch, states[num_sampling:]) if batch.scoring_rows else {}
         return HostFlight(step, batch, logits, scores)
 
     def _forward(self, step: Step, attention: StepAttention) -> Tensor:

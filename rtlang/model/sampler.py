@@ -151,20 +151,32 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
 
 
 def _sample(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> tuple[list[int], list[bool]]:
-    mask_rows = [-1 if row.mask_row is None else row.mask_row for row in rows]
+    settings = [
+        (
+            row.params.temperature,
+            row.params.top_k,
+            row.params.top_p,
+            row.params.min_p,
+            row.seed,
+            row.choice,
+            row.num_output_tokens,
+            -1 if row.mask_row is None else row.mask_row,
+        )
+        for row in rows
+    ]
+    temperature, top_k, top_p, min_p, seeds, choices, steps, mask_rows = zip(*settings, strict=True)
     is_masked = max(mask_rows) >= 0
     if is_masked and (bitmask is None or max(mask_rows) >= len(bitmask)):
         raise ValueError(f"mask_row = {max(mask_rows)}: the bitmask has {0 if bitmask is None else len(bitmask)} rows")
-    params = [row.params for row in rows]
     token_ids, is_finite = ops.sample(
         logits,
-        temperature=np.array([item.temperature for item in params], dtype=np.float32),
-        top_k=np.array([item.top_k for item in params], dtype=np.int64),
-        top_p=np.array([item.top_p for item in params], dtype=np.float32),
-        min_p=np.array([item.min_p for item in params], dtype=np.float32),
-        seeds=np.array([row.seed for row in rows], dtype=np.uint64),
-        choices=np.array([row.choice for row in rows], dtype=np.int32),
-        steps=np.array([row.num_output_tokens for row in rows], dtype=np.int64),
+        temperature=np.array(temperature, dtype=np.float32),
+        top_k=np.array(top_k, dtype=np.int64),
+        top_p=np.array(top_p, dtype=np.float32),
+        min_p=np.array(min_p, dtype=np.float32),
+        seeds=np.array(seeds, dtype=np.uint64),
+        choices=np.array(choices, dtype=np.int32),
+        steps=np.array(steps, dtype=np.int64),
         bitmask=bitmask if is_masked else None,
         mask_rows=np.array(mask_rows, dtype=np.int32) if is_masked else None,
     )
