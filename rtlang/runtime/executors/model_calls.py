@@ -38,7 +38,7 @@ _STARTS_A_TURN = 16
 
 
 @dataclass(slots=True)
-class Work:
+class NodeRequests:
     """The requests of one running generate or select node."""
 
     node: Generate | Select
@@ -81,7 +81,7 @@ class ModelCalls:
         self._table, self._ends, self._host, self._account = table, ends, host, account
         self._seed, self._reports_progress = options.seed or 0, options.reports_progress
         self._tokenizer = host.tokenizer
-        self._work: dict[int, Work] = {}
+        self._work: dict[int, NodeRequests] = {}
         self._early = EarlyFields()
 
     def _begun(self, sequence: TokenSequence) -> TokenSequence:
@@ -114,7 +114,7 @@ class ModelCalls:
 
     def stop(self, node: Generate | Select, *, is_cancelled: bool = False) -> Stopped:
         """See `Executor.stop`. The open completions of a cancelled node are marked as cancelled."""
-        work = self._forget(node.node_id) or Work(node, self._ends.clock(), TokenSequence())
+        work = self._forget(node.node_id) or NodeRequests(node, self._ends.clock(), TokenSequence())
         computed = [request.token_ids for request in work.requests]
         are_texts = isinstance(node, Generate) and work.pruning is None
         completions = [
@@ -134,7 +134,7 @@ class ModelCalls:
         for work in works.values():
             self._abort_all(work.requests)
 
-    def _forget(self, node_id: int) -> Work | None:
+    def _forget(self, node_id: int) -> NodeRequests | None:
         self._early.forget(node_id)
         return self._work.pop(node_id, None)
 
@@ -176,7 +176,7 @@ class ModelCalls:
 
     def _start_generate(self, node: Generate, before: TokenSequence, held: Collection[int]) -> None:
         num_texts = num_requests(node)
-        work = self._work[node.node_id] = Work(node, self._ends.clock(), before, num_open=num_texts)
+        work = self._work[node.node_id] = NodeRequests(node, self._ends.clock(), before, num_open=num_texts)
         if node.params.best_of > 1:
             work.pruning = BestOfPruning(num_texts)
         work.healing = self._healing(node, before)
@@ -187,7 +187,7 @@ class ModelCalls:
             work, [partial(self._start_choice, work, each) for each in range(num_texts) if each not in held]
         )
 
-    def _start_in_turns(self, work: Work, starts: Sequence[Callable[[], None]], done: int = 0) -> None:
+    def _start_in_turns(self, work: NodeRequests, starts: Sequence[Callable[[], None]], done: int = 0) -> None:
         """Start the requests of a node, some of them in later turns."""
         num_now = len(starts) if self._host.later is None else _STARTS_A_TURN
         for start in starts[done : done + num_now]:
@@ -195,7 +195,7 @@ class ModelCalls:
         if self._host.later is not None and len(starts) > done + num_now:
             self._host.later(partial(self._go_on, work, starts, done + num_now))
 
-    def _go_on(self, work: Work, starts: Sequence[Callable[[], None]], done: int) -> None:
+    def _go_on(self, work: NodeRequests, starts: Sequence[Callable[[], None]], done: int) -> None:
         if self._work.get(work.node.node_id) is not work:
             return
         try:
@@ -203,7 +203,7 @@ class ModelCalls:
         except RtlangError as error:
             self._ends.fail(work.node, error)
 
-    def _start_choice(self, work: Work, choice: int) -> None:
+    def _start_choice(self, work: NodeRequests, choice: int) -> None:
         node, healing = work.node, work.healing
         assert isinstance(node, Generate)
         if choice in work.completions:  # a decision has ended it before its turn
@@ -255,7 +255,7 @@ class ModelCalls:
                 begun = begun.without_last()
         return begun.generated(completion.token_ids, completion.text)
 
-    def _on_generated(self, work: Work, choice: int, output: RequestOutput) -> None:
+    def _on_generated(self, work: NodeRequests, choice: int, output: RequestOutput) -> None:
         node = work.node
         assert isinstance(node, Generate)
         if self._work.get(node.node_id) is not work or choice in work.completions:
@@ -302,13 +302,13 @@ class ModelCalls:
         if work.num_open and work.pruning is None:
             self._ends.know(node.node_id, choice, work.completions[choice].text)
 
-    def _close_choice(self, node: Generate | Select, work: Work) -> None:
+    def _close_choice(self, node: Generate | Select, work: NodeRequests) -> None:
         assert isinstance(node, Generate)
         work.num_open -= 1
         if work.num_open == 0:
             self._finish_generate(node, work)
 
-    def _finish_generate(self, node: Generate, work: Work) -> None:
+    def _finish_generate(self, node: Generate, work: NodeRequests) -> None:
         self._forget(node.node_id)
         if work.pruning is not None:
             best = work.completions[work.pruning.winner]
@@ -322,13 +322,13 @@ class ModelCalls:
         self._report(node, work, completions, prompt_logprobs=scores)
         self._end(work, after if node.params.n == 1 else before, [completion.text for completion in completions])
 
-    def _end(self, work: Work, after: TokenSequence, texts: Sequence[str]) -> None:
+    def _end(self, work: NodeRequests, after: TokenSequence, texts: Sequence[str]) -> None:
         self._ends.end(work.node, after, texts, computed=[request.token_ids for request in work.requests])
 
     def _report(
         self,
         node: Generate | Select,
-        work: Work,
+        work: NodeRequests,
         completions: tuple[Completion, ...],
         *,
         scores: tuple[float, ...] | None = None,
@@ -373,7 +373,7 @@ class ModelCalls:
     # -- select
 
     def _start_select(self, node: Select, before: TokenSequence) -> None:
-        work = self._work[node.node_id] = Work(node, self._ends.clock(), before)
+        work = self._work[node.node_id] = NodeRequests(node, self._ends.clock(), before)
         prompt = self._prompt(before)
         work.choices = [tuple(self._tokenizer.encode(choice, is_start=not prompt)) for choice in node.choices]
         prefixes = [prompt]
@@ -392,7 +392,7 @@ class ModelCalls:
         if not work.num_open:  # single tokens without a prefix
             self._finish_select(node, work)
 
-    def _start_scoring(self, work: Work, at: int, prefix: tuple[int, ...], choice: tuple[int, ...]) -> None:
+    def _start_scoring(self, work: NodeRequests, at: int, prefix: tuple[int, ...], choice: tuple[int, ...]) -> None:
         request = self._host.submit(
             RequestSpec(
                 prompt_ids=prefix + choice,
@@ -407,7 +407,7 @@ class ModelCalls:
         work.requests.append(request)
         work.scored[at] = request
 
-    def _on_scored(self, work: Work, output: RequestOutput) -> None:
+    def _on_scored(self, work: NodeRequests, output: RequestOutput) -> None:
         node = work.node
         assert isinstance(node, Select)
         if self._work.get(node.node_id) is not work or not output.is_last:
@@ -420,7 +420,7 @@ class ModelCalls:
         if not work.num_open:
             self._finish_select(node, work)
 
-    def _report_computed(self, work: Work, request: Request) -> None:
+    def _report_computed(self, work: NodeRequests, request: Request) -> None:
         """Report once for each node how much of its prompt was cached."""
         if self._reports_progress and not work.is_computed:
             work.is_computed = True
@@ -429,7 +429,7 @@ class ModelCalls:
             )
             self._ends.emit(event)
 
-    def _finish_select(self, node: Select, work: Work) -> None:
+    def _finish_select(self, node: Select, work: NodeRequests) -> None:
         self._forget(node.node_id)
         num_choices = len(node.choices)
         scored = [
