@@ -1,6 +1,6 @@
 """Reads Lark grammars without a lexer: a string matches if some division into terminals satisfies the rules.
 
-The language is that of lark's Earley parser with the dynamic_complete lexer. The priorities and the longest match of lark's other lexers
+Accepts what lark's Earley parser with the dynamic_complete lexer accepts. The priorities and the longest match of lark's other lexers
 are not modelled: use a look-ahead in the terminal of a name to exclude keywords, or a lexer (`lexing`). `lark` itself reads the text.
 A terminal is the set of strings that its pattern matches in full, which differs from lark as follows:
 

@@ -32,7 +32,7 @@ class TokenSource:
     """A grammar with its tokens taken out.
 
     Attributes:
-        text: the source for lark; lines and columns are those of the original.
+        text: the source for lark; lines and columns are as in the original.
         tokens: what the names of the declared terminals stand for.
     """
 

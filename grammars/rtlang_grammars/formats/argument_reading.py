@@ -1,6 +1,6 @@
 """Reads the arguments of a call in each of the styles.
 
-Functions take a text and a position and return the arguments and the position behind them. `Incomplete` says that the text ends too early.
+Functions take a text and a position and return the arguments and the position after them. `Incomplete` says that the text ends too early.
 In every style a name that occurs twice in one object has its last value, as `json.loads` reads it: masks cannot remember all names of an
 object whose schema does not list them.
 """
@@ -36,7 +36,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def read_arguments(tool_format: ToolFormat, tool: Tool | None, text: str, at: int) -> tuple[dict[str, Any], int]:
-    """The arguments that begin at `at`, and the position behind them.
+    """The arguments that begin at `at`, and the position after them.
 
     Args:
         tool: gives the types of values without quotes; None if unknown.
@@ -84,7 +84,7 @@ def _check_value(name: str, value: Any) -> None:
 
 
 def skip_blanks(text: str, at: int) -> int:
-    """The position behind blanks and line breaks."""
+    """The position after blanks and line breaks."""
     while at < len(text) and text[at] in " \t\r\n":
         at += 1
     return at
@@ -192,7 +192,7 @@ def _read_tagged(around: TaggedArguments, tool: Tool | None, text: str, at: int)
             if not text.startswith(value_begin, at):
                 if value_begin.startswith(text[at:]):
                     raise Incomplete
-                raise Malformed(f"expected {value_begin!r} behind the name {name!r}")
+                raise Malformed(f"expected {value_begin!r} after the name {name!r}")
             at += len(value_begin)
         value, at = _tagged_value(around, _schema_of(tool, name), text, at, end_mark)
         found[name] = value
@@ -211,7 +211,7 @@ def _schema_of(tool: Tool | None, name: str) -> Any:
 
 
 def _tagged_value(around: TaggedArguments, schema: Any, text: str, at: int, end_mark: str) -> tuple[Any, int]:
-    """A value and the position behind the text that ends it. A JSON value may contain that text in its strings."""
+    """A value and the position after the text that ends it. A JSON value may contain that text in its strings."""
     types = types_of(schema)
     if types != {"string"}:
         begin = skip_blanks(text, at)
@@ -263,7 +263,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 
 
 def read_name(text: str, at: int) -> tuple[str, int]:
-    """The name of a tool (or an id) at `at`, and the position behind it. Names that are no tools of this program are read, too.
+    """The name of a tool (or an id) at `at`, and the position after it. Names that are no tools of this program are read, too.
 
     Raises:
         Incomplete: the text ends with the name, which may go on.

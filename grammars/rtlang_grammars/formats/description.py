@@ -66,7 +66,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The texts around all calls: before the first and behind the last."""
+    """The texts around all calls: before the first and after the last."""
 
     opening: Pieces = ()
     closing: Pieces = ()
@@ -83,7 +83,7 @@ class ToolFormat:
         between: pieces between two calls; None if a text has one call at most.
         closing_is_optional: the closing is an end token of the model, so that the text may lack it.
         has_line_before_calls: the template writes line breaks before the calls even where nothing precedes them.
-        has_name_in_trigger: the opening is too common to begin a call in free text; the name of a tool and the text behind it belong to
+        has_name_in_trigger: the opening is too common to begin a call in free text; the name of a tool and the text after it belong to
             the trigger.
         arguments, tagged: how arguments are written.
         id_pattern: regular expression of ids, if calls have a slot for one.
@@ -160,7 +160,7 @@ def first_text(pieces: Pieces) -> str:
 
 
 def behind_text(found: Pieces, text: str) -> Pieces:
-    """The atoms behind a text with which they begin; for a `Json`, those from the first slot on."""
+    """The atoms after a text with which they begin; for a `Json`, those from the first slot on."""
     first = found[0]
     if isinstance(first, str) and first.startswith(text):
         return (first[len(text) :], *found[1:])

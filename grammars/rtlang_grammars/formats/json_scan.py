@@ -9,7 +9,7 @@ _END_OF_STRING = re.compile(r'(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 class JsonScan:
-    """The JSON object or array at `begin` of a text, behind blanks. Each character is looked at once, except for an unfinished string."""
+    """The JSON object or array at `begin` of a text, after blanks. Each character is looked at once, except for an unfinished string."""
 
     def __init__(self, begin: int) -> None:
         self._begin = self._at = begin

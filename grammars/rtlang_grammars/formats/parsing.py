@@ -399,12 +399,12 @@ class ToolStream:
             return True
         try:
             if self._format.between is None:
-                raise Malformed("a text of this format has one call")
+                raise Malformed("this format allows one call only")
             self._call(self._format.between)
         except (Malformed, Incomplete) as error:
             if self._around.closing or (isinstance(error, Incomplete) and not is_whole):
                 raise
-            self._where = _Where.END  # text behind the calls
+            self._where = _Where.END  # text after the calls
         return True
 
     def _call(self, before: Pieces) -> None:
@@ -426,7 +426,7 @@ class ToolStream:
         raise waits or error
 
     def _match(self, found: Pieces, at: int) -> tuple[ToolCall, int]:
-        """Match atoms; returns the call that they contain, and the position behind them."""
+        """Match atoms; returns the call that they contain, and the position after them."""
         name, call_id, arguments, text, written = "", None, dict[str, Any](), self._text, ""
         for atom in without_last_blanks(found):
             match atom:
@@ -451,7 +451,7 @@ _CLOSERS = frozenset('}])>"')
 
 
 def _read_fixed(text: str, at: int, fixed: str) -> int:
-    """The position behind a fixed text, whose line breaks may be other blanks or missing."""
+    """The position after a fixed text, whose line breaks may be other blanks or missing."""
     inner = fixed.strip("\n")
     if fixed.startswith("\n"):
         at = skip_blanks(text, at)

@@ -104,7 +104,7 @@ def reasoning_part(tool_format: ToolFormat, reasoning: Reasoning, max_chars: int
 
 
 class _Text:
-    """Builds the constraint behind the reasoning."""
+    """Builds the constraint after the reasoning."""
 
     def __init__(
         self, tool_format: ToolFormat, tools: Sequence[Tool], style: JsonStyle, *, is_forced: bool = False

@@ -1,6 +1,6 @@
 """What a grammar with a lexer compiles to, without a vocabulary: the lexer's automaton, the parser's tables, and contexts that join them.
 
-A context is the set of terminals that lark's contextual lexer looks for: those of the parser's state and the ignored ones. Where several
+A context is the set of terminals that lark's contextual lexer looks for: its parser state's and the ignored ones. Where several
 stacks are alive their contexts join; such contexts are made when a text first needs them.
 """
 
@@ -261,7 +261,7 @@ def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
     is_sure = np.array(automaton.is_sure)
 
     def rows(states: NDArray[np.int64]) -> tuple[Ints, NDArray[np.bool_]]:
-        """Of some states the state behind each byte, and whether the states stay where they are, as far as matches go."""
+        """Of some states the state after each byte, and whether the states stay where they are, as far as matches go."""
         following = np.where(is_plain[states, None], automaton.following[states], -1)[:, automaton.classes[:256]]
         return following, (automaton.winners[states] < 0)[:, automaton.classes[:256]]
 
@@ -269,7 +269,7 @@ def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
     after, is_quiet = rows(middle)
 
     def shared(first: int, last: int) -> Ints:
-        """The state behind all of a range of bytes, -1 where there is no such state or a terminal ends; one more for state -1."""
+        """The state after all of a range of bytes, -1 where there is no such state or a terminal ends; one more for state -1."""
         columns = after[:, first : last + 1]
         is_one = (columns == columns[:, :1]).all(axis=1) & is_quiet[:, first : last + 1].all(axis=1)
         found = np.full(count + 1, -1, dtype=np.int32)

@@ -508,7 +508,7 @@ class StructureTables:
                     self._write(tag.end, body, before_end, 1)
             bodies.append(body)
         text = grammar.rule("text")
-        # The derivations of the rule only serve the analysis of symbols; its states are those of the free text.
+        # The derivations of the rule only serve the analysis of symbols; it shares the states of the free text.
         first = {trigger[0] for trigger in triggers}.union(TEXT_FIRST)
         some = grammar.terminal(Frame(-1, bytes(sorted(first))))
         tagged, behind_tag = self._position(text), self._position(text)

@@ -100,7 +100,7 @@ class TableCompletion:
         self._order = np.frombuffer(_LIKED, dtype=np.uint8)
 
     def find(self, configuration: Configuration, work: WorkLimit | None = None) -> tuple[bytes | None, bool]:
-        """A short text that completes the text behind `configuration`; None if none was found within the bound of the search.
+        """A short text that completes the text after `configuration`; None if none was found within the bound of the search.
 
         Args:
             work: the work that the search may do; None for no limit. A limited search computes no texts of frames, since those that are

@@ -30,7 +30,7 @@ def vocabulary_of(llama: llama_cpp.Llama) -> Vocabulary:
     kind = llama_cpp.llama_vocab_type(vocab)
     if kind in _UNREADABLE:
         raise UnsupportedTokenizerError(
-            f"the model's vocabulary is of type {_UNREADABLE[kind]}, which spells no blanks"
+            f"vocabulary type {_UNREADABLE[kind]} is not supported: its tokens do not encode whitespace"
         )
     num_tokens = llama_cpp.llama_vocab_n_tokens(vocab)
     token_bytes: list[bytes] = []

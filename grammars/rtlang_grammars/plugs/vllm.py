@@ -188,7 +188,7 @@ def register() -> None:
             own_check(self, model_config, config, tokenizer)
             return
         if tokenizer is None or model_config.is_diffusion:
-            raise VLLMValidationError("structured outputs need a tokenizer and a model that writes from left to right")
+            raise VLLMValidationError("structured outputs need a tokenizer and an autoregressive model")
         try:
             report_of(self.structured_outputs)
         except GrammarError as error:

@@ -415,7 +415,7 @@ def compile_regex(
         pattern: the pattern.
         dialect: "ecma", ECMA-262 as in JSON Schema's `pattern`; "python" or "lark", Python's `re`; "rust", the crate `regex`.
         mode: "full", the pattern must match the whole string; "search", a part of it, as `pattern` in JSON Schema does.
-        budget: the limits of the compilation; default: those of `Limits`.
+        budget: the limits of the compilation; default: `Limits()`.
     Returns:
         The language, possibly empty: then `is_empty` is true and it has no automata.
     Raises:

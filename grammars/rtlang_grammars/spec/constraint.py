@@ -39,7 +39,7 @@ class PropertyOrder(StrEnum):
     ANY = "any"
     # Declared properties in the order of the schema, of which optional ones may be left out; others anywhere.
     DECLARED = "declared"
-    DECLARED_THEN_OTHERS = "declared_then_others"  # the same, but others only behind them
+    DECLARED_THEN_OTHERS = "declared_then_others"  # the same, but others only after them
     REQUIRED_FIRST = (
         "required_first"  # the required ones in the order of the schema, then the optional ones, then others
     )
@@ -139,7 +139,7 @@ class Indentation:
     where the line begins further to the right, and `dedent` for each enclosing line that ends. Inside brackets, `newline` is dropped.
 
     Attributes:
-        newline: the terminal of line breaks with the blanks behind them (lark's NL_type). It is looked for everywhere.
+        newline: the terminal of line breaks with the blanks after them (lark's NL_type). It is looked for everywhere.
         indent, dedent: terminals that the grammar declares with %declare.
         open, close: terminals that open and close brackets (OPEN_PAREN_types, CLOSE_PAREN_types).
         tab_len: columns of a tab.

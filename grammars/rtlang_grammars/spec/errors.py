@@ -7,7 +7,7 @@ class GrammarError(ValueError):
     """A constraint cannot be compiled.
 
     Attributes:
-        reason: what is wrong and what is supported instead.
+        reason: the fault, and the supported alternative.
         location: JSON pointer (schemas) or `line:column` (regex, Lark); None if it is not known.
     """
 

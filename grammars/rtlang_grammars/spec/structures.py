@@ -102,7 +102,7 @@ class Members:
 
     Attributes:
         parts: each with whether it is required.
-        order: whether they follow in any order or in that of `parts`.
+        order: whether they follow in any order or in the order of `parts`.
     """
 
     parts: tuple[tuple[Part, bool], ...]

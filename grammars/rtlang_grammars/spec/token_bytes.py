@@ -129,11 +129,15 @@ def _refuse_lossy(model: dict[str, Any], kinds: list[str], pre_tokenizers: list[
     """Refuse a tokenizer whose tokens, put together, are not the text."""
     if model.get("type") == "WordPiece" and model.get("continuing_subword_prefix"):
         prefix = model["continuing_subword_prefix"]
-        raise UnsupportedTokenizerError(f"WordPiece tokens do not spell blanks, and {prefix!r} is not part of the text")
+        raise UnsupportedTokenizerError(
+            f"WordPiece is not supported: its tokens do not encode whitespace, and {prefix!r} is not part of the text"
+        )
     for step in pre_tokenizers:
         removes = step["type"] in _REMOVING or (step["type"] == "Split" and step.get("behavior") == "Removed")
         if removes and "BPEDecoder" not in kinds:
-            raise UnsupportedTokenizerError(f"the pre-tokenizer {step['type']} removes blanks, which no token spells")
+            raise UnsupportedTokenizerError(
+                f"the pre-tokenizer {step['type']} is not supported: it removes whitespace that no token encodes"
+            )
 
 
 def _text_step(step: dict[str, Any], is_fused: bool) -> list[_Step]:

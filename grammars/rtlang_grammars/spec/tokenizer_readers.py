@@ -127,7 +127,7 @@ def _read_sentencepiece(processor: Any) -> TokenizerContent:
 
 
 def _sentencepiece_bytes(processor: Any, token_id: int, piece: str) -> bytes:
-    # A piece of text may look like that of a byte.
+    # A piece of text may look like a byte's.
     return bytes_of_piece(piece) if processor.is_byte(token_id) else piece.replace("\u2581", " ").encode()
 
 

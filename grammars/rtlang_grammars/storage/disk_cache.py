@@ -190,7 +190,7 @@ class DiskCache:
     # Writing, on the thread of the cache
 
     def _write_all(self) -> None:
-        """Write what is offered; ends when there was nothing for a while."""
+        """Write offered entries; ends after a while without any."""
         while True:
             try:
                 key, make = self._queue.get(timeout=_IDLE_S)

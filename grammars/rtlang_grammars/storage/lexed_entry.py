@@ -57,7 +57,7 @@ def _as_ints(array: NDArray[Any]) -> Ints:
 def _restored(kind: int, shape: list[int], data: Ints) -> NDArray[Any]:
     flat = data.view(np.int64) if _TYPES[kind] == "int64" else data.astype(_TYPES[kind])
     if len(flat) != np.prod(shape, dtype=np.int64):
-        raise ValueError("an array has another shape than stored")
+        raise ValueError("the shape of an array differs from the stored one")
     return flat.reshape(shape).copy()  # compiled code would be compiled again for arrays that cannot be written to
 
 
@@ -107,7 +107,7 @@ class StoredTables:
             ValueError, KeyError, TypeError, IndexError: the data does not come from `dump`.
         """
         if len(plain["arrays"]) != len(arrays):
-            raise ValueError("another number of arrays than stored")
+            raise ValueError("the number of arrays differs from the stored one")
         found = [_restored(kind, shape, data) for (kind, *shape), data in zip(plain["arrays"], arrays, strict=True)]
         num_parser, num_lexer = len(Parser._fields), len(Lexer._fields)
         self.parser, self.lexer = Parser(*found[:num_parser]), Lexer(*found[num_parser : num_parser + num_lexer])

@@ -1,7 +1,7 @@
 """Numbers of the terminals of a grammar whose lines are indented.
 
 The column of a line is part of the lexer's state inside the newline terminal, so each column has a number of its own: the newline terminal
-with its text up to the last line break, and c columns of blanks behind it. Parsers know column 0 only, whose number the rules use.
+with its text up to the last line break, and c columns of blanks after it. Parsers know column 0 only, whose number the rules use.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Columns:
 
 
 def numbered(terminals: Sequence[Terminal], source: Source) -> tuple[list[str], Columns | None]:
-    """Names of terminals by their numbers, those of columns and of what `%declare` makes included, and the indentation.
+    """Names of terminals by their numbers, columns and declared terminals (`%declare`) included, and the indentation.
 
     Args:
         terminals: of the lexer, by who wins.

@@ -61,9 +61,9 @@ class LexerAutomaton:
     Attributes:
         num_classes: classes of symbols, the bytes and END.
         classes: int32 [257], the class of each symbol.
-        end_class: that of END, which it does not share.
+        end_class: the class of END alone.
         class_sizes: how many symbols each class has.
-        first_bytes: a byte of each class, a letter, digit or blank if there is one; b"" for that of END.
+        first_bytes: a byte of each class, a letter, digit or blank if there is one; b"" for END.
         following: int32 [num_states, num_classes], -1 where no terminal goes on.
         winners: int32 as `following`, the terminal that ends before a symbol, -1.
         num_behind: int32 as `following`, how many bytes ago it ended.
@@ -73,7 +73,7 @@ class LexerAutomaton:
         pending: for each state inside look-ahead, pairs (terminal, how many bytes ago it ended if the look-ahead holds).
         firsts: for each terminal, the classes with which it can begin, as bits.
         column_sets: sets of columns as bits. The newline terminal in `wins` is num_numbers + 1 + the place of the columns that it may have.
-        num_numbers: numbers of terminals, those of columns and of declared terminals included.
+        num_numbers: numbers of terminals, columns and declared terminals included.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class LexerAutomaton:
         """Compile terminals, given by who wins.
 
         Args:
-            ignored: numbers of terminals, which are those of `indentation.numbered`.
+            ignored: numbers of terminals, as given by `indentation.numbered`.
             columns: the indentation; None: terminals are numbered as given.
         """
         self._columns, self._num_skipped = columns, 0 if columns is None else NUM_COLUMNS
@@ -116,7 +116,7 @@ class LexerAutomaton:
         self.firsts = [firsts[each] if each >= 0 else 0 for each in map(self._place, range(self.num_numbers))]
 
     def start(self, terminals: Iterable[int]) -> int:
-        """The state before the first byte of a lexeme, for the terminals that may come; makes all states behind it."""
+        """The state before the first byte of a lexeme, for the terminals that may come; makes all states after it."""
         return self.starts([terminals])[0]
 
     def starts(self, contexts: Iterable[Iterable[int]]) -> list[int]:
@@ -186,7 +186,7 @@ class LexerAutomaton:
         return found
 
     def _counted(self, classes: int, threads: tuple[int, ...], sides: _Sides, column: int) -> Iterator[tuple[int, int]]:
-        """Classes in parts that lead to the same column, and the column behind them, NUM_COLUMNS where none of the threads needs it."""
+        """Classes in parts that lead to the same column, and the column after them, NUM_COLUMNS where none of the threads needs it."""
         if self._columns is not None and not (
             self._counts.isdisjoint(threads) and all(self._counts.isdisjoint(own) for _, _, own in sides)
         ):
@@ -342,7 +342,7 @@ class LexerAutomaton:
         self.num_behind = np.vstack([self.num_behind, tables[2]])
 
     def _add_wins(self, first: int, parts: list[list[_Part]]) -> None:
-        """What can still win from each new state: a fixed point over the states behind it."""
+        """What can still win from each new state: a fixed point over the states after it."""
         enders: list[dict[int, int]] = []
         before: list[list[int]] = [[] for _ in parts]
         for index, row in enumerate(parts):
@@ -383,7 +383,7 @@ class LexerAutomaton:
         self.wins += [frozenset(self._win(*pair) for pair in each.items()) for each in enders]
 
     def _goes_on(self, classes: int, target: int, first: int, parts: list[list[_Part]]) -> bool:
-        """Whether a longer match is sure behind some classes: those that begin a character may ask for all that can end it."""
+        """Whether a longer match is sure after some classes: those that begin a character may ask for all that can end it."""
         if target < 0 or self.is_sure[target]:
             return target >= 0
         symbol = self._symbols[(classes & -classes).bit_length() - 1]
@@ -463,7 +463,7 @@ class LexerAutomaton:
     def _divided(
         self, threads: tuple[int, ...], classes: int, last: int
     ) -> Iterator[tuple[int, tuple[int, ...], int, int]]:
-        """Classes in parts before which the same threads go on, the threads behind them, and the terminal that ends before them."""
+        """Classes in parts before which the same threads go on, the threads after them, and the terminal that ends before them."""
         self.budget.spend()
         for inside, resolved in self._resolved(threads, classes, last, frozenset()):
             reading, winner, behind = self._ended(resolved)
@@ -539,7 +539,7 @@ class LexerAutomaton:
         return {part: ats for ats, part in joined.items()}
 
     def _targets(self, threads: tuple[int, ...], symbol: int) -> tuple[int, ...]:
-        """The threads behind some that read. symbol: what they read, -1 where it is not asked for."""
+        """The threads after some that read. symbol: what they read, -1 where it is not asked for."""
         found = self._reached.get((threads, symbol))
         if found is None:
             steps = [self._closure(self._program.code[at].to, symbol) for at in threads]  # type: ignore[union-attr]
@@ -547,7 +547,7 @@ class LexerAutomaton:
         return found
 
     def _read(self, threads: tuple[int, ...], symbol_class: int, symbol: int) -> tuple[int, ...]:
-        """The threads behind those that read a class."""
+        """The threads after those that read a class."""
         code, bits = self._program.code, self._class_bits
         reading = tuple(at for at in threads if isinstance(code[at], Read) and bits[at] >> symbol_class & 1)
         return self._targets(reading, symbol)

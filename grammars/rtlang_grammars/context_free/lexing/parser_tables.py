@@ -1,8 +1,8 @@
 """LALR(1) tables with all conflicts kept.
 
-Item sets are made over numbers; look-ahead is that of DeRemer and Pennello, "Efficient Computation of LALR(1) Look-Ahead Sets" (1982), with
+Item sets are made over numbers; look-ahead follows DeRemer and Pennello, "Efficient Computation of LALR(1) Look-Ahead Sets" (1982), with
 sets of terminals as bits. Where lark would refuse a grammar or choose to shift, the parser here follows every action: on a grammar without
-conflicts the language is lark's, on others it is that of the rules.
+conflicts the language is lark's, on others the rules alone define it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class ParserTables:
     """The actions of a parser, dense.
 
     Attributes:
-        num_terminals: their number, and that of the end of the text.
-        shifts: int32 [num_states, num_terminals + 1], the state behind a terminal, -1.
+        num_terminals: number of terminals; the end of the text has this number.
+        shifts: int32 [num_states, num_terminals + 1], the state after a terminal, -1.
         reductions: int32 [num_states, num_terminals + 1, 2], where the rules to reduce by begin in `rules`, and how many.
         rules: int32, numbers of rules.
         sizes, heads: int32, for each rule, its length and the number of its origin.
         gotos: int32 [num_states, num_heads], -1.
         contexts: int32 [num_states], the number of each state's set in `rows`.
         rows: the different sets of terminals that lark's contextual lexer looks for.
-        start, final: the first state, and the one behind the start rule.
+        start, final: the first state, and the one after the start rule.
         start_head: the number of the start rule.
         num_conflicts: cells with more than one action.
         symbols: int32, the symbols of all rules, one rule after another: terminals by their numbers, others as -1 - number.
@@ -123,13 +123,13 @@ class _Analysis:
     """The analysis of one grammar.
 
     Symbols are numbers: terminals, the end of the text `end`, then the origins of rules. An item is a place in a rule, numbered through all
-    rules; the last two items are those of the whole text.
+    rules; the last two items stand for the whole text.
 
     Attributes:
-        names: of the origins, by number; `start` is that of the start rule.
+        names: of the origins, by number; `start` is the start rule's.
         rules: the number of the origin and the symbols.
         kernels: the states, by their items in progress.
-        moves: for each state the states behind symbols.
+        moves: for each state the states after symbols.
         shifted: for each state the terminals that it shifts, as bits.
         look_ahead: for each state the terminals before which it reduces, as bits, by rule.
     """
@@ -191,7 +191,7 @@ class _Analysis:
         return nullable
 
     def _check_hidden_left_recursion(self) -> None:
-        """Refuse rules that can begin with themselves behind parts that may be empty: a parser would stack such parts without end."""
+        """Refuse rules that can begin with themselves after parts that may be empty: a parser would stack such parts without end."""
         if not self._nullable:
             return
         begins: dict[int, set[int]] = {}
@@ -280,7 +280,7 @@ class _Analysis:
             state += 1
 
     def _begun(self, fresh: int) -> dict[int, tuple[int, ...]]:
-        """The kernels behind the first symbols of the rules of some origins."""
+        """The kernels after the first symbols of the rules of some origins."""
         groups: dict[int, list[int]] = {}
         for head in _bits(fresh):
             self._budget.spend()
@@ -333,7 +333,7 @@ class _Analysis:
         ]
 
     def _nullable_from(self, symbols: list[int]) -> int:
-        """The first position behind which all symbols may be empty."""
+        """The first position after which all symbols may be empty."""
         at = len(symbols) - 1
         while at > 0 and symbols[at] in self._nullable:
             at -= 1

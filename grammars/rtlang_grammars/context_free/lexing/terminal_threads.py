@@ -1,8 +1,8 @@
 r"""Terminals as programs of byte threads, the form that `lexer_automaton` determinizes.
 
-An instruction reads one byte of a set, splits in order of preference, asks for the byte before or behind, or matches. So a look-ahead at
+An instruction reads one byte of a set, splits in order of preference, asks for the byte before or after, or matches. So a look-ahead at
 the end of a terminal sees the character that really follows, in whichever lexeme it stands: `/if(?![a-z])/`, `/[a-z]+\b/`. Where that
-has several bytes, the match is found behind them and says how many they are.
+has several bytes, the match is found after them and says how many they are.
 
 The ordered threads and what they mean: Cox, "Regular Expression Matching: the Virtual Machine Approach" (2009). Patterns are read by
 Python's own parser. Other look-around is handed to `regular.language`, which sees the text of the terminal only and keeps no order.
@@ -131,7 +131,7 @@ class Program:
                     raise GrammarError(f"{error} is not supported by lexer=lark") from None
                 _check_edges(tree, 0, 0)
                 if _is_lazy(tree):
-                    raise GrammarError(f"{error} beside a lazy quantifier is not supported") from None
+                    raise GrammarError(f"{error} together with a lazy quantifier is not supported") from None
                 entry = self._language(number, terminal.pattern)
             self._check_start(entry)
             return entry
@@ -179,7 +179,7 @@ class Program:
         return len(self.code) - 1
 
     def _sequence(self, items: list[Any], flags: int, to: int, ends: int | None) -> int:
-        """Instructions of items one after another; `ends`: the terminal that ends behind them, None elsewhere."""
+        """Instructions of items one after another; `ends`: the terminal that ends after them, None elsewhere."""
         if ends is not None:
             conditions = []
             while items and items[-1][0] in (ops.ASSERT, ops.ASSERT_NOT, ops.AT):

@@ -204,7 +204,7 @@ def names_of(language: Language, count: int) -> Iterator[str]:
 
 
 def member_prefix(name: str, colon: bytes) -> bytes:
-    """A name with its quotes and what stands behind it."""
+    """A name with its quotes and what stands after it."""
     try:
         return _encode(name).encode() + colon
     except UnicodeEncodeError:  # a lone surrogate, which only an escape can spell

@@ -14,8 +14,8 @@ class Joints:
 
     Attributes:
         opening: before the first element.
-        separator, colon: between elements, and behind names.
-        closing: behind the last element, before the bracket.
+        separator, colon: between elements, and after names.
+        closing: after the last element, before the bracket.
     """
 
     opening: bytes = b""

@@ -99,7 +99,7 @@ class FillCloser:
 
 
 class RawEmbedding(Embedding):
-    """The states of raw text, or those of its beginnings that are too short to end."""
+    """The states of raw text, or of its beginnings that are too short to end."""
 
     def __init__(
         self,

@@ -263,7 +263,7 @@ def _add_escape(tables: Tables) -> int:
 
 
 def _add_number(tables: Tables, *, is_integer: bool) -> int:
-    """Add a frame for a number with at most MAX_DIGITS digits behind the first ones of its whole part and its fraction, counted together.
+    """Add a frame for a number with at most MAX_DIGITS digits after the first ones of its whole part and its fraction, counted together.
 
     An integer has at most MAX_ZEROS zeros as its fraction, and its exponent is not negative.
     """

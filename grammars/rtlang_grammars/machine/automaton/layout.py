@@ -11,7 +11,7 @@ that ambiguity has polynomial cost and left recursion terminates. An edge holds 
 frames within k levels of the heads are therefore a prefix of the array, which is the key of a mask that read k levels. Configurations are
 immutable; forks share them.
 
-**Registers** hold a count, or the set of declared names that an object has seen: in 60 bits, or in a block of words behind the node if
+**Registers** hold a count, or the set of declared names that an object has seen: in 60 bits, or in a block of words after the node if
 there are more names or properties are counted.
 """
 
@@ -59,7 +59,7 @@ KEY_PHASE = 14  # object, target while a required name is missing, target otherw
     OBJ_MIN,  # properties
     OBJ_MAX,  # properties; -1: no bound
     OBJ_CAP,  # the count saturates here
-    OBJ_REQUIRED,  # offset in X of words of 30 bits; behind them as many words with the names that count as seen from the start
+    OBJ_REQUIRED,  # offset in X of words of 30 bits; after them as many words with the names that count as seen from the start
     OBJ_LEAVES,  # offset of (name, state after the name) pairs in X
     OBJ_NUM_LEAVES,
     OBJ_ORDER,  # IN_ANY_ORDER, IN_ORDER or OTHERS_LAST

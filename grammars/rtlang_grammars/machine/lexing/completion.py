@@ -1,4 +1,4 @@
-"""Short texts that complete one under a grammar with a lexer: A* over lexemes, guided by the parser's cheapest way to the end.
+"""Short texts that complete one under a grammar with a lexer: A* over lexemes, guided by the parser's cheapest completion.
 
 The guide is exact for the parser: from a stack, the cheapest way to finish is to finish one of the rules in progress in its top state and
 go on below it. The search adds what the lexer asks for: which text of a terminal ends before the next, and what may be ignored between.
@@ -18,8 +18,8 @@ from rtlang_grammars.machine.lexing.tables import Automaton
 from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
 _SEARCHES = ((400, 1, False), (3000, 4, False), (1000, 4, True))
-"""One after the other: how many texts are tried; how many times what is left counts, which finds longer texts sooner; and whether terminals
-may end where they could go on, which is true if what follows does not fit."""
+"""The searches, in order: how many texts are tried; the weight of the estimated rest, which finds longer texts sooner; whether terminals
+may end where they could go on, which is needed if the next text does not fit."""
 _UNITS_A_TRY, _UNITS_A_STATE = 4, 2  # see WorkLimit
 _MAX_CACHED = 1 << 14
 _MAX_ENDINGS = 3
@@ -32,7 +32,7 @@ class _Ending(NamedTuple):
     Attributes:
         text: the bytes to its end.
         enders: the classes before which it surely ends there, as bits.
-        ahead: bytes behind the end that its look-ahead asks for; with them, `enders` says nothing.
+        ahead: bytes after the end that its look-ahead asks for; with them, `enders` says nothing.
         is_unsure: the terminal may go on there.
     """
 

@@ -1,6 +1,6 @@
 """A grammar with a lexer, bound to a vocabulary: places in a text, steps and masks.
 
-A place is a set of parser stacks, the state of the lexer inside a lexeme, and the last match with the bytes behind it, to which the lexer
+A place is a set of parser stacks, the state of the lexer inside a lexeme, and the last match with the bytes after it, to which the lexer
 goes back where a longer lexeme fails. Masks are cached by place; a miss visits the tree of terminal sequences with the stacks.
 """
 
@@ -56,7 +56,7 @@ _read_symbol = as_python(lexeme_rules.read_symbol)
 
 
 class Configuration(NamedTuple):
-    """A place without what is derived from it.
+    """A place in a text, without facts that follow from it.
 
     Attributes:
         stacks: number of a set of parser stacks, after all lexemes that have surely ended.
@@ -212,7 +212,7 @@ class LexedGrammar:
         return found
 
     def is_alive(self, configuration: Configuration) -> bool:
-        """Whether what was begun can still become a terminal that the parser takes."""
+        """Whether the lexeme in progress can still become a terminal that the parser takes."""
         if self._can_win(configuration.stacks, configuration.state):
             return True
         tail = configuration.tail
@@ -265,7 +265,7 @@ class LexedGrammar:
         return reached if self.is_alive(reached) else None
 
     def _run(self, configuration: Configuration, data: bytes, *, is_final: bool) -> Configuration | None:
-        """Lex bytes; None where no lexeme goes on. is_final: the text ends behind them."""
+        """Lex bytes; None where no lexeme goes on. is_final: the text ends after them."""
         lexer = self.tables.lexer
         stacks, state, last, last_at, tail = configuration
         text = tail + data
@@ -299,7 +299,7 @@ class LexedGrammar:
         return Configuration(stacks, state, last, last_at - cut if last >= 0 else 0, text[cut:])
 
     def _lives_back(self, stacks: int, last: int, tail: bytes) -> bool:
-        """Whether what was begun may go on if the lexeme ended at its last match, `tail` bytes ago."""
+        """Whether the text may go on if the lexeme ended at its last match, `tail` bytes ago."""
         stacks = self.shift(stacks, last)
         if stacks < 0:
             return False
@@ -322,7 +322,7 @@ class LexedGrammar:
         return found
 
     def _only_step(self, configuration: Configuration) -> tuple[bytes, Configuration] | None:
-        """The only byte that may follow, and the place behind it; None where there are several."""
+        """The only byte that may follow, and the place after it; None where there are several."""
         automaton = self.tables.automaton
         found: tuple[bytes, Configuration] | None = None
         for symbol_class, count in enumerate(automaton.class_sizes):

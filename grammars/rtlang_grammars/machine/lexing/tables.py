@@ -23,7 +23,7 @@ class Automaton(Protocol):
 
 
 class Rules(Protocol):
-    """The rules behind the parser; see `context_free.lexing.parser_tables`."""
+    """The rules that the parser was made from; see `context_free.lexing.parser_tables`."""
 
     gotos: Ints
     heads: Ints
@@ -57,7 +57,7 @@ class LexedTables(Protocol):
 
     @property
     def rules(self) -> Rules:
-        """The rules behind the parser."""
+        """The rules that the parser was made from."""
 
     @property
     def num_terminals(self) -> int:

@@ -1,7 +1,7 @@
 """Keeps the names in one object of JSON text distinct, whatever they are and however they are spelled.
 
 A *trail* is read beside the tables: the containers that are open, the names in each of the objects, and the name that is being read. It
-depends on the text alone. It lies behind the words of a configuration, so that forks share it and masks are cached without it; a mask is
+depends on the text alone. It lies after the words of a configuration, so that forks share it and masks are cached without it; a mask is
 then cleared of the few tokens that would complete a name for the second time.
 
 A trail is int64: a header, then the open containers, outermost first. A container is the offset of the one around it (0: none), whether it
@@ -32,7 +32,7 @@ LENGTH, MODE, ESCAPE, UNIT, HIGH, TOP, NAME, TOTAL, RISK = range(9)
 container and of the name that is read (0: none); number of names that are kept; which tokens may repeat a name."""
 _HEADER = 9
 NO_TOKENS, WITH_NAME, WITH_WHOLE_NAME, WITH_END = range(4)
-"""RISK: none; those with a whole name behind a comma or brace; also those that begin with a whole name; also those that end a name."""
+"""RISK: none; those with a whole name after a comma or brace; also those that begin with a whole name; also those that end a name."""
 _NAME_WITHIN = re.compile(rb'[,{][ \t\r\n]*".*"', re.DOTALL)
 _ENDING = re.compile(rb'((?:[^"\\]|\\.)*)"', re.DOTALL)
 _WHOLE = re.compile(rb'[ \t\r\n]*"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -80,7 +80,7 @@ class RiskyTokens:
     Attributes:
         ending: those that may end the name that is read.
         whole: those that may begin with a whole name.
-        within: int32, those that may hold a whole name behind a comma or brace.
+        within: int32, those that may hold a whole name after a comma or brace.
     """
 
     ending: NamedTokens

@@ -1,7 +1,7 @@
 """Compiled steps: one byte from a set of heads, over frames, registers and alternatives.
 
 `step_one` follows a single head as long as everything is determined, which is nearly always; `step_many` handles sets of heads and
-ambiguity. Both read the tables S, T, X (`layout.py`) and write new frames behind the configuration in the arena W; returning to an earlier
+ambiguity. Both read the tables S, T, X (`layout.py`) and write new frames after the configuration in the arena W; returning to an earlier
 depth of a walk resets the arena's top. If a row is not built yet, the step ends with NEED_ROW and leaves everything but the arena's top
 unchanged; the caller has the row built and repeats the step.
 """

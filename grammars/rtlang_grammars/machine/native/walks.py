@@ -220,7 +220,7 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
 
 @compiled(inner=True)
 def copy_block(S, W, s, at, C, top):  # pragma: no cover
-    """Move the block of words of the register at C[at] of state `s`, if it has one, behind `top`; returns the new top, -1 without space."""
+    """Move the block of words of the register at C[at] of state `s`, if it has one, after `top`; returns the new top, -1 without space."""
     size = S[s, BLOCK]
     r = C[at]
     if size == 0 or r == 0:
@@ -235,7 +235,7 @@ def copy_block(S, W, s, at, C, top):  # pragma: no cover
 
 @compiled(inner=True)
 def place(W, C, at, top):  # pragma: no cover
-    """The place in C of the node named at C[at], reserved behind `top` if it has none; returns the new top, -1 without space."""
+    """The place in C of the node named at C[at], reserved after `top` if it has none; returns the new top, -1 without space."""
     n = C[at]
     if n == ROOT:
         return top
@@ -278,7 +278,7 @@ def compact(S, W, H, D, C):  # pragma: no cover
             return -1
     at = bound
     while at < top:
-        # One level of nodes lies in C[at:level]; their edges are written, their parents placed behind.
+        # One level of nodes lies in C[at:level]; their edges are written, their parents placed after.
         level = top
         first = at
         while at < level:

@@ -48,7 +48,7 @@ class Mask:
         level: number of levels of frames that it depends on.
         place: the addresses of both arrays, and the number of ids.
         num_bytes: memory not shared with other masks.
-        holds_names: whether a token holds a whole name behind a comma or brace (see `repeated_names`); None: not known yet.
+        holds_names: whether a token holds a whole name after a comma or brace (see `repeated_names`); None: not known yet.
     """
 
     __slots__ = ("base", "holds_names", "ids", "level", "num_bytes", "owns_base", "place")

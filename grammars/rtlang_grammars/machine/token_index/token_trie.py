@@ -1,6 +1,6 @@
 """The token trie: all tokens of a vocabulary as one flat array, depth first, with links over whole subtrees.
 
-Special tokens stand in it with their spelling (`spec.tokens`), behind all others; tokens with a byte that UTF-8 has not are left out.
+Special tokens stand in it with their spelling (`spec.tokens`), after all others; tokens with a byte that UTF-8 has not are left out.
 One record of 8 bytes per node, in the order of a depth-first walk: a walk that rejects a node continues after its subtree, otherwise with
 the next record. Tokens with equal bytes are adjacent nodes. Built by compiled code from the sorted tokens, and cached on disk, since
 sorting a large vocabulary takes longer than reading the result.

@@ -109,7 +109,7 @@ class Slice:
     Attributes:
         mask: uint32 [num_mask_words].
         others: records of the trie of all other tokens.
-        inside: without those that no JSON string allows, such as line breaks, or quotes behind them.
+        inside: without those that no JSON string allows, such as line breaks, or quotes after them.
     """
 
     mask: NDArray[np.uint32]

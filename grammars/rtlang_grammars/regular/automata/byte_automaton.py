@@ -46,7 +46,7 @@ class Automaton(Protocol):
 
 
 class CodePointMoves(Protocol):
-    """The automaton over code points behind a byte automaton; see `CodePointAutomaton`."""
+    """The automaton over code points that a byte automaton spells out; see `CodePointAutomaton`."""
 
     decoder: CharacterDecoder
     start: int

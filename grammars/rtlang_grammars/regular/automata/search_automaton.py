@@ -41,7 +41,7 @@ class SearchTables:
         accepts_at_end: for each state, 1 if a match stands if the text ends here.
         context: the state before the text, for the text itself.
         first: the state in which a match at the start of the text begins; NO_STATE if none can.
-        later: for each context, the state in which a match after it begins, behind the start of the text.
+        later: for each context, the state in which a match after it begins, after the start of the text.
     """
 
     partition: Partition

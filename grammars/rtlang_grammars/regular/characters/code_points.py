@@ -67,7 +67,7 @@ def intersection(one: CodePoints, other: CodePoints) -> CodePoints:
 
 
 def complement(points: CodePoints) -> CodePoints:
-    """All code points except those of the set."""
+    """All code points outside the set."""
     result = []
     next_first = 0
     for first, last in points:

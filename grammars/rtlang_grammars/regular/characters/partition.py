@@ -129,7 +129,7 @@ class Partition:
         return found
 
     def _places_within(self, first: int, last: int) -> tuple[int, int]:
-        """The first range that intersects an interval, and the first one behind it."""
+        """The first range that intersects an interval, and the first one after it."""
         low = max(bisect_right(self.firsts, first) - 1, 0)
         return low + (self.lasts[low] < first), bisect_right(self.firsts, last)
 

@@ -72,7 +72,7 @@ def test_a_terminal_matches_what_its_pattern_matches_in_full(pattern: str) -> No
         ("a?", "empty string"),
         ("a|.\\b", "may or may not be a word character"),
         ("(?:){4000000000}a", "counts to more than 10000"),
-        ('"(?!"").+?"', "beside a lazy quantifier"),
+        ('"(?!"").+?"', "together with a lazy quantifier"),
     ],
 )
 def test_what_cannot_be_held_is_refused_by_name(pattern: str, message: str) -> None:
