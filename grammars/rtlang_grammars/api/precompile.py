@@ -124,7 +124,7 @@ def main(others: Sequence[str]) -> None:
 
 
 def compile_all(others: Sequence[str]) -> None:
-    """Compile what is missing on disk, once no other process does so.
+    """Compile the functions that are missing on disk, once no other process does so.
 
     Args:
         others: modules whose `compile_ahead` is called first.

@@ -152,7 +152,7 @@ def prune(cfg: Cfg, budget: Budget | None = None) -> Cfg:
 
 
 def _renumber(cfg: Cfg) -> Cfg:
-    """Keep what is reachable and number it by first use; the start rule becomes rule 0."""
+    """Keep reachable rules, numbered by first use; the start rule becomes rule 0."""
     rules: dict[int, int] = {cfg.start: 0}
     terminals: dict[int, int] = {}
     worklist = deque([cfg.start])

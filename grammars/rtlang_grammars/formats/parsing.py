@@ -233,7 +233,7 @@ class ToolStream:
         return found
 
     def finish(self) -> ToolDelta:
-        """End the text; returns what was held back.
+        """End the text; returns the text held back.
 
         Raises:
             ToolParseError: a call is malformed or incomplete.

@@ -92,7 +92,7 @@ def _value(schema: Any, source: _Source, depth: int) -> Constraint:
 
 
 def _is_well_formed(schema: Mapping[str, Any]) -> bool:
-    """Whether the keywords that are read here have their types; the error of others is that of their compilation as JSON."""
+    """Whether the keywords that are read here have their types; others raise the error of their compilation as JSON."""
     counts = [schema[key] for key in ("minItems", "maxItems") if schema.get(key) is not None]
     required = schema.get("required", [])
     return (

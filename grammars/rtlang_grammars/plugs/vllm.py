@@ -175,7 +175,7 @@ class RtlangStructuredOutputGrammar(StructuredOutputGrammar):  # type: ignore[mi
 
 
 def register() -> None:
-    """Make `rtlang` a choice of `structured_outputs_config.backend`, beside those of `vllm`. Harmless if called again."""
+    """Make `rtlang` a choice of `structured_outputs_config.backend`, beside vllm's own. Harmless if called again."""
     if getattr(StructuredOutputManager.grammar_init, "knows_rtlang", False):
         return
     _add_to_setting()

@@ -7,7 +7,7 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
 - `{"any_of": [part, ...]}`: one of several;
 - `{"repeat": part, "min": 0, "max": null}`: again and again;
 - `{"members": [{"part": part, "required": true}, ...], "separator": "", "order": "any"}`: each part at most once, in any order or, with the
-  order `declared`, in that of the list;
+  order `declared`, in the order of the list;
 - `{"text": schema, "excludes": ["</p>"]}`: a string of a JSON schema, written without quotes, that contains none of some texts;
 - `{"arguments": tool, "written": notation}`: the arguments of a call of a tool, as a format writes them; see `Arguments`;
 - `{"define": {"name": part, ...}, "in": part}` and, in the latter, `{"defined": "name"}`: a part that occurs several times;

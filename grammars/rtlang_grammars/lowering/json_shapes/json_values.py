@@ -76,7 +76,7 @@ from rtlang_grammars.spec.limits import Budget
 
 _MANY = 1 << 30
 _MAX_LENGTH, _MAX_PLAIN_LENGTH = 512, 300
-"""Maximum length of numbers as elements of structures, where nothing counts what is repeated. Plain numbers but integers stay finite."""
+"""Maximum length of numbers as elements of structures, where nothing counts repetitions. Plain numbers but integers stay finite."""
 _MAX_FEWEST = 64
 """Largest minimum length of a counted string with a pattern; completions of longer ones are not searched for."""
 _MAX_AT_ONCE = 48
@@ -115,7 +115,7 @@ class ShapeTables:
 
     @property
     def inner(self) -> ShapeTables:
-        """The builder of what is one level deeper: this one, unless texts depend on the depth."""
+        """The builder of the values one level deeper: this one, unless texts depend on the depth."""
         if self._is_indented and self._inner is self:
             self._inner = inner = copy(self)
             inner._inner, inner._depth = inner, self._depth + 1
@@ -418,7 +418,7 @@ def bounded_number_of(shape: NumberShape, numbers: Numbers, budget: Budget) -> L
 
 
 def number_of(shape: NumberShape, numbers: Numbers, budget: Budget) -> Language:
-    """The texts of the numbers of a shape; those of integers without bounds are as in `JsonBaseStates.integer`."""
+    """The texts of the numbers of a shape; integers without bounds are as in `JsonBaseStates.integer`."""
     if shape == NumberShape(multiple_of=shape.multiple_of) and shape.multiple_of == 1:
         exponent = r"[eE](\+?([0-2][0-9]{0,2}|3(0[0-8]?|[1-9])?|[4-9][0-9]?)|-00?)"
         zeros, digits = rf"(\.0{{1,{MAX_ZEROS}}})?", rf"[1-9][0-9]{{0,{MAX_DIGITS}}}"

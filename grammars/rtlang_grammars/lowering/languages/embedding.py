@@ -87,7 +87,7 @@ def continuation_state(
 
     Args:
         state: returns the machine's number of another state of the automaton.
-        states: all known numbers; those of the added states are entered.
+        states: all known numbers; added states are entered.
     Returns:
         None if the character may end in several states.
     """

@@ -1,6 +1,6 @@
 """The sets of parser stacks that texts have reached, numbered: nodes that shifts make are interned, so equal sets have one number.
 
-Masks never intern: their nodes lie after what is kept here, in the same arrays, and are overwritten by the next shift.
+Masks never intern: their nodes lie after the kept ones, in the same arrays, and are overwritten by the next shift.
 """
 
 from __future__ import annotations

@@ -253,11 +253,11 @@ class PlainForm:
     is_finite: bool = True
 
     def start(self) -> Hashable:
-        """The start state: (what precedes the exponent, how many digits of the exponent are those of `_BEYOND`)."""
+        """The start state: (what precedes the exponent, how many digits of the exponent equal `_BEYOND`)."""
         return (_Lead.NOTHING, 0)
 
     def digit_classes(self, state: Hashable) -> Sequence[int]:
-        """Digits before the exponent are zero or not, those of the exponent are compared with `_BEYOND`."""
+        """Digits before the exponent are zero or not, digits of the exponent are compared with `_BEYOND`."""
         return _ALL_DIFFERENT
 
     def minus(self, state: Hashable) -> Hashable | None:

@@ -215,7 +215,7 @@ def _separate(
     Args:
         conjs: the branches as demands.
         lists: their facets.
-        in_context: their facets intersected with those of the adjacent keywords; only these are compared.
+        in_context: their facets intersected with the facets of the adjacent keywords; only these are compared.
         limit: upper bound on the facets of one branch; a branch that exceeds it is marked instead.
     """
     overlapping = _overlapping_branches(

@@ -85,7 +85,7 @@ class DeferredKeyword:
 
     Attributes:
         keyword: its name.
-        apply: `apply(algebra, node, facets, kind, track)` maps the facets of the adjacent keywords to those of the whole schema.
+        apply: `apply(algebra, node, facets, kind, track)` maps the facets of the adjacent keywords to the facets of the whole schema.
         needs_evaluated: the adjacent keywords must record which properties and items they evaluate.
     """
 

@@ -1,6 +1,6 @@
 """Subsumption: drop the facets of a union that are included in another facet.
 
-A facet is a conjunction of atoms. If its atoms are a subset of those of another facet, it accepts every value that the other accepts,
+A facet is a conjunction of atoms. If its atoms are a subset of another facet's, it accepts every value that the other accepts,
 so the other can be dropped from the union. This reduces products of negations from thousands of facets to a few.
 """
 
