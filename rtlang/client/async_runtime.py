@@ -4,7 +4,7 @@
         async for event in remote.stream(graph):
             ...
 
-The protocol is `ClientProtocol`, as for `rt.connect`; this shell has one task that reads the socket. A stream is at most `WINDOW` tokens
+The body is `ClientSession`, as for `rt.connect`; one task runs it, another one writes. A stream is at most `WINDOW` tokens
 ahead of its reader, so a slow reader slows its own stream only. Everything runs on the loop that opened the connection.
 """
 
@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,26 +23,18 @@ from websockets.exceptions import ConnectionClosed
 
 from rtlang.client.address import (
     CLOSE_TIMEOUT_S,
-    Attempts,
     ServerAddresses,
     connect_options,
     dial_error,
     greeting,
     hello,
-    may_connect_again,
     server_resume_s,
 )
-from rtlang.client.client_protocol import ClientProtocol, Notices
-from rtlang.client.reconnect_backoff import ReconnectBackoff
+from rtlang.client.client_protocol import ClientProtocol
+from rtlang.client.client_session import ClientSession, Link
 from rtlang.client.remote_cache import AsyncRemoteCache, CacheRequests
 from rtlang.client.remote_run import Answer, RemoteGraphRun
-from rtlang.contract.errors import (
-    AbortedError,
-    ConnectionLostError,
-    ProtocolError,
-    RtlangError,
-    SlowConsumerError,
-)
+from rtlang.contract.errors import ConnectionLostError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.generation import Prompt, generation_graph
 from rtlang.contract.graph import Node, RequestGraph
@@ -52,10 +43,6 @@ from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
-from rtlang.protocol.event_codec import describe_close, read_messages
-from rtlang.protocol.messages import CloseCode
-
-logger = logging.getLogger(__name__)
 
 WINDOW = 1024
 """Tokens that a stream may be ahead of its reader."""
@@ -74,6 +61,67 @@ class _FutureAnswer(Answer):
             self.done.set_result(None)
 
 
+class _LoopTransport:
+    """The I/O of a client for asyncio. `write` is a task that sends the output."""
+
+    def __init__(self, servers: ServerAddresses, api_key: str | None, timeout_s: float) -> None:
+        self._servers, self._api_key, self._timeout_s = servers, api_key, timeout_s
+        self.closing = asyncio.Event()
+        self._has_output = asyncio.Event()
+
+    @property
+    def is_closing(self) -> bool:
+        """See `Transport.is_closing`."""
+        return self.closing.is_set()
+
+    async def dial(self, url: str) -> Link:
+        """See `Transport.dial`."""
+        socket: ClientConnection | None = None
+        try:
+            options = connect_options(self._api_key, self._timeout_s)
+            socket = await connect_websocket(self._servers.address(url), **options)
+            await socket.send(hello())
+            return Link(socket, greeting(await asyncio.wait_for(socket.recv(), self._timeout_s)))
+        except BaseException as error:
+            if socket is not None:
+                await socket.close()
+            lost = dial_error(url, error, self._timeout_s)
+            if lost is None:
+                raise
+            raise lost from error
+
+    async def receive(self, link: Link) -> str | bytes:
+        """See `Transport.receive`."""
+        return await link.websocket.recv()  # type: ignore[no-any-return]
+
+    async def close(self, link: Link) -> None:
+        """See `Transport.close`."""
+        await link.websocket.close()
+
+    async def pause(self, seconds: float) -> None:
+        """See `Transport.pause`."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.closing.wait(), seconds)
+
+    def flush(self, session: ClientSession) -> None:
+        """See `Transport.flush`."""
+        self._has_output.set()
+
+    def later(self, seconds: float, act: Callable[[], None]) -> asyncio.TimerHandle:
+        """See `Transport.later`."""
+        return asyncio.get_running_loop().call_later(seconds, act)
+
+    async def write(self, session: ClientSession) -> None:
+        """Send the output of the protocol, in order."""
+        while True:
+            await self._has_output.wait()
+            self._has_output.clear()
+            assert session.link is not None
+            with contextlib.suppress(ConnectionClosed):
+                for data in session.protocol.take_output():
+                    await session.link.websocket.send(data)
+
+
 class AsyncRemoteRuntime:
     """A connection to a server. Made by `connect_async`; an async context manager, which connects and closes.
 
@@ -88,18 +136,14 @@ class AsyncRemoteRuntime:
         self._servers = ServerAddresses(url)
         self.models: tuple[dict[str, Any], ...] = ()
         self.limits: dict[str, Any] = {}
-        self._api_key, self._timeout_s = api_key, timeout_s
-        self._cache_requests = CacheRequests(self.url, api_key, timeout_s)
-        self.cache = AsyncRemoteCache(self._cache_requests)
-        self._resume_s = server_resume_s(resume_s)
-        self._backoff = ReconnectBackoff(resume_s or 0.0)
-        self._socket: ClientConnection | None = None
-        self._protocol: ClientProtocol | None = None
-        self._lost: RtlangError | None = None
-        self._is_closing = asyncio.Event()
-        self._has_output = asyncio.Event()
+        self._timeout_s = timeout_s
+        cache_requests = CacheRequests(self.url, api_key, timeout_s)
+        self.cache = AsyncRemoteCache(cache_requests)
+        self._transport = _LoopTransport(self._servers, api_key, timeout_s)
+        self._session = ClientSession(
+            self._servers, cache_requests, self._transport, server_resume_s(resume_s), contextlib.nullcontext()
+        )
         self._tasks: list[asyncio.Task[None]] = []
-        self._retry: asyncio.TimerHandle | None = None
 
     @property
     def url(self) -> str:
@@ -121,14 +165,12 @@ class AsyncRemoteRuntime:
         Raises:
             ConnectionLostError: the server is unreachable, refused the connection, or did not answer in time.
         """
-        attempts = Attempts()
-        found = await self._dialled(self._servers.in_turn(), attempts)
-        if found is None:
-            raise attempts.error()
-        self._socket, welcome = found
-        self._protocol = ClientProtocol(welcome, self._resume_s)
-        self.models, self.limits = self._protocol.models, self._protocol.limits
-        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
+        await self._session.open()
+        self.models, self.limits = self._session.protocol.models, self._session.protocol.limits
+        self._tasks = [
+            asyncio.create_task(self._session.read()),
+            asyncio.create_task(self._transport.write(self._session)),
+        ]
 
     async def submit(
         self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS
@@ -230,20 +272,18 @@ class AsyncRemoteRuntime:
 
     async def close(self) -> None:
         """Close the connection; running graphs end with GraphFailed(AbortedError). Idempotent."""
-        if self._protocol is None or self._socket is None:
+        if self._session.link is None:
             return
-        if not self._is_closing.is_set():
-            self._is_closing.set()
-            if self._lost is None:
-                self._protocol.bye()
-                self._flush()
+        if not self._transport.is_closing:
+            self._transport.closing.set()
+            self._session.act(ClientProtocol.bye)
         reader, writer = self._tasks
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(reader), CLOSE_TIMEOUT_S)  # the server answers bye by closing
         for task in (reader, writer):
             task.cancel()
         await asyncio.gather(reader, writer, return_exceptions=True)
-        await self._socket.close()
+        await self._transport.close(self._session.link)
 
     # Called by RemoteGraphRun
 
@@ -254,196 +294,39 @@ class AsyncRemoteRuntime:
 
     def close_graph(self, run: RemoteGraphRun) -> None:
         """Close `run`."""
-        if self._lost is None and self._protocol is not None:
-            self._protocol.close_graph(run)
-            self._flush()
+        self._session.act(lambda protocol: protocol.close_graph(run))
 
     def cancel(self, run: RemoteGraphRun) -> None:
         """Cancel `run`."""
-        if self._lost is None and self._protocol is not None:
-            self._protocol.cancel(run)
-            self._flush()
+        self._session.act(lambda protocol: protocol.cancel(run))
 
     def grant(self, run: RemoteGraphRun, num_tokens: int) -> None:
         """Grant credit to `run`."""
-        if self._lost is None and self._protocol is not None:
-            self._protocol.grant(run, num_tokens)
-            self._flush()
+        self._session.act(lambda protocol: protocol.grant(run, num_tokens))
 
     def answer_call(self, run: RemoteGraphRun, node_id: int, answer: Mapping[str, Any]) -> None:
         """Send the answer to a host call of `run`."""
-        if self._lost is None and self._protocol is not None:
-            self._protocol.answer_call(run, node_id, answer)
-            self._flush()
+        self._session.act(lambda protocol: protocol.answer_call(run, node_id, answer))
 
     # Private
 
     def _connected(self) -> ClientProtocol:
-        if self._lost is not None:
-            raise ConnectionLostError(str(self._lost))
-        if self._protocol is None or self._is_closing.is_set():
+        if self._session.lost is not None:
+            raise ConnectionLostError(str(self._session.lost))
+        if not self._session.is_open or self._transport.is_closing:
             raise ConnectionLostError(f"{self.url}: not connected")
-        return self._protocol
+        return self._session.protocol
 
     async def _answered(self, answer: _FutureAnswer) -> None:
         while True:
             done, _ = await asyncio.wait((answer.done,), timeout=self._timeout_s)
             if done:
                 return
-            if self._backoff.is_over.is_set():  # not reconnecting
+            if self._session.backoff.is_over.is_set():  # not reconnecting
                 raise ConnectionLostError(f"{self.url}: no answer within {self._timeout_s:g} s")
 
     def _flush(self) -> None:
-        self._has_output.set()
-
-    async def _dial(self, url: str) -> tuple[ClientConnection, dict[str, Any]]:
-        socket: ClientConnection | None = None
-        try:
-            options = connect_options(self._api_key, self._timeout_s)
-            socket = await connect_websocket(self._servers.address(url), **options)
-            await socket.send(hello())
-            return socket, greeting(await asyncio.wait_for(socket.recv(), self._timeout_s))
-        except BaseException as error:
-            if socket is not None:
-                await socket.close()
-            lost = dial_error(url, error, self._timeout_s)
-            if lost is None:
-                raise
-            raise lost from error
-
-    async def _dialled(self, urls: Iterable[str], attempts: Attempts) -> tuple[ClientConnection, dict[str, Any]] | None:
-        """A connection to the first of these servers that answers and serves the model, and its welcome; None if there is none."""
-        for url in urls:
-            try:
-                socket, welcome = await self._dial(url)
-            except ConnectionLostError as error:
-                attempts.note(error)
-                continue
-            reason = None if self._protocol is None else self._protocol.other_model(welcome)
-            if reason is None:
-                self._servers.url = url
-                self._cache_requests.move_to(url)
-                return socket, welcome
-            attempts.note_useless(url, reason)
-            await socket.close()
-        return None
-
-    async def _write(self) -> None:
-        """Send the queued messages of the protocol, in order."""
-        assert self._protocol is not None
-        while True:
-            await self._has_output.wait()
-            self._has_output.clear()
-            socket = self._socket
-            assert socket is not None
-            # If the connection is broken, the reader fails all graphs or queues this again.
-            with contextlib.suppress(ConnectionClosed):
-                for data in self._protocol.take_output():
-                    await socket.send(data)
-
-    async def _read(self) -> None:
-        assert self._protocol is not None
-        reason, is_slow = "the connection broke", False
-        try:
-            while True:
-                try:
-                    assert self._socket is not None
-                    is_draining = False
-                    for message in read_messages(await self._socket.recv()):
-                        if message.get("t") in ("delta", "event", "end"):
-                            self._backoff.end()
-                        is_draining = is_draining or message.get("t") == "drain"
-                        _notify(self._protocol.take(message))
-                        self._flush()
-                        self._plan_retry()
-                    if is_draining:
-                        await self._leave()
-                except ConnectionClosed as error:
-                    reason = describe_close(error)
-                    is_slow = error.rcvd is not None and error.rcvd.code == CloseCode.SLOW
-                    if not may_connect_again(error.rcvd):
-                        return
-                    failed = await self._connect_again()
-                    if failed is not None:
-                        reason = f"{reason}; {failed}" if failed else reason
-                        return
-                    reason, is_slow = "the connection broke", False
-        except ProtocolError as error:
-            reason = f"protocol violation by the server: {error.message}"
-        except asyncio.CancelledError:
-            reason = "closed"
-            raise
-        except Exception:
-            logger.exception("the reader of %s failed", self.url)
-        finally:
-            self._lose(f"{self.url}: {reason}", is_slow)
-
-    async def _connect_again(self) -> str | None:
-        """Replace a broken connection within `resume_s`. Returns None if that succeeded, else why it failed, as far as that is known."""
-        reason = ""
-        while self._resume_s is not None:
-            pause_s = self._backoff.next_pause()
-            if pause_s is None:
-                break
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._is_closing.wait(), pause_s)
-            if self._is_closing.is_set():
-                break
-            attempts = Attempts()
-            found = await self._dialled(self._servers.in_turn(), attempts)
-            if found is not None:
-                self._use(*found)
-                return None
-            reason = attempts.error().message
-            logger.info("reconnecting failed: %s", reason)
-            if attempts.are_all_useless:
-                break
-        return reason
-
-    async def _leave(self) -> None:
-        """Go on at another server, because this one is going to end; stay if there is none."""
-        if self._resume_s is not None and not self._is_closing.is_set():
-            before = self._socket
-            found = await self._dialled(self._servers.in_turn(others_only=True), Attempts())
-            if found is not None and before is not None:
-                self._use(*found)
-                await before.close()
-
-    def _use(self, socket: ClientConnection, welcome: Mapping[str, Any]) -> None:
-        """Continue all graphs on this connection, in place of the present one."""
-        assert self._protocol is not None
-        self._socket = socket
-        if not self._protocol.runs:
-            self._backoff.end()
-        notices = self._protocol.reconnected(welcome)
-        if self._is_closing.is_set():
-            self._protocol.bye()
-        self._flush()
-        self._plan_retry()
-        _notify(notices)
-
-    def _plan_retry(self) -> None:
-        """Set the timer for graphs that a busy server refused to go on with."""
-        assert self._protocol is not None
-        pause_s = self._protocol.retry_pause()
-        if pause_s is not None and self._retry is None:
-            self._retry = asyncio.get_running_loop().call_later(pause_s, self._open_again)
-
-    def _open_again(self) -> None:
-        assert self._protocol is not None
-        self._retry = None
-        if self._lost is None:
-            _notify(self._protocol.retry())
-            self._flush()
-            self._plan_retry()
-
-    def _lose(self, reason: str, is_slow: bool) -> None:
-        assert self._protocol is not None
-        lost = self._lost = ConnectionLostError(reason)
-        error: RtlangError = SlowConsumerError(reason) if is_slow else lost
-        if self._is_closing.is_set():
-            error = AbortedError("the connection was closed by this client")
-        _notify(self._protocol.lose(lost, error))
+        self._transport.flush(self._session)
 
 
 class _ThreadSafeRun:
@@ -459,11 +342,6 @@ class _ThreadSafeRun:
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         """See `GraphRun.reject`."""
         self._loop.call_soon_threadsafe(self._run.reject, node_id, code, message, facts)
-
-
-def _notify(notices: Notices) -> None:
-    for run, event in notices:
-        run.notify(event)
 
 
 def connect_async(

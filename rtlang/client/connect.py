@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from websockets.sync.client import connect as connect_websocket
 
 from rtlang.client.address import ServerAddresses, connect_options, dial_error, greeting, hello, server_resume_s
+from rtlang.client.client_session import Link
 from rtlang.client.remote_cache import CacheRequests
-from rtlang.client.remote_runtime import RemoteRuntime, ServerConnection
+from rtlang.client.remote_runtime import RemoteRuntime
 
 
 def connect(
@@ -35,7 +36,7 @@ def connect(
     servers, resume_s = ServerAddresses(url), server_resume_s(resume_s)
     requests = CacheRequests(servers.url, api_key, timeout_s)
 
-    def dial(url: str) -> ServerConnection:
+    def dial(url: str) -> Link:
         return _dial(url, servers.address(url), api_key, timeout_s)
 
     runtime = RemoteRuntime(servers, dial, timeout_s, resume_s, requests)
@@ -43,17 +44,16 @@ def connect(
     return runtime
 
 
-def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> ServerConnection:
+def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> Link:
     """Open a connection and exchange hello and welcome; raises ConnectionLostError as `connect` does."""
     exits = contextlib.ExitStack()
     try:
         websocket = exits.enter_context(connect_websocket(address, **connect_options(api_key, timeout_s)))
         websocket.send(hello())
-        welcome = greeting(websocket.recv(timeout_s))
+        return Link(websocket, greeting(websocket.recv(timeout_s)))
     except BaseException as error:
         exits.close()
         lost = dial_error(url, error, timeout_s)
         if lost is None:
             raise
         raise lost from error
-    return ServerConnection(websocket, exits, welcome)

@@ -1,7 +1,7 @@
 """A runtime on a server, used through the Target interface.
 
-One socket carries all graphs. Each graph is a stream of `rtlang.v1` whose id is the local graph id; a reader thread decodes messages
-into the events of `rtlang.contract.events` and calls the listeners. `submit` and `extend` wait for the server's answer, so a refusal is
+One socket carries all graphs. Each graph is a stream of `rtlang.v1` whose id is the local graph id; a reader thread runs the body that
+both clients share (client_session.py) and calls the listeners. `submit` and `extend` wait for the server's answer, so a refusal is
 raised by the call that caused it. If the connection breaks, every running graph ends with GraphFailed(ConnectionLostError); if the
 server closed it because a listener blocked the reader, with GraphFailed(SlowConsumerError). With `resume_s`, the reader reconnects first,
 to the same server or to another one, and every graph continues where it was.
@@ -10,28 +10,20 @@ to the same server or to another one, and every graph continues where it was.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection
 
-from rtlang.client.address import CLOSE_TIMEOUT_S, Attempts, ServerAddresses, may_connect_again
-from rtlang.client.client_protocol import ClientProtocol, Notices
-from rtlang.client.reconnect_backoff import ReconnectBackoff
+from rtlang.client.address import CLOSE_TIMEOUT_S, ServerAddresses
+from rtlang.client.client_protocol import ClientProtocol
+from rtlang.client.client_session import ClientSession, Link, completed
 from rtlang.client.remote_cache import CacheRequests, RemoteCache
 from rtlang.client.remote_run import Answer, RemoteGraphRun
-from rtlang.contract.errors import (
-    AbortedError,
-    ConnectionLostError,
-    ProtocolError,
-    RtlangError,
-    SlowConsumerError,
-)
+from rtlang.contract.errors import ConnectionLostError, RtlangError
 from rtlang.contract.generation import Generation, Prompt, generation_graph
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.known import ContinueFrom, Known
@@ -39,18 +31,55 @@ from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.pictures.page import table_fragment
 from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.target import Listener
-from rtlang.protocol.event_codec import describe_close, read_messages
-from rtlang.protocol.messages import CloseCode
-
-logger = logging.getLogger(__name__)
 
 
-class ServerConnection(NamedTuple):
-    """An open connection: the socket after the handshake, the stack that closes it, and the server's welcome."""
+class _ThreadTransport:
+    """The I/O of a client for threads: it blocks. A fork of the process sends nothing, because the socket belongs to its parent."""
 
-    websocket: ClientConnection
-    exits: contextlib.ExitStack
-    welcome: Mapping[str, Any]
+    def __init__(self, dial: Callable[[str], Link]) -> None:
+        self._dial, self._pid = dial, os.getpid()
+        self.closing = threading.Event()
+
+    @property
+    def is_closing(self) -> bool:
+        """See `Transport.is_closing`."""
+        return self.closing.is_set()
+
+    async def dial(self, url: str) -> Link:
+        """See `Transport.dial`; blocks."""
+        return self._dial(url)
+
+    async def receive(self, link: Link) -> str | bytes:
+        """See `Transport.receive`; blocks."""
+        return link.websocket.recv()  # type: ignore[no-any-return]
+
+    async def close(self, link: Link) -> None:
+        """See `Transport.close`; blocks."""
+        link.websocket.close()
+
+    async def pause(self, seconds: float) -> None:
+        """See `Transport.pause`; blocks."""
+        self.closing.wait(seconds)
+
+    def flush(self, session: ClientSession) -> None:
+        """See `Transport.flush`; blocks."""
+        assert session.link is not None
+        self.send(session.link, *session.protocol.take_output())
+
+    def send(self, link: Link, *packed: bytes) -> None:
+        """Send messages; does nothing if the connection is broken."""
+        if self._pid != os.getpid():
+            return
+        with contextlib.suppress(ConnectionClosed, OSError):
+            for data in packed:
+                link.websocket.send(data)
+
+    def later(self, seconds: float, act: Callable[[], None]) -> threading.Timer:
+        """See `Transport.later`."""
+        timer = threading.Timer(seconds, act)
+        timer.daemon = True
+        timer.start()
+        return timer
 
 
 class PendingAck(Answer):
@@ -75,7 +104,7 @@ class RemoteRuntime:
     def __init__(
         self,
         servers: ServerAddresses,
-        dial: Callable[[str], ServerConnection],
+        dial: Callable[[str], Link],
         timeout_s: float,
         resume_s: float | None,
         cache_requests: CacheRequests | None = None,
@@ -89,23 +118,17 @@ class RemoteRuntime:
         Raises:
             ConnectionLostError: raised by `dial` for every address.
         """
-        self._servers, self._dial = servers, dial
+        self._servers = servers
         self._cache_requests = cache_requests or CacheRequests(servers.url, None, timeout_s)
         self.cache = RemoteCache(self._cache_requests)
-        self._resume_s, self._backoff = resume_s, ReconnectBackoff(resume_s or 0.0)
-        attempts = Attempts()
-        connection = self._dialled(servers.in_turn(), attempts, lambda welcome: None)
-        if connection is None:
-            raise attempts.error()
-        self._server_connection = connection
-        self._protocol = ClientProtocol(connection.welcome, resume_s)
+        self._lock = threading.Lock()  # guards the protocol and the order of messages
+        self._transport = _ThreadTransport(dial)
+        self._session = ClientSession(servers, self._cache_requests, self._transport, resume_s, self._lock)
+        completed(self._session.open())
+        self._protocol: ClientProtocol = self._session.protocol
         self.models, self.limits = self._protocol.models, self._protocol.limits
         self.tool_format: str | None = next((each.get("tool_format") for each in self.models), None)
         self._timeout_s, self._pid = timeout_s, os.getpid()
-        self._lock = threading.Lock()  # guards everything below and the order of messages
-        self._is_closing = threading.Event()
-        self._lost: RtlangError | None = None
-        self._retry: threading.Timer | None = None
         self._reader = threading.Thread(target=self._read, name="rtlang-client", daemon=True)
 
     @property
@@ -151,12 +174,12 @@ class RemoteRuntime:
 
     @property
     def _state(self) -> str:
-        return "connected" if self.is_alive else "closed" if self._is_closing.is_set() else "connection lost"
+        return "connected" if self.is_alive else "closed" if self._transport.is_closing else "connection lost"
 
     @property
     def is_alive(self) -> bool:
         """See `Target.is_alive`."""
-        return not self._is_closing.is_set() and self._lost is None and not self._is_forked
+        return not self._transport.is_closing and self._session.lost is None and not self._is_forked
 
     @property
     def _is_forked(self) -> bool:
@@ -204,19 +227,19 @@ class RemoteRuntime:
 
     def close_graph(self, run: RemoteGraphRun) -> None:
         """Close `run`; called by `RemoteGraphRun.close`."""
-        self._act(lambda: self._protocol.close_graph(run))
+        self._session.act(lambda protocol: protocol.close_graph(run))
 
     def cancel(self, run: RemoteGraphRun) -> None:
         """Cancel `run`; called by `RemoteGraphRun.cancel`."""
-        self._act(lambda: self._protocol.cancel(run))
+        self._session.act(lambda protocol: protocol.cancel(run))
 
     def grant(self, run: RemoteGraphRun, num_tokens: int) -> None:
         """Grant credit to `run`; called by `RemoteGraphRun.grant`."""
-        self._act(lambda: self._protocol.grant(run, num_tokens))
+        self._session.act(lambda protocol: protocol.grant(run, num_tokens))
 
     def answer_call(self, run: RemoteGraphRun, node_id: int, answer: Mapping[str, Any]) -> None:
         """Send the answer to a host call of `run`; called by its `resolve` and `reject`. Answers of ended nodes are ignored."""
-        self._act(lambda: self._protocol.answer_call(run, node_id, answer))
+        self._session.act(lambda protocol: protocol.answer_call(run, node_id, answer))
 
     def generate(
         self,
@@ -243,16 +266,16 @@ class RemoteRuntime:
         if self._is_forked:
             return
         with self._lock:
-            was_closing = self._is_closing.is_set()
-            self._is_closing.set()
-            if not was_closing and self._lost is None:
+            was_closing = self._transport.is_closing
+            self._transport.closing.set()
+            if not was_closing and self._session.lost is None:
                 self._protocol.bye()
                 self._flush()
         if threading.current_thread() is not self._reader:
             self._reader.join(CLOSE_TIMEOUT_S)  # the server answers bye by closing
-            self._server_connection.exits.close()
-            if not self._backoff.is_over.is_set():  # the reader may be waiting for an unresponsive server
-                self._disconnect(f"{self.url}: closed", is_slow=False)
+            self._link.websocket.close()
+            if not self._session.backoff.is_over.is_set():  # the reader may be waiting for an unresponsive server
+                self._session.lose("closed")
                 return
             self._reader.join()
 
@@ -264,27 +287,13 @@ class RemoteRuntime:
                 f"{self.url}: the connection belongs to pid {self._pid}, from which this process was forked; "
                 "call connect again in this process"
             )
-        if self._is_closing.is_set():
+        if self._transport.is_closing:
             raise ConnectionLostError(f"{self.url}: the connection was closed by this client")
-        if self._lost is not None:
-            raise ConnectionLostError(str(self._lost))
-
-    def _act(self, act: Callable[[], None]) -> None:
-        with self._lock:
-            if self._lost is None:
-                act()
-                self._flush()
+        if self._session.lost is not None:
+            raise ConnectionLostError(str(self._session.lost))
 
     def _flush(self) -> None:
-        self._send(*self._protocol.take_output())
-
-    def _send(self, *packed: bytes) -> None:
-        if self._is_forked:
-            return
-        # If the connection is broken, the reader fails all graphs or sends this again; nothing to do here.
-        with contextlib.suppress(ConnectionClosed, OSError):
-            for data in packed:
-                self._server_connection.websocket.send(data)
+        self._transport.flush(self._session)
 
     def _new_answer(self) -> PendingAck:
         return PendingAck(threading.current_thread() is not self._reader)
@@ -294,7 +303,7 @@ class RemoteRuntime:
         if not answer.is_awaited or not isinstance(answer, PendingAck):
             return
         while not answer.done.wait(self._timeout_s):
-            if not self._backoff.is_over.is_set():  # reconnecting; the answer follows
+            if not self._session.backoff.is_over.is_set():  # reconnecting; the answer follows
                 continue
             run.cancel()
             with self._lock:
@@ -303,133 +312,13 @@ class RemoteRuntime:
         if answer.error is not None:
             raise answer.error
 
-    # Reading. All of it on the reader thread.
-
     def _read(self) -> None:
-        reason, is_slow = "the connection broke", False
         try:
-            while True:
-                try:
-                    is_draining = False
-                    for message in read_messages(self._server_connection.websocket.recv()):
-                        if message.get("t") in ("delta", "event", "end"):
-                            self._backoff.end()
-                        is_draining = is_draining or message.get("t") == "drain"
-                        with self._lock:
-                            notices = self._protocol.take(message)
-                            self._flush()
-                            self._plan_retry()
-                        _notify(notices)
-                    if is_draining:
-                        self._leave()
-                except ConnectionClosed as error:
-                    reason = describe_close(error)
-                    is_slow = error.rcvd is not None and error.rcvd.code == CloseCode.SLOW
-                    if not may_connect_again(error.rcvd):
-                        return
-                    failed = self._connect_again()
-                    if failed is not None:
-                        reason = f"{reason}; {failed}" if failed else reason
-                        return
-                    reason, is_slow = "the connection broke", False
-        except ProtocolError as error:
-            reason = f"protocol violation by the server: {error.message}"
-        except Exception:
-            # Whatever fails here, every graph must get its final event.
-            logger.exception("the reader of %s failed", self.url)
+            completed(self._session.read())
         finally:
-            self._disconnect(f"{self.url}: {reason}", is_slow)
-            self._server_connection.exits.close()
+            self._link.websocket.close()
 
-    def _connect_again(self) -> str | None:
-        """Replace a broken connection within `resume_s`. Returns None if that succeeded, else why it failed, as far as that is known."""
-        reason = ""
-        while self._resume_s is not None:
-            pause_s = self._backoff.next_pause()
-            if pause_s is None or self._is_closing.wait(pause_s):
-                break
-            attempts = Attempts()
-            connection = self._dialled(self._servers.in_turn(), attempts, self._protocol.other_model)
-            if connection is not None:
-                self._use(connection)
-                return None
-            reason = attempts.error().message
-            logger.info("reconnecting failed: %s", reason)
-            if attempts.are_all_useless:
-                break
-        return reason
-
-    def _leave(self) -> None:
-        """Go on at another server, because this one is going to end; stay if there is none."""
-        if self._resume_s is not None and not self._is_closing.is_set():
-            others = self._servers.in_turn(others_only=True)
-            connection = self._dialled(others, Attempts(), self._protocol.other_model)
-            if connection is not None:
-                self._use(connection)
-
-    def _dialled(
-        self, urls: Iterable[str], attempts: Attempts, other_model: Callable[[Mapping[str, Any]], str | None]
-    ) -> ServerConnection | None:
-        """A connection to the first of these servers that answers and serves the model; None if there is none."""
-        for url in urls:
-            try:
-                connection = self._dial(url)
-            except ConnectionLostError as error:
-                attempts.note(error)
-                continue
-            reason = other_model(connection.welcome)
-            if reason is None:
-                self._servers.url = url
-                self._cache_requests.move_to(url)
-                return connection
-            attempts.note_useless(url, reason)
-            connection.exits.close()
-        return None
-
-    def _use(self, connection: ServerConnection) -> None:
-        """Continue all graphs on this connection, in place of the present one."""
-        with self._lock:
-            before, self._server_connection = self._server_connection, connection
-            if not self._protocol.runs:
-                self._backoff.end()
-            notices = self._protocol.reconnected(connection.welcome)
-            if self._is_closing.is_set():
-                self._protocol.bye()
-            self._flush()
-            self._plan_retry()
-        before.exits.close()
-        _notify(notices)
-
-    def _plan_retry(self) -> None:
-        """Set the timer for graphs that a busy server refused to go on with. Under the lock."""
-        pause_s = self._protocol.retry_pause()
-        if pause_s is not None and self._retry is None:
-            self._retry = threading.Timer(pause_s, self._open_again)
-            self._retry.daemon = True
-            self._retry.start()
-
-    def _open_again(self) -> None:
-        with self._lock:
-            self._retry = None
-            notices = self._protocol.retry() if self._lost is None else []
-            self._flush()
-            self._plan_retry()
-        _notify(notices)
-
-    def _disconnect(self, reason: str, is_slow: bool) -> None:
-        lost = ConnectionLostError(reason)
-        error: RtlangError = SlowConsumerError(reason) if is_slow else lost
-        with self._lock:
-            self._lost = lost
-            if self._is_closing.is_set():
-                error = AbortedError("the connection was closed by this client")
-            if self._retry is not None:
-                self._retry.cancel()
-            notices = self._protocol.lose(lost, error)
-            self._protocol.take_output()
-        _notify(notices)
-
-
-def _notify(notices: Notices) -> None:
-    for run, event in notices:
-        run.notify(event)
+    @property
+    def _link(self) -> Link:
+        assert self._session.link is not None
+        return self._session.link

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from rtlang.client.address import ServerAddresses
+from rtlang.client.client_session import Link
 from rtlang.client.connect import connect
-from rtlang.client.remote_runtime import RemoteRuntime, ServerConnection
+from rtlang.client.remote_runtime import RemoteRuntime
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import (
     AbortedError,
@@ -395,7 +396,7 @@ def test_a_broken_connection_ends_every_graph_once() -> None:
         fake.hold("g0")
         ears = [Ear() for _ in range(3)]
         runs = [runtime.submit(RequestGraph(chain(1)), ear, RunOptions(is_open=True)) for ear in ears]
-        runtime._server_connection.websocket.socket.shutdown(2)
+        runtime._link.websocket.socket.shutdown(2)
         for ear in ears:
             ear.end()
             assert [type(error) for error in finals(ear)] == [ConnectionLostError]
@@ -456,21 +457,14 @@ def test_a_draining_server_lets_graphs_end_and_refuses_new_ones() -> None:
     fake.close()
 
 
-class SilentRuntime(RemoteRuntime):
-    """Forgets to send what it should: for a server that does not answer."""
-
-    def _send(self, *packed: bytes) -> None:
-        pass
-
-
-def test_an_unanswered_submit_times_out() -> None:
+def test_an_unanswered_submit_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeTarget() as fake, running_server(fake) as url, connect(url) as runtime:
-        runtime.__class__ = SilentRuntime
+        monkeypatch.setattr(runtime._transport, "send", lambda link, *packed: None)
         runtime._timeout_s = 0.05
         ear = Ear()
         with pytest.raises(ConnectionLostError, match="no answer"):
             runtime.submit(RequestGraph(chain(1)), ear)
-        runtime.__class__ = RemoteRuntime
+        monkeypatch.undo()
         assert ear.events == []
 
 
@@ -490,6 +484,9 @@ class Told:
         self.sent.append(data)
         self.may_read.set()
 
+    def close(self) -> None:
+        pass
+
 
 ACK = {"t": "ack", "s": 1, "rid": "r", "epoch": "e"}
 
@@ -506,7 +503,7 @@ ACK = {"t": "ack", "s": 1, "rid": "r", "epoch": "e"}
 )
 def test_a_server_that_breaks_the_protocol_ends_the_connection(broken: dict[str, Any]) -> None:
     told = Told([ACK, broken])
-    link = ServerConnection(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
+    link = Link(told, {})
     runtime = RemoteRuntime(ServerAddresses("ws://test"), lambda url: link, TIMEOUT_S, None)
     runtime.start()
     ear = Ear()
@@ -529,7 +526,7 @@ def test_unknown_message_types_are_ignored() -> None:
         {"t": "error", "code": "x", "message": "m"},
     ]
     told = Told([ACK, *news, finished])
-    link = ServerConnection(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
+    link = Link(told, {})
     runtime = RemoteRuntime(ServerAddresses("ws://test"), lambda url: link, TIMEOUT_S, None)
     runtime.start()
     ear = Ear()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
+from rtlang.client.client_session import Link
 from rtlang.client.connect import connect
 from rtlang.client.remote_run import RemoteGraphRun
 from rtlang.client.remote_runtime import RemoteRuntime
@@ -105,17 +106,17 @@ def test_a_large_graph_that_is_cut_at_its_submission_arrives_whole(cut_after: in
     nodes += [Text(number, number - 1, ("x" * 300,)) for number in range(2, 120)]
     with behind_a_proxy(max_frame_bytes=8192) as (server, proxy, runtime):
         ear = Ear()
-        num_sent, send = 0, runtime._send
+        num_sent, send = 0, runtime._transport.send
 
-        def cutting_send(*packed: bytes) -> None:
+        def cutting_send(link: Link, *packed: bytes) -> None:
             nonlocal num_sent
             for data in packed:
                 if num_sent == cut_after:
                     proxy.cut()
                 num_sent += 1
-                send(data)
+                send(link, data)
 
-        runtime._send = cutting_send  # type: ignore[method-assign]
+        runtime._transport.send = cutting_send  # type: ignore[method-assign]
         runtime.submit(RequestGraph(tuple(nodes)), ear)
         assert num_sent > 9
         wait_until(lambda: any(not run.is_open and len(run.nodes) == 120 for run in server.target.runs))
