@@ -174,7 +174,7 @@ __all__ = ["__version__", *_HOMES]
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
-    if name == "compat":  # not listed: it is above this package, and of use to few programs
+    if name == "compat":  # not listed: of use to few programs
         return import_module("rtlang.compat.sglang") and import_module("rtlang.compat")
     if home is None:
         raise AttributeError(f"module 'rtlang' has no attribute {name!r}")

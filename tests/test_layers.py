@@ -47,15 +47,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("rtlang.client", "rtlang.contract", "rtlang.protocol", "rtlang.runtime", "rtlang.supervise"),
     },
     "rtlang.serve": {"rtlang.contract", "rtlang.protocol", "rtlang_grammars"},
+    "rtlang.compat": {"rtlang.cluster", "rtlang.contract", "rtlang.lang", "rtlang.runtime"},
     "rtlang": {
         "rtlang.cassette",
         "rtlang.contract",
         "rtlang.lang",
         "rtlang.client",
         "rtlang.cluster",
+        "rtlang.compat",
         "rtlang.runtime",
     },  # hands names on
-    "rtlang.compat": {"rtlang", "rtlang.contract", "rtlang.lang"},
     "rtlang.bench": {
         "rtlang",
         "rtlang.cache",
@@ -141,6 +142,7 @@ MAY_BE_LAZY = (
     ("rtlang.__main__", "rtlang.model.kernel_choices", "`--help` loads no torch"),
     ("rtlang.__main__", "rtlang.model.loading.loader", "`--help` loads no torch"),
     ("rtlang.__main__", "rtlang_grammars.api.precompile", "`--help` loads no numba"),
+    ("rtlang.compat.sglang.runtimes", "rtlang.runtime", "programs on a server load no torch"),
     ("rtlang.console.chat", "rtlang_grammars.api.inspection", "a chat with a server loads no numba"),
     ("rtlang.console.doctor", "rtlang_grammars.machine.native.native_code", "it reports a numba that does not load"),
     ("rtlang.console.loading", "rtlang.cassette.surface", "only runs with a journal need it"),

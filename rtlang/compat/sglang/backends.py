@@ -7,10 +7,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Self
 
-import rtlang as rt
+from rtlang.cluster.connect import connect
 from rtlang.contract.errors import ConfigError, ParameterError, TraceError
 from rtlang.contract.target import Target
+from rtlang.contract.version import VERSION
+from rtlang.lang.decorator import program
 from rtlang.lang.execution.run import default_runtime
+from rtlang.lang.expr import gen, text
+from rtlang.lang.state import State
 from rtlang.lang.values import user_location
 
 
@@ -79,7 +83,7 @@ class Backend:
         """Counters of the engine and the settings of a local model; of a server its models and limits."""
         target: Any = self.target
         if hasattr(target, "stats"):
-            return {"model_path": target.config.model, "version": rt.__version__, **target.stats()}
+            return {"model_path": target.config.model, "version": VERSION, **target.stats()}
         models = list(getattr(target, "models", ()))
         name = models[0].get("name") if models else None
         return {"model_path": name, "models": models, "limits": dict(getattr(target, "limits", {}))}
@@ -94,11 +98,11 @@ class Backend:
         if not prefix:
             return
 
-        def body(s: rt.State) -> None:
-            s += rt.text(prefix)
-            s += rt.gen(max_tokens=1)
+        def body(s: State) -> None:
+            s += text(prefix)
+            s += gen(max_tokens=1)
 
-        rt.program(body).run(runtime=self.target)
+        program(body).run(runtime=self.target)
 
     def start_profile(self) -> NoReturn:
         """Refused; `rt.Runtime.trace` writes the timeline of a run.
@@ -133,7 +137,7 @@ class RuntimeEndpoint(Backend):
             raise ConfigError("verify", verify, "expected None; certificates are checked by those of the system")
         check_template(chat_template_name)
         self.base_url = base_url
-        super().__init__(rt.connect(base_url, api_key=api_key))
+        super().__init__(connect(base_url, api_key=api_key))
 
     def close(self) -> None:
         """Close the connection."""

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Self
 
-import rtlang as rt
 from rtlang.compat.sglang.backends import Backend, check_template
 from rtlang.compat.sglang.expressions import Gen, Tokens
 from rtlang.compat.sglang.pieces import Generated, Known, Many
@@ -45,7 +44,9 @@ class Runtime(Backend):
     ) -> None:
         if log_level is not None:
             logging.getLogger("rtlang").setLevel(log_level.upper())
-        super().__init__(rt.Runtime(**runtime_settings(model_path, options)).start())
+        from rtlang.runtime import runtime  # loads torch, which programs on a server never need
+
+        super().__init__(runtime.Runtime(**runtime_settings(model_path, options)).start())
 
     def shutdown(self) -> None:
         """End all programs and free the model."""
