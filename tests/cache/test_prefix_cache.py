@@ -6,7 +6,7 @@ import pytest
 
 from rtlang.cache.prefix_cache import PrefixCache, PrefixMatch
 from tests.support.cache_simulation import CacheSimulation
-from tests.support.long_tests import is_long
+from tests.support.long_tests import sized
 
 SHAPES = [
     # num_pages, page_size, num_tokens, sharing
@@ -42,7 +42,7 @@ def test_random_operations_agree_with_a_dictionary_of_all_prefixes(shape: tuple[
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_many_random_operations_agree_with_a_dictionary_of_all_prefixes(shape: tuple[int, int, int, bool]) -> None:
     num_pages, page_size, num_tokens, sharing = shape
-    for seed in range(2, 12 if is_long() else 4):
+    for seed in range(2, sized(12, usual=4)):
         simulation = CacheSimulation(
             seed, num_pages=num_pages, page_size=page_size, num_tokens=num_tokens, sharing=sharing
         )

@@ -15,9 +15,9 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.params import SamplingParams
-from tests.support.long_tests import is_long
+from tests.support.long_tests import sized
 
-NUM_REQUESTS = 1000 if is_long() else 30
+NUM_REQUESTS = sized(1000, usual=30)
 BASE = {"model": "rtlang:tiny", "dtype": "bfloat16", "num_threads": 1, "num_pages": 2048, "speculation": "off"}
 WORDS = (
     "the",

@@ -1,11 +1,7 @@
-"""Random programs give the same in whatever way they are run: lazily, eagerly, with each compiler pass, pickled, over a socket.
-
-RTLANG_RANDOM_PROGRAMS sets how many are run; 1000 take some minutes.
-"""
+"""Random programs give the same in whatever way they are run: lazily, eagerly, with each compiler pass, pickled, over a socket."""
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +12,10 @@ import pytest
 import rtlang as rt
 from rtlang.compiler.pipeline import PASSES
 from rtlang.serve.server import running_server
+from tests.support.long_tests import sized
 from tests.support.random_programs import performed, random_program
 
-NUM_PROGRAMS = int(os.environ.get("RTLANG_RANDOM_PROGRAMS", "60"))
+NUM_PROGRAMS = sized(300, usual=20)
 PROGRAMS = [random_program(seed) for seed in range(NUM_PROGRAMS)]
 
 

@@ -14,7 +14,7 @@ import rtlang.compat.sglang as sgl
 from rtlang.compat.sglang.backends import resolve_backend
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
-from tests.support.long_tests import is_long
+from tests.support.long_tests import sized
 from tests.support.sglang_programs import NAMES, execute, statements
 
 
@@ -109,7 +109,7 @@ def test_random_programs_are_the_same_on_a_server_and_streamed(server: str, tiny
     endpoint = sgl.RuntimeEndpoint(server)
     backends: list[Any] = [tiny, endpoint]
     try:
-        for seed in range(100 if is_long() else 10):
+        for seed in range(sized(100, usual=10)):
             program = [("text", "Begin. "), *statements(random.Random(seed), 2)]
 
             @sgl.function

@@ -17,9 +17,10 @@ import rtlang.compat.sglang as sgl
 from rtlang.compat.sglang import execution
 from rtlang.contract.graph import Select
 from rtlang.testing import ScriptedRuntime, SeenRequest
+from tests.support.long_tests import sized
 from tests.support.sglang_programs import CHOICES, NAMES, execute, statements
 
-NUM_PROGRAMS = 150
+NUM_PROGRAMS = sized(150)
 
 
 def word(prompt: str, name: str) -> str:

@@ -29,7 +29,7 @@ from rtlang.model.draft_runner import DraftRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang_grammars import Constraint, ConstraintKind
 from tests.support.draft_sources import FreeCost, Oracle
-from tests.support.long_tests import is_long
+from tests.support.long_tests import is_long, sized
 
 SCHEMA = Constraint(
     ConstraintKind.JSON_SCHEMA,
@@ -202,7 +202,7 @@ def test_a_draft_model_keeps_every_text(
 ) -> None:
     """The same model draws what the model draws, under every option; another one does not, and changes nothing."""
     runner, compiler = model
-    for seed in range(20 if is_long() else 1):
+    for seed in range(sized(20, usual=1)):
         names = list(OPTIONS)
         expected = plain(runner, compiler, names, seed)
 
@@ -238,7 +238,7 @@ def test_a_draft_model_keeps_every_text(
 def test_every_source_keeps_every_text(model: tuple[HostRunner, ConstraintCompiler], rounds: int) -> None:
     """In the second round the tree and the call site know the texts."""
     runner, compiler = model
-    for seed in range(20 if is_long() else 1):
+    for seed in range(sized(20, usual=1)):
         names = list(OPTIONS)
         expected = plain(runner, compiler, names, seed)
         world = World(runner, compiler, sources)

@@ -30,7 +30,7 @@ from rtlang_grammars.spec.constraint import Lexer
 from rtlang_grammars.spec.protocols import CompiledGrammar
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.library_samples import BAD, GOOD
-from tests.support.long_tests import is_long
+from tests.support.long_tests import sized
 from tests.support.vocabularies import random_text, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -178,5 +178,5 @@ def test_each_grammar_has_samples_enough_and_no_left_recursion(name: str) -> Non
 
 @pytest.mark.parametrize("name", READERS)
 def test_random_texts_are_what_the_standard_reader_takes(name: str) -> None:
-    for text in samples(name, 25 if is_long() else 8):
+    for text in samples(name, sized(25, usual=8)):
         READERS[name](text)

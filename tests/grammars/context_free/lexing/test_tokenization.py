@@ -11,12 +11,11 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars_bench.random_lark_grammars import random_grammar, random_texts
 from tests.support.lexed_grammars import accepts, lexed_grammar
-from tests.support.long_tests import sized
 
 
 def test_random_texts_are_accepted_by_both_or_none() -> None:
     num_accepted = 0
-    for seed in range(sized(120)):
+    for seed in range(120):
         rng = random.Random(seed)
         source, is_lark = random_grammar(rng), bool(seed % 2)
         try:

@@ -14,7 +14,6 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars_bench.random_lark_grammars import random_grammar
 from tests.support.lexed_grammars import accepts, lexed_grammar, place_after, small_index
-from tests.support.long_tests import sized
 
 CALLS = r"""
 start: (stmt ";")+
@@ -52,7 +51,7 @@ def bits(mask: np.ndarray[tuple[int], np.dtype[np.uint32]]) -> set[int]:
 @pytest.mark.parametrize("is_lark", [False, True], ids=["longest", "lark"])
 def test_masks_of_random_grammars_are_exact(*, is_lark: bool) -> None:
     num_masks = 0
-    for seed in range(sized(60)):
+    for seed in range(60):
         rng = random.Random(seed)
         source = random_grammar(rng)
         try:
