@@ -12,6 +12,7 @@ from dataclasses import fields
 import pytest
 
 from rtlang.contract import thread_watch
+from rtlang.model import system_resources
 from rtlang.runtime import process_settings
 from rtlang_grammars.spec import limits
 from tests.support import fast_interpreter, long_tests, slow_calls
@@ -25,10 +26,12 @@ if os.environ.get("RTLANG_TEST_DEVICE", "cpu") == "cpu":
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Test processes side by side (pytest -n) share the cores.
+# Test processes side by side (pytest -n) share the cores. A runtime takes its part of them only: it would let torch use all of them
+# for the rest of the process.
 if "PYTEST_XDIST_WORKER_COUNT" in os.environ:
-    share = (os.cpu_count() or 1) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, share)))
+    num_workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // num_workers)))
+    os.environ.setdefault(system_resources.SHARED_BY, str(num_workers))
 
 # On a busy machine no test may depend on how long a compile takes; those of the time limit itself set their own. The counts of
 # states and bytes, which stop hostile input first, stay as they are.

@@ -198,6 +198,7 @@ def test_the_pool_is_sized_by_pages_or_bytes(checkpoint: Path) -> None:
 def test_without_a_setting_the_pool_has_room_for_usual_sequences(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv(system_resources.SHARED_BY, raising=False)
     runner = load_runner(checkpoint, num_pages=None, max_model_len=512)
     page_bytes, longest = 4096, 512 // runner.config.page_size
     usual = 65 * longest
