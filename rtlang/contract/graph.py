@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,7 @@ from rtlang.contract.nodes import (
     Text,
     TokenIds,
     ValueNode,
+    all_nodes,
     blocks_of,
     choices_of,
     dependencies,
@@ -112,14 +113,6 @@ __all__ = [
     "operands_of",
     "parent_of",
 ]
-
-
-def all_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
-    """The nodes and those of their blocks, in the order of their ids."""
-    for node in nodes:
-        yield node
-        for block in blocks_of(node):
-            yield from all_nodes(block.nodes)
 
 
 @dataclass(frozen=True, slots=True)

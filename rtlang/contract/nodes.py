@@ -7,6 +7,7 @@ with text keys.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -328,3 +329,11 @@ def last_id(node: Node) -> int:
     if type(node) is Repeat:
         return node.node_id + node.at_most * node.stride
     return max((last_id(inner) for block in blocks_of(node) for inner in block.nodes), default=node.node_id)
+
+
+def all_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
+    """The nodes and those of their blocks, in the order of their ids."""
+    for node in nodes:
+        yield node
+        for block in blocks_of(node):
+            yield from all_nodes(block.nodes)

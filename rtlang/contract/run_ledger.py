@@ -19,8 +19,8 @@ from rtlang.contract.events import (
     TextDelta,
     ValueKnown,
 )
-from rtlang.contract.graph import Generate, Node, Repeat, all_nodes
 from rtlang.contract.known import ContinueFrom, Known, KnownOutcome
+from rtlang.contract.nodes import Generate, Node, Repeat, all_nodes
 
 
 class RunLedger:
