@@ -41,7 +41,7 @@ def program(request: Request) -> Key:
     `SERVICE_WEIGHT` times the service that the earlier one has had and that its prompt needs. Service counts in doubling steps, so that
     equals do not take turns. A lower priority number and a near deadline count as an earlier arrival, so no request starves.
 
-    Within a program, calls that its code waits for precede those behind them, and calls with the longest path of others behind them
+    Within a program, calls that its code waits for precede those after them, and calls with the longest path of others after them
     precede shorter ones.
     """
     own = request.program

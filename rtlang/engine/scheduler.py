@@ -10,7 +10,7 @@ then waiting ones in policy order. A flow with less than its share of the rows o
 - When no page is free, unlocked cached pages are evicted first, then those under holds of programs with a larger rank, then the policy's
   victim is preempted; its pages stay in the tree until they are needed. A request that has no other beside it may take the pages of all
   holds, so it always goes on.
-- Rows that sample may have drafts (`drafts/drafter.py`), which are computed in free pages behind the known tokens and enter the tree only
+- Rows that sample may have drafts (`drafts/drafter.py`), which are computed in free pages after the known tokens and enter the tree only
   once they are sampled.
 - A request without credit is parked: it takes no row, and keeps its pages until another needs them. `resume` brings it back.
 

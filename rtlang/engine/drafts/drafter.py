@@ -39,7 +39,7 @@ _COMPARED = 4  # draft tokens by which sources are compared with the draft model
 
 
 class Candidate(NamedTuple):
-    """A row that may draft up to `limit` tokens behind the `num_tokens` that it has computed after the step."""
+    """A row that may draft up to `limit` tokens after the `num_tokens` that it has computed after the step."""
 
     request: Request
     limit: int

@@ -12,7 +12,7 @@ _SHIFT = 32
 
 
 class TokenIndex:
-    """Tokens, and for each pair of neighbors the places behind it, the last one first.
+    """Tokens, and for each pair of neighbors the places after it, the last one first.
 
     Attributes:
         tokens: all tokens so far; change them with `extend` only.
@@ -22,10 +22,10 @@ class TokenIndex:
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
-        self._last: dict[int, int] = {}  # by pair, the place behind its last occurrence
+        self._last: dict[int, int] = {}  # by pair, the place after its last occurrence
         self._previous: list[
             int
-        ] = []  # for place p + 2, the place behind the previous occurrence of its pair; 0 for none
+        ] = []  # for place p + 2, the place after the previous occurrence of its pair; 0 for none
 
     def extend(self, token_ids: Iterable[int]) -> None:
         """Append tokens."""

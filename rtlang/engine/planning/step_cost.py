@@ -18,7 +18,7 @@ from rtlang.contract.step import Step
 
 KNOTS = tuple(1 << power for power in range(14))  # tokens of a step: 1 to 8192
 _NUM_KNOTS = len(KNOTS)
-_SCORE, _KEY, _SAMPLE = range(_NUM_KNOTS, _NUM_KNOTS + 3)  # places in the state, behind the knots
+_SCORE, _KEY, _SAMPLE = range(_NUM_KNOTS, _NUM_KNOTS + 3)  # places in the state, after the knots
 _SIZE = _NUM_KNOTS + 3
 _REACH = 4.0  # knots this many doublings apart still move together
 _NOISE = 0.1  # spread of a measured time, relative to the time
@@ -51,7 +51,7 @@ class StepSize:
     num_keys: int = 0
 
     def with_row(self, num_tokens: int, num_before: int, num_samples: int = 0) -> StepSize:
-        """The size of the step with one more row: `num_tokens` tokens behind `num_before`."""
+        """The size of the step with one more row: `num_tokens` tokens after `num_before`."""
         return StepSize(
             self.num_tokens + num_tokens,
             self.num_samples + num_samples,
@@ -130,7 +130,7 @@ class StepCost:
         return (output_s / _USUAL_ROWS) / (prompt_s / _USUAL_TOKENS)
 
     def most_tokens(self, size: StepSize, num_before: int, seconds: float, *, least: int, most: int) -> int:
-        """The largest chunk, of `least` to `most` tokens behind `num_before`, with which a step is expected to take at most `seconds`.
+        """The largest chunk, of `least` to `most` tokens after `num_before`, with which a step is expected to take at most `seconds`.
 
         Args:
             size: of the step without the chunk.

@@ -1,6 +1,6 @@
 """The requests that hold pages: running ones, and parked ones until others need their pages.
 
-A request that runs owns the pages behind its place in the tree and locks that place. Full pages enter the tree when they are scheduled; the
+A request that runs owns the pages after its place in the tree and locks that place. Full pages enter the tree when they are scheduled; the
 others enter it when the request stops.
 """
 

@@ -106,7 +106,7 @@ class FetchPrices:
 
 
 def compute_seconds(cost: StepCost, num_before: int, num_tokens: int, max_step_tokens: int) -> float | None:
-    """Seconds for computing `num_tokens` tokens of a prompt behind `num_before`, in steps of their own; None if unknown."""
+    """Seconds for computing `num_tokens` tokens of a prompt after `num_before`, in steps of their own; None if unknown."""
     if not cost.is_settled:
         return None
     seconds = 0.0
@@ -117,7 +117,7 @@ def compute_seconds(cost: StepCost, num_before: int, num_tokens: int, max_step_t
 
 
 def _behind(runs: Sequence[PageRun], num_pages: int) -> dict[str, int]:
-    """Pages of each tier behind the first `num_pages`."""
+    """Pages of each tier after the first `num_pages`."""
     found: dict[str, int] = {}
     end = 0
     for run in runs:

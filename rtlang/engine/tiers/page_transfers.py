@@ -67,7 +67,7 @@ class _Fetch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Load:
-    """Pages that are being loaded: behind `num_before` pages that end with the locked `node`, into private pages."""
+    """Pages that are being loaded: after `num_before` pages that end with the locked `node`, into private pages."""
 
     fetch: _Fetch
     node: RadixNode
@@ -91,7 +91,7 @@ class PageTransfers:
         rank_of: the place of a request among programs; see `PrefixCache.allocate`.
         wake: called from any thread when `poll` has something to do.
         executor: runs all work of threads; for tests. Default: two threads for fetching, one for offloading.
-        compute_s: seconds for computing so many tokens (second argument) behind so many others; None if unknown.
+        compute_s: seconds for computing so many tokens (second argument) after so many others; None if unknown.
         clock: seconds; measures loads.
         timer: calls a function from any thread after so many seconds.
         server: serves the pages of the tiers to other engines, while the transfers are open.
@@ -271,7 +271,7 @@ class PageTransfers:
     # -- engine thread: what the threads reported
 
     def _remote_is_worthwhile(self, num_found: int, num_pages: int) -> bool:
-        """Whether to ask the remote tiers for the pages of a prompt behind the first `num_found`."""
+        """Whether to ask the remote tiers for the pages of a prompt after the first `num_found`."""
         if not any(tier.stats.num_connected for tier in self._remote):
             return False
         size = self._cache.page_size
