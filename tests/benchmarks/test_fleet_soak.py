@@ -14,6 +14,7 @@ from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import Usage
+from rtlang.contract.run_options import RunOptions
 from rtlang_bench import fleet_soak
 from rtlang_bench.fleet_soak import FleetSoak, _Client, _run, story
 from rtlang_bench.prompt_memory import Sample, sample
@@ -29,8 +30,9 @@ class ScriptedFleet:
         self.scripts = list(scripts)
         self.stop = threading.Event()
 
-    def submit(self, graph: RequestGraph, listener: Callable[[Event], None], *, seed: int) -> None:
-        assert graph == story(seed)
+    def submit(self, graph: RequestGraph, listener: Callable[[Event], None], options: RunOptions) -> None:
+        assert options.seed is not None
+        assert graph == story(options.seed)
         events = self.scripts.pop(0)
         if not self.scripts:
             self.stop.set()

@@ -20,7 +20,7 @@ class Remote:
         self.graphs: list[RequestGraph] = []
         self.num_extensions = 0
 
-    def submit(self, graph: RequestGraph, listener: Any, **options: Any) -> Remote:
+    def submit(self, graph: RequestGraph, listener: Any, options: Any = None) -> Remote:
         self.checks = graph.validate()
         self.graphs.append(graph)
         return self
