@@ -23,6 +23,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rtlang.cluster.scaling import Scaling
 from rtlang.console.errors import one_line_errors
 from rtlang.console.fleet import ray_modules
 from rtlang.console.options import with_settings
@@ -117,12 +118,13 @@ def measure_fleet_soak(
     chosen: dict[str, Any] = {"dtype": "float32", "num_threads": 1, "num_pages": 600}
     chosen |= settings
     keep_on_loopback()
-    frontend, directory = (import_module(f"rtlang.cluster.ray.{name}") for name in ("frontend", "directory"))
-    scaling = import_module("rtlang.cluster.scaling").Scaling
+    from rtlang.cluster.ray.directory import FleetOptions, end_fleet
+    from rtlang.cluster.ray.frontend import RayFleet
+
     tell(f"starting a cluster of {num_nodes} nodes")
     with _Cluster(num_nodes, cpus_per_node=2 * chosen["num_threads"]) as cluster:
-        options = directory.FleetOptions(chosen, scaling(2, 2))
-        with frontend.RayFleet(cluster.address, NAME, options) as fleet:
+        options = FleetOptions(chosen, Scaling(2, 2))
+        with RayFleet(cluster.address, NAME, options) as fleet:
             tell("running the programs undisturbed")
             expected = [_run(fleet, index) for index in range(NUM_PROGRAMS)]
             soak = FleetSoak(minutes)
@@ -130,14 +132,14 @@ def measure_fleet_soak(
             clients = [_Client(fleet, expected, seed * 1000 + number, stop) for number in range(num_clients)]
             for client in clients:
                 client.start()
-            _disturb(soak, fleet, cluster, directory, scaling, clients, Random(seed), tell)
+            _disturb(soak, fleet, cluster, clients, Random(seed), tell)
             stop.set()
             for client in clients:
                 client.join(WAIT_S + 10.0)
                 soak.programs += client.counts
             soak.last = sample(soak.programs.total())
             soak.num_moved = sum(each.num_moved for each in fleet.fleet_report().replicas)
-        directory.end_fleet(NAME)
+        end_fleet(NAME)
     return soak
 
 
@@ -230,8 +232,6 @@ def _disturb(
     soak: FleetSoak,
     fleet: Any,
     cluster: _Cluster,
-    directory: Any,
-    scaling: Any,
     clients: list[_Client],
     random: Random,
     tell: Callable[[str], None],
@@ -254,14 +254,16 @@ def _disturb(
             continue  # the end is quiet, so that programs that wait can end
         kind = random.choice(kinds)
         with suppress(RtlangError):
-            done = _do(kind, cluster, directory, scaling, random)
+            done = _do(kind, cluster, random)
             if done is not None:
                 soak.disturbances[kind] += 1
                 tell(f"{now / 60:5.1f} min: {done}")
 
 
-def _do(kind: str, cluster: _Cluster, directory: Any, scaling: Any, random: Random) -> str | None:
+def _do(kind: str, cluster: _Cluster, random: Random) -> str | None:
     """One disturbance; returns what was done, None if nothing could be."""
+    from rtlang.cluster.ray import directory
+
     if kind == "replace":
         status = directory.fleet_status(NAME)
         if status is None or status.is_replacing:
@@ -270,7 +272,7 @@ def _do(kind: str, cluster: _Cluster, directory: Any, scaling: Any, random: Rand
         return "the engines are replaced one by one"
     if kind == "scale":
         size = random.randint(1, cluster.num_nodes)
-        directory.scale_fleet(NAME, scaling(size, size))
+        directory.scale_fleet(NAME, Scaling(size, size))
         return f"the fleet gets {size} engines"
     if kind == "node":
         cluster.replace_a_node(random)
@@ -317,13 +319,14 @@ class _Cluster:
 
     def engine_pids(self, fleet: str) -> list[int]:
         """The processes of the engines that answer at once."""
-        actors = import_module("rtlang.cluster.ray.engine_actor")
-        directory = import_module("rtlang.cluster.ray.directory")
-        status = directory.fleet_status(fleet)
+        from rtlang.cluster.ray.directory import fleet_status
+        from rtlang.cluster.ray.engine_actor import NAMESPACE, actor_name
+
+        status = fleet_status(fleet)
         pids = []
         for name in status.roster.used if status else ():
             with suppress(Exception):  # it is being started, or has gone meanwhile
-                actor = self._ray.get_actor(actors.actor_name(fleet, name), namespace=actors.NAMESPACE)
+                actor = self._ray.get_actor(actor_name(fleet, name), namespace=NAMESPACE)
                 pids.append(self._ray.get(actor.address.remote(), timeout=1.0).pid)
         return pids
 

@@ -116,9 +116,10 @@ def compare_routers(
 @contextmanager
 def _deployed(config: RuntimeConfig, seed: int, tell: Tell) -> Iterator[dict[str, Any]]:
     """A target for each rule, whose replicas are all ready."""
+    from rtlang.cluster.ray.serve_router import program_deployment as deployment
+    from rtlang_bench.ray_serve import replicas
+
     serve, router_config = import_module("ray.serve"), import_module("ray.serve.config").RequestRouterConfig
-    replicas = import_module("rtlang_bench.ray_serve.replicas")
-    deployment = import_module("rtlang.cluster.ray.serve_router").program_deployment
     serve.start(proxy_location="Disabled")
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     with ExitStack() as stack:
@@ -165,7 +166,8 @@ def main() -> None:
     options = parser.parse_args()
     sizes = QUICK if options.quick else ProgramSizes(options.programs)
     keep_on_loopback()
-    frontend = import_module("rtlang.cluster.ray.frontend")
+    from rtlang.cluster.ray import frontend
+
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch, ExitStack() as stack:
         model_type, shape = next(iter(SHAPES.values()))
         directory = write_random(Path(scratch) / "model", model_directory(EMBEDDED_MODEL), model_type, shape)

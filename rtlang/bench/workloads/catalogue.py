@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 
 from rtlang.bench.workloads import requests
 from rtlang.bench.workloads.text import Encoder
@@ -27,7 +26,6 @@ USUAL = ("shared", "tree", "mixed", "json")
 """The workloads that are run by default."""
 SPECULATE = "speculate"
 """The workloads of `rtlang.bench.speculation`."""
-_DEPENDENT, _ARRIVING = "rtlang.bench.workloads.dependent_calls", "rtlang.bench.workloads.arriving"  # they load torch
 
 
 def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False, max_len: int = 4096) -> Workload:
@@ -39,12 +37,13 @@ def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False, max
     if name in AT_ONCE:
         return AT_ONCE[name](encoder, seed=seed, quick=quick)
     if name in DEPENDENT:
-        return _workload(_DEPENDENT, name)(encoder, seed=seed, quick=quick)
+        from rtlang.bench.workloads import dependent_calls
+
+        calls = {"agents": dependent_calls.agents, "judge": dependent_calls.judge}
+        return calls[name](encoder, seed=seed, quick=quick)
     if name in ARRIVING:
-        return _workload(_ARRIVING, name)(encoder, seed=seed, quick=quick, max_len=max_len)
+        from rtlang.bench.workloads import arriving
+
+        arrivals = {"poisson": arriving.poisson, "longprompt": arriving.longprompt}
+        return arrivals[name](encoder, seed=seed, quick=quick, max_len=max_len)
     raise ValueError(f"workload = {name!r}: expected one of {', '.join(NAMES)}")
-
-
-def _workload(module: str, name: str) -> Callable[..., Workload]:
-    found: Callable[..., Workload] = getattr(import_module(module), name)
-    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,15 +75,19 @@ def bench_throughput(
     """Compare throughput with static batching in transformers, with vLLM or with another server."""
     if context.invoked_subcommand is not None:
         return
+    from rtlang.bench.comparison.options import BenchOptions
+    from rtlang.bench.comparison.picture import check_picture_path, write_picture
+    from rtlang.bench.comparison.report import Report
+    from rtlang.bench.comparison.run import run_benchmark
+
     progress = Console(stderr=True, highlight=False, markup=False)
     with one_line_errors():
         if (device := settings.get("device", "cpu")) != "cpu":
             raise CommandError(f"--device {device}: a GPU is measured by {_checkout('device')}")
         check_json_path(json_file)
-        pictures = import_module("rtlang.bench.comparison.picture")
         if picture is not None:
-            pictures.check_picture_path(picture)
-        options = import_module("rtlang.bench.comparison.options").BenchOptions(
+            check_picture_path(picture)
+        options = BenchOptions(
             workloads=tuple(name.strip() for name in workload.split(",") if name.strip()),
             is_quick=quick,
             repeats=repeats,
@@ -101,12 +104,11 @@ def bench_throughput(
         config = RuntimeConfig(**settings)
         command = shlex.join(["rtlang", *sys.argv[1:]])
         with told(progress) as tell:
-            report = import_module("rtlang.bench.comparison.run").run_benchmark(
-                config, options, command=command, tell=tell
-            )
+            report = run_benchmark(config, options, command=command, tell=tell)
         show_report(report, markdown=markdown, json_file=json_file)
         if picture is not None:
-            pictures.write_picture(report, picture)
+            assert isinstance(report, Report)  # the other kind was refused above
+            write_picture(report, picture)
         if not report.is_sound:
             raise CommandError("float32 tokens differ between the two sides: the figures compare different work")
 
@@ -123,7 +125,8 @@ def bench_language(
 
     The target answers at once and computes nothing. Exits with code 1 if a limit is exceeded.
     """
-    language = import_module("rtlang.bench.language")
+    from rtlang.bench import language
+
     with one_line_errors():
         found = language.measure_calls(repeats=repeats) if programs is None else [language.measure_memory(programs)]
         for each in found:
