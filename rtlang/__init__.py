@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from rtlang.cassette.surface import record as record
     from rtlang.cassette.surface import replay as replay
     from rtlang.client.async_runtime import connect_async as connect_async
-    from rtlang.cluster.connect import connect as connect
-    from rtlang.cluster.ray.data import map_batches as map_batches
-    from rtlang.contract.budget import Budget as Budget
-    from rtlang.contract.cache_report import CacheExplanation as CacheExplanation
     from rtlang.contract.config import RuntimeConfig as RuntimeConfig
     from rtlang.contract.config import ServeConfig as ServeConfig
     from rtlang.contract.errors import AbortedError as AbortedError
@@ -53,23 +49,24 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import ToolError as ToolError
     from rtlang.contract.errors import TraceError as TraceError
     from rtlang.contract.errors import ValueParseError as ValueParseError
-    from rtlang.contract.generation import Generation as Generation
-    from rtlang.contract.generation import generation_graph as generation_graph
-    from rtlang.contract.graph import RequestGraph as RequestGraph
+    from rtlang.contract.graph.template_options import TemplateOptions as TemplateOptions
     from rtlang.contract.params import FinishReason as FinishReason
     from rtlang.contract.params import SamplingParams as SamplingParams
     from rtlang.contract.params import SelectMethod as SelectMethod
     from rtlang.contract.params import Usage as Usage
-    from rtlang.contract.principal import Principal as Principal
-    from rtlang.contract.principal import PrincipalLimits as PrincipalLimits
-    from rtlang.contract.run_options import RunOptions as RunOptions
-    from rtlang.contract.snapshot import EngineSnapshot as EngineSnapshot
-    from rtlang.contract.target import Target as Target
-    from rtlang.contract.template_options import TemplateOptions as TemplateOptions
+    from rtlang.contract.request_graph import RequestGraph as RequestGraph
+    from rtlang.contract.runs.budget import Budget as Budget
+    from rtlang.contract.runs.principal import Principal as Principal
+    from rtlang.contract.runs.principal import PrincipalLimits as PrincipalLimits
+    from rtlang.contract.runs.run_options import RunOptions as RunOptions
+    from rtlang.contract.service.cache_report import CacheExplanation as CacheExplanation
+    from rtlang.contract.service.generation import Generation as Generation
+    from rtlang.contract.service.generation import generation_graph as generation_graph
+    from rtlang.contract.service.snapshot import EngineSnapshot as EngineSnapshot
+    from rtlang.contract.service.target import Target as Target
+    from rtlang.fleet.connect import connect as connect
+    from rtlang.fleet.ray_data import map_batches as map_batches
     from rtlang.lang.best_of import best_of as best_of
-    from rtlang.lang.composing import format as format
-    from rtlang.lang.composing import join as join
-    from rtlang.lang.composing import length as length
     from rtlang.lang.control import best as best
     from rtlang.lang.control import call as call
     from rtlang.lang.control import first as first
@@ -77,8 +74,6 @@ if TYPE_CHECKING:
     from rtlang.lang.control import switch as switch
     from rtlang.lang.control import vote as vote
     from rtlang.lang.decorator import program as program
-    from rtlang.lang.execution.explain import Explanation as Explanation
-    from rtlang.lang.execution.explain import explain as explain
     from rtlang.lang.execution.result import Result as Result
     from rtlang.lang.execution.result import StateResult as StateResult
     from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
@@ -89,17 +84,13 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.stream import Stream as Stream
     from rtlang.lang.execution.stream import TextEvent as TextEvent
     from rtlang.lang.execution.stream import ValueEvent as ValueEvent
-    from rtlang.lang.expr import Sampling as Sampling
-    from rtlang.lang.expr import assistant as assistant
-    from rtlang.lang.expr import gen as gen
-    from rtlang.lang.expr import select as select
-    from rtlang.lang.expr import system as system
-    from rtlang.lang.expr import text as text
-    from rtlang.lang.expr import tokens as tokens
-    from rtlang.lang.expr import tool as tool
-    from rtlang.lang.expr import user as user
-    from rtlang.lang.forcing import value as value
-    from rtlang.lang.meta import Meta as Meta
+    from rtlang.lang.explain import Explanation as Explanation
+    from rtlang.lang.explain import explain as explain
+    from rtlang.lang.lazy_values.composing import format as format
+    from rtlang.lang.lazy_values.composing import join as join
+    from rtlang.lang.lazy_values.composing import length as length
+    from rtlang.lang.lazy_values.values import Value as Value
+    from rtlang.lang.lazy_values.values import arg as arg
     from rtlang.lang.output_types.form_values import Tag as Tag
     from rtlang.lang.output_types.forms import Indentation as Indentation
     from rtlang.lang.output_types.forms import ebnf as ebnf
@@ -117,16 +108,25 @@ if TYPE_CHECKING:
     from rtlang.lang.partials.distortion import Distortion as Distortion
     from rtlang.lang.pinning import pin as pin
     from rtlang.lang.program import Program as Program
-    from rtlang.lang.state import Forks as Forks
-    from rtlang.lang.state import State as State
-    from rtlang.lang.values import Value as Value
-    from rtlang.lang.values import arg as arg
+    from rtlang.lang.program_state.expr import Sampling as Sampling
+    from rtlang.lang.program_state.expr import assistant as assistant
+    from rtlang.lang.program_state.expr import gen as gen
+    from rtlang.lang.program_state.expr import select as select
+    from rtlang.lang.program_state.expr import system as system
+    from rtlang.lang.program_state.expr import text as text
+    from rtlang.lang.program_state.expr import tokens as tokens
+    from rtlang.lang.program_state.expr import tool as tool
+    from rtlang.lang.program_state.expr import user as user
+    from rtlang.lang.program_state.forcing import value as value
+    from rtlang.lang.program_state.state import Forks as Forks
+    from rtlang.lang.program_state.state import State as State
+    from rtlang.lang.recordings.meta import Meta as Meta
     from rtlang.runtime.runtime import Runtime as Runtime
 
 _MODULES = {
     "rtlang.cassette.surface": "journal record replay",
-    "rtlang.contract.budget": "Budget",
-    "rtlang.contract.cache_report": "CacheExplanation",
+    "rtlang.contract.runs.budget": "Budget",
+    "rtlang.contract.service.cache_report": "CacheExplanation",
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
     "rtlang.runtime.runtime": "Runtime",
     "rtlang.contract.errors": (
@@ -136,36 +136,36 @@ _MODULES = {
         "SlowConsumerError SpentError SwitchError ToolError TraceError ValueParseError"
     ),
     "rtlang.lang.control": "best call first repeat switch vote",
-    "rtlang.lang.execution.explain": "Explanation explain",
+    "rtlang.lang.explain": "Explanation explain",
     "rtlang.lang.best_of": "best_of",
-    "rtlang.lang.expr": "Sampling assistant gen select system text tokens tool user",
+    "rtlang.lang.program_state.expr": "Sampling assistant gen select system text tokens tool user",
     "rtlang.lang.output_types.form_values": "Tag",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.lang.output_types.tool_calls": "ToolCall ToolReply",
     "rtlang.lang.output_types.tools": "thoughts tools",
-    "rtlang.contract.generation": "Generation generation_graph",
-    "rtlang.contract.graph": "RequestGraph",
-    "rtlang.lang.composing": "format join length",
-    "rtlang.lang.forcing": "value",
-    "rtlang.lang.meta": "Meta",
+    "rtlang.contract.service.generation": "Generation generation_graph",
+    "rtlang.contract.request_graph": "RequestGraph",
+    "rtlang.lang.lazy_values.composing": "format join length",
+    "rtlang.lang.program_state.forcing": "value",
+    "rtlang.lang.recordings.meta": "Meta",
     "rtlang.lang.partials.distortion": "Distortion",
     "rtlang.lang.decorator": "program",
     "rtlang.lang.pinning": "pin",
     "rtlang.lang.program": "Program",
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
-    "rtlang.lang.state": "Forks State",
+    "rtlang.lang.program_state.state": "Forks State",
     "rtlang.lang.execution.stream": "EndEvent ErrorEvent PartialEvent ReasoningEvent Stream TextEvent ValueEvent",
-    "rtlang.contract.target": "Target",
-    "rtlang.lang.values": "Value arg",
+    "rtlang.contract.service.target": "Target",
+    "rtlang.lang.lazy_values.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",
-    "rtlang.contract.template_options": "TemplateOptions",
-    "rtlang.contract.principal": "Principal PrincipalLimits",
-    "rtlang.contract.run_options": "RunOptions",
-    "rtlang.contract.snapshot": "EngineSnapshot",
+    "rtlang.contract.graph.template_options": "TemplateOptions",
+    "rtlang.contract.runs.principal": "Principal PrincipalLimits",
+    "rtlang.contract.runs.run_options": "RunOptions",
+    "rtlang.contract.service.snapshot": "EngineSnapshot",
     "rtlang.client.async_runtime": "connect_async",
-    "rtlang.cluster.connect": "connect",
-    "rtlang.cluster.ray.data": "map_batches",
+    "rtlang.fleet.connect": "connect",
+    "rtlang.fleet.ray_data": "map_batches",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 

@@ -21,10 +21,10 @@ from rtlang.bench.machine import package_versions, this_machine
 from rtlang.console.bench.commands import bench
 from rtlang.console.chat import chat
 from rtlang.console.doctor import doctor
-from rtlang.console.errors import one_line_errors
-from rtlang.console.fleet import fleet
-from rtlang.console.keys import make_key
+from rtlang.console.fleet_commands import fleet
+from rtlang.console.key_command import make_key
 from rtlang.console.loading import connected, journaled, started
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import (
@@ -37,9 +37,9 @@ from rtlang.console.source import (
 from rtlang.console.top import top
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.fleet_report import DEFAULT_FLEET
-from rtlang.contract.logs import LogFormat, configure_logs
-from rtlang.contract.target import Target
+from rtlang.contract.process.logs import LogFormat, configure_logs
+from rtlang.contract.service.fleet_report import DEFAULT_FLEET
+from rtlang.contract.service.target import Target
 from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
 from rtlang.model import system_resources
@@ -323,8 +323,8 @@ def serve(
 @with_settings(RuntimeConfig, "settings")
 def check(settings: dict[str, Any]) -> None:
     """Check the installation: versions, model, memory, compiled code, and one constrained generation."""
+    from rtlang.model import loader
     from rtlang.model.kernel_choices import kernel_lines
-    from rtlang.model.loading import loader
     from rtlang_grammars.api.precompile import precompile
 
     with one_line_errors():
@@ -383,7 +383,7 @@ def check_grammar(
     shows_all: Annotated[bool, typer.Option("--all", help="Show the report for every keyword.")] = False,
 ) -> None:
     """Compile a schema, regex or grammar; show what is enforced, samples, sizes and mask costs."""
-    from rtlang.console.grammar import check_grammar as checked_grammar
+    from rtlang.console.grammar_report import check_grammar as checked_grammar
 
     with one_line_errors():
         config, style = RuntimeConfig(**settings), JsonStyle(whitespace, order, numbers=numbers)

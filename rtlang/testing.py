@@ -11,11 +11,11 @@ from typing import Any
 
 from rtlang.contract.errors import InvalidValueError, ParameterError, RequestError, RtlangError
 from rtlang.contract.events import Completion, NodeFinished, Timing, TokenLogprob
-from rtlang.contract.graph import Generate, Select
-from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
-from rtlang.runtime.scripts.shortest_text import allows, shortest_text
+from rtlang.contract.request_graph import Generate, Select
+from rtlang.contract.runs.known import KnownOutcome
+from rtlang.runtime.scripted_runtime import AskedNode, ModelFreeRuntime
+from rtlang.runtime.texts.shortest_text import allows, shortest_text
 
 Answer = str | int | BaseException | Sequence[Any] | Callable[..., Any]
 

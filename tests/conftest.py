@@ -11,9 +11,9 @@ from dataclasses import fields
 
 import pytest
 
-from rtlang.contract import thread_watch
+from rtlang.contract.process import thread_watch
 from rtlang.model import system_resources
-from rtlang.runtime import process_settings
+from rtlang.runtime.process import process_settings
 from rtlang_grammars.spec import limits
 from tests.support import fast_interpreter, long_tests, slow_calls
 

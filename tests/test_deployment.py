@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from rtlang.__main__ import app
-from rtlang.supervise.mirrored_metrics import OF_SERVER
+from rtlang.fleet.engines.mirrored_metrics import OF_SERVER
 from tests.support.http_client import HttpClient
 from tests.support.serving import serving
 

@@ -21,10 +21,10 @@ import typer
 from rich.console import Console
 
 from rtlang.bench.checkpoint import SHAPES, write_random
-from rtlang.console.progress import told
+from rtlang.console.bench.progress import told
 from rtlang.console.source import CommandError
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 
 Shape = Annotated[
     str | None, typer.Option(help=f"Use a random model of this shape: {', '.join(SHAPES)}.", metavar="NAME")

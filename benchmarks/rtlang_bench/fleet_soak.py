@@ -23,16 +23,16 @@ from typing import Annotated, Any
 
 import typer
 
-from rtlang.cluster.scaling import Scaling
-from rtlang.console.errors import one_line_errors
-from rtlang.console.fleet import ray_modules
+from rtlang.console.fleet_commands import ray_modules
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.fleet.replicas.scaling import Scaling
 from rtlang_bench.command import command, progress, show
 from rtlang_bench.prompt_memory import Sample, sample
 
@@ -118,8 +118,8 @@ def measure_fleet_soak(
     chosen: dict[str, Any] = {"dtype": "float32", "num_threads": 1, "num_pages": 600}
     chosen |= settings
     keep_on_loopback()
-    from rtlang.cluster.ray.directory import FleetOptions, end_fleet
-    from rtlang.cluster.ray.frontend import RayFleet
+    from rtlang.fleet.ray.directory import FleetOptions, end_fleet
+    from rtlang.fleet.ray.frontend import RayFleet
 
     tell(f"starting a cluster of {num_nodes} nodes")
     with _Cluster(num_nodes, cpus_per_node=2 * chosen["num_threads"]) as cluster:
@@ -262,7 +262,7 @@ def _disturb(
 
 def _do(kind: str, cluster: _Cluster, random: Random) -> str | None:
     """One disturbance; returns what was done, None if nothing could be."""
-    from rtlang.cluster.ray import directory
+    from rtlang.fleet.ray import directory
 
     if kind == "replace":
         status = directory.fleet_status(NAME)
@@ -319,8 +319,8 @@ class _Cluster:
 
     def engine_pids(self, fleet: str) -> list[int]:
         """The processes of the engines that answer at once."""
-        from rtlang.cluster.ray.directory import fleet_status
-        from rtlang.cluster.ray.engine_actor import NAMESPACE, actor_name
+        from rtlang.fleet.ray.directory import fleet_status
+        from rtlang.fleet.ray.engine_actor import NAMESPACE, actor_name
 
         status = fleet_status(fleet)
         pids = []

@@ -23,13 +23,13 @@ from typing import Annotated, Any
 
 import typer
 
-from rtlang.console.errors import one_line_errors
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
-from rtlang.contract.graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.command import Shape, command, config_of, progress, show
 from rtlang_bench.prompt_memory import Sample, sample

@@ -23,7 +23,7 @@ import typer
 
 from rtlang.cache.tiers.digest import sequence_digests
 from rtlang.cache.tiers.peers.peer_tier import PeerTier
-from rtlang.console.errors import one_line_errors
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig

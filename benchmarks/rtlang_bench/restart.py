@@ -19,11 +19,11 @@ from typing import Annotated, Any
 import typer
 
 from rtlang.bench.checkpoint import write_random_llama
-from rtlang.console.errors import one_line_errors
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.params import SamplingParams
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.command import command, progress, show
 

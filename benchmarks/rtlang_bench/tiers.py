@@ -19,11 +19,11 @@ from typing import Annotated, Any
 
 import typer
 
-from rtlang.console.errors import one_line_errors
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.generation import Generation
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.service.generation import Generation
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.command import Shape, command, config_of, progress, show
 

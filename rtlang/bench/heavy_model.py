@@ -13,10 +13,10 @@ from typing import Any
 
 from rtlang.bench.checkpoint import SHAPES, write_config
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.model.decoders.attention import StepAttention
 from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.host_runner import HostRunner
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.layers.attention import StepAttention
+from rtlang.model.loader import model_directory
 from rtlang.model.runner import Runner
 from rtlang.runtime.runtime import Runtime
 

@@ -22,13 +22,13 @@ from rtlang.bench.machine import resident_bytes
 from rtlang.compiler.pipeline import Passes
 from rtlang.contract.errors import AbortedError
 from rtlang.contract.events import Completion, Event, GraphFailed, GraphFinished, NodeFinished, Timing
-from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
-from rtlang.contract.target import Listener
-from rtlang.lang import expr as rt
+from rtlang.contract.request_graph import Generate, Node, RequestGraph
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.target import Listener
 from rtlang.lang.decorator import program
 from rtlang.lang.program import Program
+from rtlang.lang.program_state import expr as rt
 
 NUM_CALLS = 20  # generations of one program
 _TIMING, _USAGE = Timing(), Usage(8, 0, 2)

@@ -22,9 +22,9 @@ from rtlang.contract.events import (
     NodeFinished,
     TextDelta,
 )
-from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import Usage
-from rtlang.contract.target import GraphRun, Target
+from rtlang.contract.request_graph import RequestGraph
+from rtlang.contract.service.target import GraphRun, Target
 
 OutputKey = tuple[int, int]
 """Index of the graph in its workload, and the node id."""

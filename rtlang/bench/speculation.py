@@ -27,9 +27,9 @@ from rtlang.bench.measure import run_on_target
 from rtlang.bench.workloads.catalogue import AT_ONCE
 from rtlang.bench.workloads.text import Encoder
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.graph import Generate, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
-from rtlang.model.loading.loader import pick_dtype
+from rtlang.contract.request_graph import Generate, RequestGraph, RoleEnd, RoleStart, Text
+from rtlang.model.loader import pick_dtype
 from rtlang.runtime.runtime import Runtime
 
 LEAST_RATIO = 0.98

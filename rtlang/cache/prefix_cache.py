@@ -25,7 +25,7 @@ from rtlang.cache.page_digests import EvictionHistory, PageDigests
 from rtlang.cache.pages import PageAllocator, PageOwner
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.retention import Hold, Retention
-from rtlang.cache.scope import PUBLIC, Scope
+from rtlang.cache.scope import PUBLIC, CacheScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class PrefixCache:
             return False
         return rank is None or num_more >= self.num_held or num_pages <= self.num_available_to(rank)
 
-    def match(self, token_ids: Sequence[int], limit: int, scope: Scope = PUBLIC) -> PrefixMatch:
+    def match(self, token_ids: Sequence[int], limit: int, scope: CacheScope = PUBLIC) -> PrefixMatch:
         """Find the longest stored prefix of `token_ids`, of at most `limit` tokens including the tail, and mark it as used.
 
         Whole pages may be pending, since a row may read what the same step writes; a tail page never is.
@@ -194,14 +194,14 @@ class PrefixCache:
         self.stats.num_hit_tokens += num_tokens + num_tail_tokens
         return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail_tokens)
 
-    def peek(self, token_ids: Sequence[int], scope: Scope = PUBLIC) -> int:
+    def peek(self, token_ids: Sequence[int], scope: CacheScope = PUBLIC) -> int:
         """Number of tokens that `match` would find without a limit, including the tail. Changes nothing, not even recency."""
         if not self.sharing:
             return 0
         return self._tree.peek(scope.pack(token_ids), len(token_ids) * TOKEN_BYTES)
 
     def continuation(
-        self, node: RadixNode, token_ids: Sequence[int], limit: int, scope: Scope = PUBLIC, start: int = 0
+        self, node: RadixNode, token_ids: Sequence[int], limit: int, scope: CacheScope = PUBLIC, start: int = 0
     ) -> list[int]:
         """Up to `limit` tokens that are stored behind a sequence: `node`, then `token_ids`, fewer than a page. Changes nothing.
 
@@ -215,7 +215,7 @@ class PrefixCache:
     def lookup(
         self, packed: bytes, num_next: int, is_shown: Callable[[int, int], bool] = lambda position, key: True
     ) -> Lookup:
-        """What is stored of a sequence, which `Scope.pack` has packed. Changes nothing.
+        """What is stored of a sequence, which `CacheScope.pack` has packed. Changes nothing.
 
         Args:
             is_shown: see `RadixTree.stored_next`.
@@ -225,7 +225,7 @@ class PrefixCache:
         position, found = self._tree.stored_next(packed, len(packed), num_next, is_shown)
         return Lookup(self._tree.peek(packed, len(packed)), position, tuple(found))
 
-    def lock_prefix(self, token_ids: Sequence[int], limit: int, scope: Scope = PUBLIC) -> tuple[RadixNode, int]:
+    def lock_prefix(self, token_ids: Sequence[int], limit: int, scope: CacheScope = PUBLIC) -> tuple[RadixNode, int]:
         """Lock the longest stored prefix of whole pages, of at most `limit` tokens, for a fetch of the pages behind it.
 
         Returns:
@@ -265,7 +265,7 @@ class PrefixCache:
         """Release one lock."""
         self._free_tree_pages(self._tree.unlock(node))
 
-    def hold(self, token_ids: Sequence[int], rank: float, scope: Scope = PUBLIC) -> Hold | None:
+    def hold(self, token_ids: Sequence[int], rank: float, scope: CacheScope = PUBLIC) -> Hold | None:
         """Keep the stored part of a sequence from eviction, for a program of some rank; see `Retention.hold`."""
         return self.retention.hold(scope.pack(token_ids), rank) if self.sharing else None
 
@@ -273,7 +273,7 @@ class PrefixCache:
         """End a hold; does nothing if it was revoked."""
         self.retention.release(hold)
 
-    def demote(self, token_ids: Sequence[int], start: int, scope: Scope = PUBLIC) -> None:
+    def demote(self, token_ids: Sequence[int], start: int, scope: CacheScope = PUBLIC) -> None:
         """Let the stored pages of a sequence be evicted before all others, from token `start` on, as far as nothing else needs them.
 
         A page that also has tokens before `start` stays as it is.
@@ -310,7 +310,12 @@ class PrefixCache:
         self._pages.free(page_ids)
 
     def extend(
-        self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int], scope: Scope = PUBLIC, start: int = 0
+        self,
+        node: RadixNode,
+        token_ids: Sequence[int],
+        page_ids: Sequence[int],
+        scope: CacheScope = PUBLIC,
+        start: int = 0,
     ) -> tuple[RadixNode, list[int]]:
         """Add whole pages to the tree after `node`, so that others can match them.
 
@@ -352,7 +357,12 @@ class PrefixCache:
         self._free_tree_pages(self._tree.discard())
 
     def finish(
-        self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int], scope: Scope = PUBLIC, start: int = 0
+        self,
+        node: RadixNode,
+        token_ids: Sequence[int],
+        page_ids: Sequence[int],
+        scope: CacheScope = PUBLIC,
+        start: int = 0,
     ) -> None:
         """End a request: keep what it computed for others, free its other pages, and release its lock on `node`.
 

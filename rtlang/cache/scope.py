@@ -19,7 +19,7 @@ TOKEN_MASK = (1 << _SHIFT) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CacheScope:
     """The namespace of one sequence. Number 0 is the public one.
 
     Attributes:
@@ -39,7 +39,7 @@ class Scope:
         return pack(token_ids[:num_public]) + array("q", [salt | each for each in token_ids[num_public:]]).tobytes()
 
 
-PUBLIC = Scope()
+PUBLIC = CacheScope()
 
 
 class Namespaces:
@@ -59,16 +59,18 @@ class Namespaces:
         """The namespace with this number."""
         return self._names[number]
 
-    def scope(self, namespace: str, token_ids: Sequence[int]) -> Scope:
+    def scope(self, namespace: str, token_ids: Sequence[int]) -> CacheScope:
         """The scope of a sequence that begins with these tokens."""
         number = self._numbers.setdefault(namespace, len(self._names))
         if number == len(self._names):
             self._names.append(namespace)
         if not number:
             return PUBLIC
-        return Scope(number, self._num_public(token_ids))
+        return CacheScope(number, self._num_public(token_ids))
 
-    def visible(self, scope: Scope, token_ids: Sequence[int], position: int, next_keys: Iterable[int]) -> list[int]:
+    def visible(
+        self, scope: CacheScope, token_ids: Sequence[int], position: int, next_keys: Iterable[int]
+    ) -> list[int]:
         """The tokens that are stored behind a sequence, as far as its namespace may know them: its own, and those of public prompts.
 
         Args:

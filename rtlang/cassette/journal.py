@@ -14,15 +14,15 @@ from rtlang.cassette.outcomes import Kept, how_kept
 from rtlang.cassette.recorder import DefaultWithin, identity_of, takes_known
 from rtlang.contract.errors import JournalError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Generate, Node, RequestGraph, Text, all_nodes, last_id
-from rtlang.contract.host_calls import checked_answer
-from rtlang.contract.known import Known, KnownOutcome
-from rtlang.contract.run_ledger import node_with
-from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
-from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
+from rtlang.contract.graph.host_calls import checked_answer
+from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text, all_nodes, last_id
+from rtlang.contract.runs.known import Known, KnownOutcome
+from rtlang.contract.runs.run_ledger import node_with
+from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
+from rtlang.contract.service.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.contract.version import VERSION
 from rtlang.protocol.plain_values import value_from_wire, value_to_wire
-from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
+from rtlang.runtime.scripted_runtime import AskedNode, ModelFreeRuntime
 
 
 class Journal(DefaultWithin):
@@ -173,7 +173,7 @@ class Journal(DefaultWithin):
 
 
 class JournaledRun(ForwardedRun):
-    """The graph of a `Journal`; see `rtlang.contract.target.GraphRun`."""
+    """The graph of a `Journal`; see `rtlang.contract.service.target.GraphRun`."""
 
     def __init__(self, file: JournalFile, listener: Listener, *, has_budget: bool) -> None:
         self._file, self._listener, self._has_budget = file, listener, has_budget

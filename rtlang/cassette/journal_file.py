@@ -28,9 +28,9 @@ from rtlang.cassette.outcomes import from_stored, to_stored
 from rtlang.cassette.records import RecordFile
 from rtlang.contract.errors import JournalError, ProtocolError
 from rtlang.contract.events import NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Node, nodes_to_plain
-from rtlang.contract.known import KnownOutcome
-from rtlang.contract.run_ledger import RunLedger
+from rtlang.contract.request_graph import Node, nodes_to_plain
+from rtlang.contract.runs.known import KnownOutcome
+from rtlang.contract.runs.run_ledger import RunLedger
 from rtlang.protocol.event_codec import event_from_wire, event_to_wire
 from rtlang.protocol.plain_values import value_to_wire
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgpack
 
-from rtlang.contract.graph import (
+from rtlang.contract.request_graph import (
     Call,
     Decide,
     Generate,

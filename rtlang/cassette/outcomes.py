@@ -7,8 +7,8 @@ from typing import Any
 
 from rtlang.contract.errors import CassetteError, ProtocolError
 from rtlang.contract.events import NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason
+from rtlang.contract.runs.known import KnownOutcome
 from rtlang.protocol.event_codec import event_from_wire, event_to_wire
 
 REPEATED_ERRORS = frozenset(("constraint", "budget", "invalid_value", "context_length", "parameter", "apply", "switch"))

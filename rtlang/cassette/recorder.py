@@ -20,13 +20,13 @@ from rtlang.cassette.outcomes import Kept, from_stored, how_kept, to_stored
 from rtlang.cassette.resuming import ResumingRun
 from rtlang.contract.errors import CassetteError, ParameterError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Call, Node, RequestGraph, Text
-from rtlang.contract.known import Known, KnownOutcome
 from rtlang.contract.params import FinishReason
-from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
-from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
+from rtlang.contract.request_graph import Call, Node, RequestGraph, Text
+from rtlang.contract.runs.known import Known, KnownOutcome
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
+from rtlang.contract.service.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.runtime.graph_run import LocalGraphRun
-from rtlang.runtime.scripts.model_free import ModelFreeRuntime
+from rtlang.runtime.scripted_runtime import ModelFreeRuntime
 
 
 class _Recorded:
@@ -185,7 +185,7 @@ class Recorder(DefaultWithin):
 
 
 class RecordedRun(ForwardedRun):
-    """A graph of a `Recorder`; see `rtlang.contract.target.GraphRun`."""
+    """A graph of a `Recorder`; see `rtlang.contract.service.target.GraphRun`."""
 
     def __init__(self, recorder: Recorder, listener: Listener, keys: Keys, *, has_budget: bool) -> None:
         self._has_budget = has_budget
@@ -311,7 +311,7 @@ class Replay(DefaultWithin):
 
 
 class ReplayedRun(ForwardedRun):
-    """A graph of a `Replay`; see `rtlang.contract.target.GraphRun`."""
+    """A graph of a `Replay`; see `rtlang.contract.service.target.GraphRun`."""
 
     def __init__(self, recorded: _Recorded, run: LocalGraphRun, keys: Keys, *, has_budget: bool) -> None:
         self._recorded, self._keys, self._has_budget = recorded, keys, has_budget

@@ -10,11 +10,11 @@ from typing import Any
 
 from rtlang.contract.errors import CassetteError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.graph import Node, RequestGraph, Text
-from rtlang.contract.known import Known, KnownOutcome
-from rtlang.contract.run_options import RunOptions
-from rtlang.contract.target import ForwardedRun, Listener, Target
-from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
+from rtlang.contract.request_graph import Node, RequestGraph, Text
+from rtlang.contract.runs.known import Known, KnownOutcome
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.service.target import ForwardedRun, Listener, Target
+from rtlang.runtime.scripted_runtime import AskedNode, ModelFreeRuntime
 
 
 class ResumingRun(ForwardedRun):

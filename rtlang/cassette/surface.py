@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rtlang.cassette.journal import Journal
 from rtlang.cassette.journal_file import JournalFile
 from rtlang.cassette.recorder import Recorder, Replay
-from rtlang.contract.target import Target
+from rtlang.contract.service.target import Target
 from rtlang.lang.execution.run import default_runtime, resolve_runtime, set_default_runtime
 
 

@@ -36,13 +36,13 @@ from rtlang.client.remote_cache import AsyncRemoteCache, CacheRequests
 from rtlang.client.remote_run import Answer, RemoteGraphRun
 from rtlang.contract.errors import ConnectionLostError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.generation import Prompt, generation_graph
-from rtlang.contract.graph import Node, RequestGraph
-from rtlang.contract.host_calls import HostFunction, answer_call
-from rtlang.contract.known import ContinueFrom, Known
+from rtlang.contract.graph.host_calls import HostFunction, answer_call
 from rtlang.contract.params import Constraint, SamplingParams
-from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
-from rtlang.contract.target import Listener
+from rtlang.contract.request_graph import Node, RequestGraph
+from rtlang.contract.runs.known import ContinueFrom, Known
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.generation import Prompt, generation_graph
+from rtlang.contract.service.target import Listener
 
 WINDOW = 1024
 """Tokens that a stream may be ahead of its reader."""
@@ -175,7 +175,7 @@ class AsyncRemoteRuntime:
     async def submit(
         self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS
     ) -> RemoteGraphRun:
-        """Run a graph on the server; see `rtlang.contract.target.Target`. The listener is called on the loop.
+        """Run a graph on the server; see `rtlang.contract.service.target.Target`. The listener is called on the loop.
 
         Methods of the run do not wait: a refused `extend` ends the graph with GraphFailed.
 

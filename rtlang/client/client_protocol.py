@@ -19,11 +19,11 @@ from typing import Any
 from rtlang.client.remote_run import Answer, GraphOwner, Opening, PendingExtend, RemoteGraphRun, in_batches
 from rtlang.contract.errors import AbortedError, GoneError, GraphError, OverloadError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Node, RequestGraph
-from rtlang.contract.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.params import MAX_CREDIT
-from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
-from rtlang.contract.target import Listener
+from rtlang.contract.request_graph import Node, RequestGraph
+from rtlang.contract.runs.known import ContinueFrom, Known, check_continue_from
+from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.target import Listener
 from rtlang.protocol.event_codec import check_offset, error_from_wire, event_from_wire
 from rtlang.protocol.field_checks import MAX_ID, check_int, check_ints, check_str, optional
 from rtlang.protocol.messages import stream_of

@@ -19,11 +19,11 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from rtlang.client.address import PATH, server_address
-from rtlang.contract.cache_report import CacheExplanation
-from rtlang.contract.cache_service import PinGrant, checked_max_nodes, checked_ttl_s
 from rtlang.contract.errors import ConnectionLostError, RtlangError, rebuild
-from rtlang.contract.generation import Prompt, generation_graph, token_ids_part
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.service.cache_report import CacheExplanation
+from rtlang.contract.service.cache_service import PinGrant, checked_max_nodes, checked_ttl_s
+from rtlang.contract.service.generation import Prompt, generation_graph, token_ids_part
 
 MAX_ANSWER_BYTES = 64 << 20
 COMPUTE_TIMEOUT_S = 600.0

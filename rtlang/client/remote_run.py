@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event
-from rtlang.contract.graph import Node, RequestGraph, last_id, nodes_to_plain
-from rtlang.contract.host_calls import checked_answer
-from rtlang.contract.known import ContinueFrom, Known
+from rtlang.contract.graph.host_calls import checked_answer
 from rtlang.contract.params import MAX_CREDIT, check_credit
-from rtlang.contract.run_ledger import RunLedger
-from rtlang.contract.run_options import RunOptions
-from rtlang.contract.target import Listener
+from rtlang.contract.request_graph import Node, RequestGraph, last_id, nodes_to_plain
+from rtlang.contract.runs.known import ContinueFrom, Known
+from rtlang.contract.runs.run_ledger import RunLedger
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.service.target import Listener
 from rtlang.protocol.continuation import continuation_to_wire
 from rtlang.protocol.event_codec import Offsets
 from rtlang.protocol.plain_values import value_to_wire
@@ -168,7 +168,7 @@ class RemoteGraphRun:
     def extend(
         self, nodes: Sequence[Node], *, known: Known | None = None, continue_from: ContinueFrom | None = None
     ) -> None:
-        """Add nodes to a graph submitted with is_open=True; see `rtlang.contract.target.ResumableRun`.
+        """Add nodes to a graph submitted with is_open=True; see `rtlang.contract.service.target.ResumableRun`.
 
         Args:
             continue_from: tokens of these nodes, as for `submit`.
@@ -176,16 +176,16 @@ class RemoteGraphRun:
         self._runtime.extend(self, nodes, known or {}, continue_from or {})
 
     def resolve(self, node_id: int, value: Any) -> None:
-        """Answer a host call; see `rtlang.contract.target.GraphRun`."""
+        """Answer a host call; see `rtlang.contract.service.target.GraphRun`."""
         self._runtime.answer_call(self, node_id, {"t": "resolve", "value": value_to_wire(checked_answer(value))})
 
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
-        """Let a host call fail; see `rtlang.contract.target.GraphRun`."""
+        """Let a host call fail; see `rtlang.contract.service.target.GraphRun`."""
         answer = {"t": "reject", "code": code, "message": message, "facts": dict(facts or {})}
         self._runtime.answer_call(self, node_id, answer)
 
     def grant(self, num_tokens: int) -> None:
-        """Add credit; see `rtlang.contract.target.GraphRun`."""
+        """Add credit; see `rtlang.contract.service.target.GraphRun`."""
         check_credit(num_tokens)
         self._runtime.grant(self, num_tokens)
 

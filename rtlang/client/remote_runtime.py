@@ -24,13 +24,13 @@ from rtlang.client.client_session import ClientSession, Link, completed
 from rtlang.client.remote_cache import CacheRequests, RemoteCache
 from rtlang.client.remote_run import Answer, RemoteGraphRun
 from rtlang.contract.errors import ConnectionLostError, RtlangError
-from rtlang.contract.generation import Generation, Prompt, generation_graph
-from rtlang.contract.graph import Node, RequestGraph
-from rtlang.contract.known import ContinueFrom, Known
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.pictures.page import table_fragment
-from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
-from rtlang.contract.target import Listener
+from rtlang.contract.request_graph import Node, RequestGraph
+from rtlang.contract.runs.known import ContinueFrom, Known
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.generation import Generation, Prompt, generation_graph
+from rtlang.contract.service.target import Listener
 
 
 class _ThreadTransport:
@@ -195,7 +195,7 @@ class RemoteRuntime:
         self.close()
 
     def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> RemoteGraphRun:
-        """Run a graph on the server; see `rtlang.contract.target.Target`. Waits until the server has accepted it.
+        """Run a graph on the server; see `rtlang.contract.service.target.Target`. Waits until the server has accepted it.
 
         Called from a listener, it does not wait: there a refusal ends the graph with GraphFailed instead.
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from rtlang.compiler.merge import Known
-from rtlang.contract.graph import Part
+from rtlang.contract.request_graph import Part
 
 Pieces = tuple[tuple[Part, ...], ...]
 """The pieces of a text whose order is free, as written."""

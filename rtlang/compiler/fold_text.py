@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from rtlang.compiler.rewriting import with_blocks
-from rtlang.contract.graph import (
+from rtlang.contract.request_graph import (
     Arg,
     Block,
     Node,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rtlang.compiler.nodes import changed
 from rtlang.compiler.rewriting import renamed, renamed_block, with_blocks
-from rtlang.contract.graph import (
+from rtlang.contract.request_graph import (
     Apply,
     Block,
     Generate,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from rtlang.contract.graph import (
+from rtlang.contract.request_graph import (
     Block,
     Generate,
     Node,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rtlang.compiler.nodes import estimated_tokens
-from rtlang.contract.graph import RequestGraph, dependencies
+from rtlang.contract.request_graph import RequestGraph, dependencies
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from rtlang.compiler.reorder import layout, reorder
 from rtlang.compiler.retain import lifetimes
 from rtlang.compiler.rewriting import with_blocks
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Block, Generate, Marks, Node, Repeat, RequestGraph, Switch, Text, all_nodes
+from rtlang.contract.request_graph import Block, Generate, Marks, Node, Repeat, RequestGraph, Switch, Text, all_nodes
 
 PASSES = ("prune", "reorder", "fold", "merge", "retain", "path")
 """The names of the passes, in the order in which they run."""

@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rtlang.compiler.rewriting import with_blocks
-from rtlang.contract.graph import Block, Call, Node, Ref, Repeat, RequestGraph, Switch, all_nodes, dependencies, name_of
+from rtlang.contract.request_graph import (
+    Block,
+    Call,
+    Node,
+    Ref,
+    Repeat,
+    RequestGraph,
+    Switch,
+    all_nodes,
+    dependencies,
+    name_of,
+)
 
 
 def prune(graph: RequestGraph, needed: Iterable[int]) -> RequestGraph:

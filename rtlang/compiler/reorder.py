@@ -13,7 +13,7 @@ from itertools import groupby
 
 from rtlang.compiler.context import Pieces, ShareOf
 from rtlang.compiler.nodes import changed
-from rtlang.contract.graph import Part, RequestGraph, Text
+from rtlang.contract.request_graph import Part, RequestGraph, Text
 
 
 def reorder(graph: RequestGraph, free: Mapping[int, Pieces], share_of: ShareOf | None = None) -> RequestGraph:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from rtlang.compiler.nodes import flat, is_generation
-from rtlang.contract.graph import Lifetime, RequestGraph, choices_of, parent_of
+from rtlang.contract.request_graph import Lifetime, RequestGraph, choices_of, parent_of
 
 
 @dataclass(frozen=True, slots=True)

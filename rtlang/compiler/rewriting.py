@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rtlang.compiler.nodes import changed
-from rtlang.contract.graph import (
+from rtlang.contract.request_graph import (
     Apply,
     Block,
     Call,

@@ -17,18 +17,18 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from rtlang.console.errors import one_line_errors
 from rtlang.console.loading import connected, started
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.show import usage_line
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Generate, Part, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.params import Constraint, SamplingParams, Usage
-from rtlang.contract.target import GraphRun, Target
-from rtlang.contract.terminal_text import terminal_text
+from rtlang.contract.process.terminal_text import terminal_text
+from rtlang.contract.request_graph import Generate, Part, RequestGraph, RoleEnd, RoleStart, Text
+from rtlang.contract.service.target import GraphRun, Target
 from rtlang_grammars import GrammarError
 
 COMMANDS = {

@@ -24,7 +24,7 @@ from rtlang.bench.machine import DEVICE_PACKAGES, PACKAGES, Machine, package_ver
 from rtlang.console.server_requests import ServerAddress, ServerError
 from rtlang.console.show import to_json
 from rtlang.console.source import CommandError
-from rtlang.contract.terminal_text import terminal_text
+from rtlang.contract.process.terminal_text import terminal_text
 from rtlang.contract.version import VERSION
 from rtlang.model import system_resources
 from rtlang_grammars.storage.array_file import default_cache_dir

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rtlang.console.server_requests import ServerAddress, ServerError
-from rtlang.contract.fleet_report import FleetReport, ReplicaReport, read_fleet_report
-from rtlang.contract.terminal_text import terminal_text
+from rtlang.contract.process.terminal_text import terminal_text
+from rtlang.contract.service.fleet_report import FleetReport, ReplicaReport, read_fleet_report
 
 PATH = "/v1/fleet"
 _COLUMNS = (

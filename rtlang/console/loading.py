@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from rtlang.cluster.connect import RAY_SCHEME, connect
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.target import Target
+from rtlang.contract.service.target import Target
+from rtlang.fleet.connect import RAY_SCHEME, connect
 
 if TYPE_CHECKING:
     from rtlang.cassette.journal import Journal
     from rtlang.runtime.runtime import Runtime
 
-LOADER = "rtlang.model.loading.loader"
+LOADER = "rtlang.model.loader"
 """Logger name; importing the module would load torch first."""
 
 RESUME_S = 30.0
@@ -33,7 +33,7 @@ RESUME_S = 30.0
 
 def started(config: RuntimeConfig) -> Runtime:
     """A started `rtlang.Runtime`; shows loading progress on a terminal."""
-    from rtlang.runtime import precompile, process_settings
+    from rtlang.runtime.process import precompile, process_settings
 
     with show_loading(Console(stderr=True)), process_settings.loading():
         precompile.start_background_compile(config)

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from rtlang.cluster.fleet import Fleet
-from rtlang.cluster.process_fleet import ProcessFleet
-from rtlang.cluster.scaling import Scaling
-from rtlang.console.fleet import needs_ray
+from rtlang.console.fleet_commands import needs_ray
 from rtlang.console.loading import show_loading, started
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.fleet_report import DEFAULT_FLEET
-from rtlang.contract.logs import LogFormat, writes_json
-from rtlang.contract.target import Target
+from rtlang.contract.process.logs import LogFormat, writes_json
+from rtlang.contract.service.fleet_report import DEFAULT_FLEET
+from rtlang.contract.service.target import Target
+from rtlang.fleet.engines.engine_process import EngineProcess
+from rtlang.fleet.engines.engine_target import EngineTarget
+from rtlang.fleet.replicas.fleet import Fleet
+from rtlang.fleet.replicas.process_fleet import ProcessFleet
+from rtlang.fleet.replicas.scaling import Scaling
 from rtlang.serve.server import Server, TokenizerInfo
-from rtlang.supervise.engine_process import EngineProcess
-from rtlang.supervise.engine_target import EngineTarget
 
 if TYPE_CHECKING:
     from rtlang.runtime.runtime import Runtime
@@ -157,8 +157,8 @@ def fleet_target(settings: RuntimeConfig, choice: FleetChoice, *, stall_timeout_
             stall_timeout_s=stall_timeout_s,
         )
     with needs_ray():
-        from rtlang.cluster.ray.directory import FleetOptions
-        from rtlang.cluster.ray.frontend import RayFleet
+        from rtlang.fleet.ray.directory import FleetOptions
+        from rtlang.fleet.ray.frontend import RayFleet
     given = {each.name: getattr(settings, each.name) for each in fields(settings)}
     options = FleetOptions(
         {name: value for name, value in given.items() if value != getattr(RuntimeConfig(), name)},

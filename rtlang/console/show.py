@@ -18,12 +18,12 @@ from rich.text import Text
 
 from rtlang.console.source import CommandError
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import Node, RequestGraph, choices_of
-from rtlang.contract.graph import Text as TextNode
 from rtlang.contract.params import Usage
-from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
-from rtlang.contract.target import ForwardedRun, GraphRun, Listener, Target
-from rtlang.contract.terminal_text import UNSAFE, terminal_text
+from rtlang.contract.process.terminal_text import UNSAFE, terminal_text
+from rtlang.contract.request_graph import Node, RequestGraph, choices_of
+from rtlang.contract.request_graph import Text as TextNode
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
+from rtlang.contract.service.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.stream import EndEvent, ErrorEvent, StreamEvent, TextEvent, ValueEvent
 

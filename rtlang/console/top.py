@@ -16,13 +16,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rtlang.console.errors import one_line_errors
 from rtlang.console.fleet_view import fetch_fleet, fleet_view
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.server_requests import ServerAddress, ServerError
 from rtlang.console.show import PIPED_WIDTH, to_json
-from rtlang.contract.fleet_report import plain_fleet_report
-from rtlang.contract.snapshot import EngineSnapshot, WatchedRequest, plain_snapshot, read_snapshot
-from rtlang.contract.terminal_text import terminal_text
+from rtlang.contract.process.terminal_text import terminal_text
+from rtlang.contract.service.fleet_report import plain_fleet_report
+from rtlang.contract.service.snapshot import EngineSnapshot, WatchedRequest, plain_snapshot, read_snapshot
 
 PATH = "/v1/engine/snapshot"
 _BAR_WIDTH = 30

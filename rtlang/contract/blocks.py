@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rtlang.contract.graph import (
+from rtlang.contract.request_graph import (
     Apply,
     Block,
     Call,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rtlang.contract.errors import ConfigError
-from rtlang.contract.peer_address import check_peers
+from rtlang.contract.process.peer_address import check_peers
 
 EMBEDDED_MODEL = "rtlang:tiny"
 MAX_SECONDS = 1e6

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from rtlang.contract.errors import DependencyError, ParameterError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed
-from rtlang.contract.host_calls import answer_call
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.graph.host_calls import answer_call
+from rtlang.contract.runs.run_options import RunOptions
 
 
 class Runs(Protocol):
-    """The part of a runtime that runs graphs; see `rtlang.contract.target.Target`."""
+    """The part of a runtime that runs graphs; see `rtlang.contract.service.target.Target`."""
 
     def submit(self, graph: Any, listener: Callable[[Event], None], options: RunOptions) -> Any: ...
 

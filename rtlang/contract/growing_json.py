@@ -1,6 +1,6 @@
 """Follows a JSON text while it grows, chunk by chunk.
 
-`GrowingJson` reads each character once and keeps a tree of `Place`s, one for each value that has begun. A value is final when no further
+`GrowingJson` reads each character once and keeps a tree of `JsonPath`s, one for each value that has begun. A value is final when no further
 text can change it: a number when the character after it is known, a string at its closing quote, an object or array at its bracket.
 """
 
@@ -22,7 +22,7 @@ _WORDS = {"t": "true", "f": "false", "n": "null"}
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-class Kind(Enum):
+class JsonKind(Enum):
     """The kinds of JSON values."""
 
     OBJECT = auto()
@@ -32,7 +32,7 @@ class Kind(Enum):
     WORD = auto()  # true, false, null
 
 
-class Place:
+class JsonPath:
     """A value that has begun.
 
     Attributes:
@@ -44,10 +44,10 @@ class Place:
 
     __slots__ = ("children", "end", "kind", "parent", "path", "pieces", "start")
 
-    def __init__(self, kind: Kind, parent: Place | None, path: Path, start: int) -> None:
+    def __init__(self, kind: JsonKind, parent: JsonPath | None, path: Path, start: int) -> None:
         self.kind, self.parent, self.path, self.start = kind, parent, path, start
         self.end: int | None = None
-        self.children: dict[str | int, Place] = {}
+        self.children: dict[str | int, JsonPath] = {}
         self.pieces: list[str] = []
 
 
@@ -87,12 +87,12 @@ class GrowingJson:
     """
 
     def __init__(self) -> None:
-        self.root: Place | None = None
+        self.root: JsonPath | None = None
         self.is_valid = True
         self.num_steps = 0
         self._expects = _Expects.VALUE
-        self._open: Place | None = None  # the innermost object or array that has not ended
-        self._scalar: Place | None = None  # the string, number or word that has not ended
+        self._open: JsonPath | None = None  # the innermost object or array that has not ended
+        self._scalar: JsonPath | None = None  # the string, number or word that has not ended
         self._key: list[str] = []
         self._escape = ""  # an escape that has begun
         self._high = ""  # the first half of a surrogate pair
@@ -100,7 +100,7 @@ class GrowingJson:
         self._chunks: list[str] = []
         self._starts: list[int] = []
         self._length = 0
-        self._final: list[Place] = []
+        self._final: list[JsonPath] = []
         self._added: list[str] = []
 
     @property
@@ -109,11 +109,11 @@ class GrowingJson:
         return self._length
 
     @property
-    def growing(self) -> Place | None:
+    def growing(self) -> JsonPath | None:
         """The string that grows, if the text ends inside one that is a value."""
         return self._scalar if self._expects is _Expects.IN_STRING else None
 
-    def push(self, chunk: str) -> tuple[list[Place], str]:
+    def push(self, chunk: str) -> tuple[list[JsonPath], str]:
         """Read more text.
 
         Returns:
@@ -138,7 +138,7 @@ class GrowingJson:
             at = self._read(chunk, at, base)
         return self._final, "".join(self._added) if self.growing is not None else ""
 
-    def finish(self) -> list[Place]:
+    def finish(self) -> list[JsonPath]:
         """Say that the text has ended; returns the number that this makes final, if the whole text is one."""
         self._final = []
         if self._expects is _Expects.IN_NUMBER and self._open is None:
@@ -177,7 +177,7 @@ class GrowingJson:
             self._expects = _Expects.VALUE
         elif character == "," and self._expects is _Expects.COMMA_OR_END:
             assert self._open is not None
-            self._expects = _Expects.KEY if self._open.kind is Kind.OBJECT else _Expects.VALUE
+            self._expects = _Expects.KEY if self._open.kind is JsonKind.OBJECT else _Expects.VALUE
         elif self._ends_with(character) and self._expects in (_Expects.KEY_OR_END, _Expects.COMMA_OR_END):
             self._end_container(base + at + 1)
         else:
@@ -185,7 +185,7 @@ class GrowingJson:
         return at + 1
 
     def _ends_with(self, character: str) -> bool:
-        return self._open is not None and character == ("}" if self._open.kind is Kind.OBJECT else "]")
+        return self._open is not None and character == ("}" if self._open.kind is JsonKind.OBJECT else "]")
 
     def _begin(self, chunk: str, at: int, base: int) -> int:
         character = chunk[at]
@@ -193,29 +193,29 @@ class GrowingJson:
             self._end_container(base + at + 1)
             return at + 1
         if character in "{[":
-            self._open = self._add(Kind.OBJECT if character == "{" else Kind.ARRAY, base + at)
+            self._open = self._add(JsonKind.OBJECT if character == "{" else JsonKind.ARRAY, base + at)
             self._expects = _Expects.KEY_OR_END if character == "{" else _Expects.VALUE_OR_END
             return at + 1
         if character == '"':
-            self._scalar, self._expects = self._add(Kind.STRING, base + at), _Expects.IN_STRING
+            self._scalar, self._expects = self._add(JsonKind.STRING, base + at), _Expects.IN_STRING
             return at + 1
         if character in "-0123456789":
-            self._scalar, self._expects = self._add(Kind.NUMBER, base + at), _Expects.IN_NUMBER
+            self._scalar, self._expects = self._add(JsonKind.NUMBER, base + at), _Expects.IN_NUMBER
             return at
         if character in _WORDS:
-            self._scalar, self._expects = self._add(Kind.WORD, base + at), _Expects.IN_WORD
+            self._scalar, self._expects = self._add(JsonKind.WORD, base + at), _Expects.IN_WORD
             self._word = ""
             return at
         self._refuse()
         return at
 
-    def _add(self, kind: Kind, start: int) -> Place:
+    def _add(self, kind: JsonKind, start: int) -> JsonPath:
         parent = self._open
         if parent is None:
-            self.root = Place(kind, None, (), start)
+            self.root = JsonPath(kind, None, (), start)
             return self.root
-        step = "".join(self._key) if parent.kind is Kind.OBJECT else len(parent.children)
-        parent.children[step] = place = Place(kind, parent, (*parent.path, step), start)
+        step = "".join(self._key) if parent.kind is JsonKind.OBJECT else len(parent.children)
+        parent.children[step] = place = JsonPath(kind, parent, (*parent.path, step), start)
         return place
 
     def _read_word(self, chunk: str, at: int, base: int) -> int:
@@ -294,7 +294,7 @@ class GrowingJson:
         assert self._scalar is not None
         place, self._scalar = self._scalar, None
         self._added = []
-        if place.kind is Kind.NUMBER:
+        if place.kind is JsonKind.NUMBER:
             try:
                 json.loads(self.text(place.start, end))
             except ValueError:
@@ -307,7 +307,7 @@ class GrowingJson:
         place, self._open = self._open, self._open.parent
         self._end(place, end)
 
-    def _end(self, place: Place, end: int) -> None:
+    def _end(self, place: JsonPath, end: int) -> None:
         place.end = end
         self._final.append(place)
         self._expects = _Expects.NOTHING if self._open is None else _Expects.COMMA_OR_END
@@ -316,7 +316,7 @@ class GrowingJson:
         self.is_valid, self._expects = False, _Expects.NOTHING
 
 
-def plain_value(growing: GrowingJson, place: Place) -> Any:
+def plain_value(growing: GrowingJson, place: JsonPath) -> Any:
     """The value of a final place as plain data.
 
     Raises:

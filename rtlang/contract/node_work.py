@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rtlang.contract.graph import (
+from rtlang.contract.params import Constraint, SamplingParams
+from rtlang.contract.request_graph import (
     Arg,
     Generate,
     Node,
@@ -23,7 +24,6 @@ from rtlang.contract.graph import (
     blocks_of,
     num_requests,
 )
-from rtlang.contract.params import Constraint, SamplingParams
 
 CHARS_PER_TOKEN = 4.0
 """Of a tokenizer that nobody has measured."""

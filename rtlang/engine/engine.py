@@ -31,20 +31,20 @@ from rtlang.contract.params import FinishReason
 from rtlang.contract.step import Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.thought_limit import limited_text
-from rtlang.engine.credit import Credit
-from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.drafts.defaults import drafter_for
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.fault_isolation import FaultIsolation, is_memory_error
-from rtlang.engine.output_processor import advance
-from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepCost, size_of
-from rtlang.engine.planning.step_planner import planner_for
 from rtlang.engine.preparation import MAX_WORK, Compiling, Preparation
-from rtlang.engine.request import Request, RequestOutput, RequestSpec, RequestStatus
-from rtlang.engine.request_checks import check_request
-from rtlang.engine.scheduler import Scheduler
+from rtlang.engine.requests.credit import Credit
+from rtlang.engine.requests.detokenizer import IncrementalDetokenizer
+from rtlang.engine.requests.output_processor import advance
+from rtlang.engine.requests.program_account import ProgramAccount
+from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec, RequestStatus
+from rtlang.engine.requests.request_checks import check_request
+from rtlang.engine.scheduling.scheduler import Scheduler
+from rtlang.engine.scheduling.step_planner import planner_for
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
 from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.fetch_price import compute_seconds
@@ -204,7 +204,7 @@ class Engine:
                 shows_special=spec.constraint is not None or params.shows_special,
                 skipped=spec.begins_with,
             ),
-            program=Program(now) if spec.program is None else spec.program,
+            program=ProgramAccount(now) if spec.program is None else spec.program,
             arrival_time=now,
             scope=self.namespaces.scope(spec.principal.namespace, spec.prompt_ids),
             stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else tokenizer.eos_token_ids),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Sequence
 
-from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.requests.request import Request, RequestStatus
 
 MAX_FAILED_ALONE = 3
 """Requests that fail alone, with no success in between, after which the runner is rebuilt."""

@@ -17,9 +17,9 @@ from dataclasses import replace
 from rtlang.contract.errors import RtlangError, internal_error
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
-from rtlang.engine.output_processor import advance_late, num_remaining, replay, take_session
-from rtlang.engine.request import Request, RequestOutput, RequestStatus
-from rtlang.engine.stop_search import StopPattern
+from rtlang.engine.constraints.stop_search import StopPattern
+from rtlang.engine.requests.output_processor import advance_late, num_remaining, replay, take_session
+from rtlang.engine.requests.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.tiers.page_transfers import PageTransfers
 from rtlang_grammars.spec.work_limit import WorkLimit
 

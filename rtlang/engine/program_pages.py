@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.retention import Hold
-from rtlang.cache.scope import PUBLIC, Scope
+from rtlang.cache.scope import PUBLIC, CacheScope
 
 __all__ = ["Hold", "ProgramPages"]
 
@@ -26,7 +26,7 @@ class ProgramPages:
         cache: PrefixCache,
         rank: float,
         is_lost: Callable[[], bool] = lambda: False,
-        scope_of: Callable[[Sequence[int]], Scope] = lambda token_ids: PUBLIC,
+        scope_of: Callable[[Sequence[int]], CacheScope] = lambda token_ids: PUBLIC,
     ) -> None:
         self._cache, self._rank, self._is_lost, self._scope_of = cache, rank, is_lost, scope_of
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rtlang.cache.outline import ROOT_ID, OutlineNode
-from rtlang.contract.snapshot import (
+from rtlang.contract.service.snapshot import (
     MAX_PREFIXES,
     MAX_REQUESTS,
     MAX_STEPS,
@@ -27,7 +27,7 @@ from rtlang.contract.snapshot import (
     WatchedStep,
 )
 from rtlang.engine.engine import Engine
-from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.requests.request import Request, RequestStatus
 
 WATCH_S = 10.0
 """Steps are recorded for so long after a snapshot."""

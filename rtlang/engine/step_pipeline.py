@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.contract.errors import EngineDeadError
-from rtlang.contract.log_limit import LimitedLog
+from rtlang.contract.process.log_limit import LimitedLog
 from rtlang.contract.step import Row, SampledRow, Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
-from rtlang.engine.constraints.device import DeviceConstraints
+from rtlang.engine.device_constraints import DeviceConstraints
 from rtlang.engine.fault_isolation import FaultIsolation
 from rtlang.engine.planning.step_cost import StepCost, size_of
-from rtlang.engine.request import Request, RequestOutput, RequestStatus
-from rtlang.engine.scheduler import Scheduler
+from rtlang.engine.requests.request import Request, RequestOutput, RequestStatus
+from rtlang.engine.scheduling.scheduler import Scheduler
 from rtlang.model.runner import Runner
 from rtlang_grammars.machine.export import Walk
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang.contract.graph import Block, Const, Ref, Switch
 from rtlang.contract.params import MAX_MAX_TOKENS, MAX_SEED, normalized_option, sampling_params
+from rtlang.contract.request_graph import Block, Const, Ref, Switch
 from rtlang.lang.control import best, call
-from rtlang.lang.error_places import OptionsOf
-from rtlang.lang.expr import Expr, Gen, Recorded
-from rtlang.lang.operations import Lazy, Operation, parsed
+from rtlang.lang.lazy_values.operations import Lazy, Operation, parsed
+from rtlang.lang.lazy_values.values import Value, user_location
 from rtlang.lang.output_types.kinds import STR
-from rtlang.lang.state_record import StateRecord
-from rtlang.lang.values import Value, user_location
-from rtlang.lang.variables import TextVariable, generated
+from rtlang.lang.program_state.expr import Expr, Gen, Recorded
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.program_state.variables import TextVariable, generated
+from rtlang.lang.recordings.error_places import OptionsOf
 
 
 def best_of(n: int, expr: Expr, by: Literal["logprob"] | Callable[[Any], Any] = "logprob") -> Expr:

@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, RtlangError, TraceError, ValueParseError
-from rtlang.contract.graph import MAX_NAME_CHARS, Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
-from rtlang.contract.graph_checks import MAX_CASES, MAX_ITERATIONS, MAX_NESTING, MAX_OPERANDS
-from rtlang.contract.host_calls import HostFunction, to_plain
-from rtlang.contract.pure_functions import check_plain
-from rtlang.lang.body import current_state, is_coroutine_function, name_of, state_of_body
-from rtlang.lang.expr import Expr
-from rtlang.lang.operations import Lazy, Operation
+from rtlang.contract.graph.checks import MAX_CASES, MAX_ITERATIONS, MAX_NESTING, MAX_OPERANDS
+from rtlang.contract.graph.host_calls import HostFunction, to_plain
+from rtlang.contract.graph.pure_functions import check_plain
+from rtlang.contract.request_graph import MAX_NAME_CHARS, Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
+from rtlang.lang.lazy_values.operations import Lazy, Operation
+from rtlang.lang.lazy_values.values import Value, lazy_form, operand_of, parts_of, source_of, user_location
 from rtlang.lang.output_types.kinds import ANY, STR, Kind, Listed
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply, caught, error_text, results_of
 from rtlang.lang.output_types.types import OutputType, reader_of
 from rtlang.lang.partials.shapes import PLAIN
-from rtlang.lang.recorded_nodes import Control
-from rtlang.lang.recording import Recording
-from rtlang.lang.state import State, record_of
-from rtlang.lang.state_record import StateRecord
-from rtlang.lang.values import Value, lazy_form, operand_of, parts_of, source_of, user_location
+from rtlang.lang.program_state.body import current_state, is_coroutine_function, name_of, state_of_body
+from rtlang.lang.program_state.expr import Expr
+from rtlang.lang.program_state.state import State, record_of
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.recordings.recorded_nodes import Control
+from rtlang.lang.recordings.recording import Recording
 
 Branch = Callable[[Any], Any] | str | Expr
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, Self, TypeVar, overload
 
 from rtlang.contract.errors import TraceError
-from rtlang.lang.body import Body, name_of
+from rtlang.lang.lazy_values.static_types import P, R_co
+from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.program import AsyncProgram, Program, make_program
-from rtlang.lang.state import State
-from rtlang.lang.static_types import P, R_co
-from rtlang.lang.values import user_location
+from rtlang.lang.program_state.body import Body, name_of
+from rtlang.lang.program_state.state import State
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")

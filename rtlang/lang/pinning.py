@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.generation import Prompt
-from rtlang.contract.target import Target
+from rtlang.contract.service.generation import Prompt
+from rtlang.contract.service.target import Target
 from rtlang.lang.execution.run import resolve_runtime
 
 

@@ -14,12 +14,19 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 from rtlang.compiler.context import Context
 from rtlang.compiler.pipeline import Passes, chosen_passes, compile_graph
 from rtlang.contract.errors import GraphError, TraceError
-from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import SamplingParams
-from rtlang.lang.body import Body, current_state
-from rtlang.lang.driver import AheadOfTime
+from rtlang.contract.request_graph import RequestGraph
 from rtlang.lang.execution import batch, run
-from rtlang.lang.execution.program_options import (
+from rtlang.lang.execution.result import Result
+from rtlang.lang.execution.stream import Stream
+from rtlang.lang.lazy_values.static_types import P, R_co
+from rtlang.lang.lazy_values.values import user_location
+from rtlang.lang.program_state.body import Body, current_state
+from rtlang.lang.program_state.state import State, record_of
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.recordings.driver import AheadOfTime
+from rtlang.lang.recordings.recording import Recording
+from rtlang.lang.sessions.program_options import (
     ProgramOptions,
     RunKeywords,
     RunMethod,
@@ -27,13 +34,6 @@ from rtlang.lang.execution.program_options import (
     given_options,
     with_keywords,
 )
-from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.stream import Stream
-from rtlang.lang.recording import Recording
-from rtlang.lang.state import State, record_of
-from rtlang.lang.state_record import StateRecord
-from rtlang.lang.static_types import P, R_co
-from rtlang.lang.values import user_location
 
 
 class Program(Generic[P, R_co]):

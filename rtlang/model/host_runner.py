@@ -26,12 +26,12 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, SampledRow, SampledToken, Step, StepOutput
 from rtlang.model import system_resources
 from rtlang.model.batch import Batch
-from rtlang.model.decoders.attention import PagedKV, StepAttention
 from rtlang.model.decoders.native_decoder import Decoder
-from rtlang.model.loading.loader import check_ranks, load_model
+from rtlang.model.layers.attention import PagedKV, StepAttention
+from rtlang.model.loader import check_ranks, load_model
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
-from rtlang.model.parallel.messages import Kind, release_of, step_of, step_words
+from rtlang.model.parallel.messages import MessageKind, release_of, step_of, step_words
 from rtlang.model.parallel.rank_pages import RankPages
 from rtlang.model.parallel.ranks import Ranks
 from rtlang.model.runner import PageMemory
@@ -153,12 +153,12 @@ class HostRunner:
         """
         group = self.ranks.group
         assert group is not None
-        while (kind := (words := group.receive())[0]) != Kind.END:
-            if kind == Kind.STEP:
+        while (kind := (words := group.receive())[0]) != MessageKind.END:
+            if kind == MessageKind.STEP:
                 step = step_of(words)
                 with torch.inference_mode():
                     self._forward(step, StepAttention(Batch.from_step(step, self.config.page_size), self.kv))
-            elif kind == Kind.RELEASE:
+            elif kind == MessageKind.RELEASE:
                 self.kv.release(release_of(words))
                 trim_heap()
 

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 
 _SAMPLE_BYTES = 1 << 16
 _SUFFIXES = (".json", ".jinja", ".safetensors", ".model", ".txt")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import EngineDeadError
+from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.faulty_runner import FaultyRunner
-from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.runner import Runner
 

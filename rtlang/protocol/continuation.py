@@ -11,7 +11,7 @@ from typing import Any
 
 from rtlang.contract.errors import ProtocolError
 from rtlang.contract.events import NodeFailed, NodeFinished
-from rtlang.contract.known import ContinueFrom, Known, KnownOutcome
+from rtlang.contract.runs.known import ContinueFrom, Known, KnownOutcome
 from rtlang.protocol.event_codec import event_from_wire, event_to_wire
 from rtlang.protocol.field_checks import MAX_ID, check_int, check_ints, check_list, optional
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rtlang.contract.errors import GraphError
-from rtlang.contract.generation import DEFAULT_NAME, GENERATE_ID, generation_graph
-from rtlang.contract.graph import Generate, Node, RequestGraph, nodes_from_plain
+from rtlang.contract.request_graph import Generate, Node, RequestGraph, nodes_from_plain
+from rtlang.contract.service.generation import DEFAULT_NAME, GENERATE_ID, generation_graph
 
 
 def generation_graph_from_plain(body: Mapping[str, Any]) -> RequestGraph:

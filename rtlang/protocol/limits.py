@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from rtlang.contract.graph import MAX_NODES
-from rtlang.contract.graph_checks import (
+from rtlang.contract.graph.checks import (
     MAX_CASES,
     MAX_ITERATIONS,
     MAX_NAME_CHARS,
@@ -23,6 +22,7 @@ from rtlang.contract.params import (
     MAX_RETRIES,
     MAX_STOPS,
 )
+from rtlang.contract.request_graph import MAX_NODES
 from rtlang.protocol.messages import DEFAULT_CREDIT, MAX_DETACH_MS, MAX_KEY_CHARS, MIN_KEY_CHARS
 from rtlang.protocol.serialization import DecodeLimits
 

@@ -14,10 +14,10 @@ from enum import Enum
 from typing import Any
 
 from rtlang.contract.errors import ProtocolError, RtlangError
-from rtlang.contract.graph import Node
-from rtlang.contract.known import ContinueFrom, Known
+from rtlang.contract.graph.pure_functions import check_plain
 from rtlang.contract.params import MAX_CREDIT
-from rtlang.contract.pure_functions import check_plain
+from rtlang.contract.request_graph import Node
+from rtlang.contract.runs.known import ContinueFrom, Known
 from rtlang.protocol.field_checks import MAX_ID, check_int, check_list, check_map, check_str, error_facts, optional
 from rtlang.protocol.plain_values import value_from_wire
 from rtlang.protocol.run_options import options_beside

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import GraphError
 from rtlang.contract.params import MAX_CREDIT, MAX_PRIORITY, MAX_SEED
-from rtlang.contract.principal import LOCAL, Principal
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.runs.budget import Budget
+from rtlang.contract.runs.principal import LOCAL, Principal
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
 from rtlang.protocol.field_checks import MAX_ID, check_int, check_map, optional
 

@@ -16,10 +16,10 @@ from operator import attrgetter
 
 from rtlang.contract.errors import GraphError, OverloadError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Generate, Node, Text, TokenIds, all_nodes, blocks_of, num_requests
-from rtlang.contract.graph_checks import NodeChecks
-from rtlang.contract.principal import LOCAL, Principal
-from rtlang.engine.shares.token_bucket import TokenBucket
+from rtlang.contract.graph.checks import NodeChecks
+from rtlang.contract.request_graph import Generate, Node, Text, TokenIds, all_nodes, blocks_of, num_requests
+from rtlang.contract.runs.principal import LOCAL, Principal
+from rtlang.engine.threads.token_bucket import TokenBucket
 from rtlang.runtime.result_size import check_result_sizes
 
 RETRY_AFTER_S = 1.0

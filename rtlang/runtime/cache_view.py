@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rtlang.contract.cache_report import CacheExplanation
-from rtlang.contract.cache_service import checked_ttl_s
 from rtlang.contract.errors import EngineDeadError, ParameterError
-from rtlang.contract.generation import Generation, Prompt, generation_graph
-from rtlang.contract.graph import Text
 from rtlang.contract.params import MAX_DEADLINE_S, SamplingParams
+from rtlang.contract.request_graph import Text
+from rtlang.contract.service.cache_report import CacheExplanation
+from rtlang.contract.service.cache_service import checked_ttl_s
+from rtlang.contract.service.generation import Generation, Prompt, generation_graph
+from rtlang.engine.prefix_report import explain_prefix, plain_node
 from rtlang.engine.program_pages import Hold, ProgramPages
-from rtlang.engine.tiers.prefix_report import explain_prefix, plain_node
-from rtlang.runtime.loop import EngineLoop, Timer
-from rtlang.runtime.text_service import TokenizerTextService
+from rtlang.runtime.process.loop import EngineLoop, Timer
+from rtlang.runtime.texts.text_service import TokenizerTextService
 
 MAX_TREE_NODES = 1 << 16
 PIN_RANK = float("-inf")

@@ -15,7 +15,8 @@ from typing import Any
 
 from rtlang.contract.errors import RtlangError, SpentError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
-from rtlang.contract.graph import (
+from rtlang.contract.node_work import NodeWork
+from rtlang.contract.request_graph import (
     Apply,
     Call,
     Decide,
@@ -28,9 +29,8 @@ from rtlang.contract.graph import (
     num_requests,
     parent_of,
 )
-from rtlang.contract.known import ContinueFrom, Known
-from rtlang.contract.node_work import NodeWork
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.runs.known import ContinueFrom, Known
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.executors.budget_account import BudgetAccount
 from rtlang.runtime.executors.control_nodes import ControlNodes
 from rtlang.runtime.executors.decisions import Decisions
@@ -44,7 +44,7 @@ from rtlang.runtime.nodes.node_ends import Executor, NodeEnds
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.slots import slots_of
 from rtlang.runtime.nodes.work_slices import WorkSlices
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 
 class GraphExecution:

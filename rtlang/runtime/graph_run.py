@@ -16,26 +16,26 @@ from rtlang.contract.events import (
     Event,
     TextDelta,
 )
-from rtlang.contract.graph import Node
-from rtlang.contract.graph_checks import NodeChecks
-from rtlang.contract.host_calls import checked_answer
-from rtlang.contract.known import ContinueFrom, Known, check_continue_from
+from rtlang.contract.graph.checks import NodeChecks
+from rtlang.contract.graph.host_calls import checked_answer
 from rtlang.contract.node_work import NodeWork
 from rtlang.contract.params import MAX_CREDIT, check_credit, seconds_left
-from rtlang.contract.run_options import RunOptions
-from rtlang.contract.target import Listener
-from rtlang.engine.credit import Credit
-from rtlang.engine.planning.program import Program
+from rtlang.contract.request_graph import Node
+from rtlang.contract.runs.known import ContinueFrom, Known, check_continue_from
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.service.target import Listener
 from rtlang.engine.program_pages import ProgramPages
-from rtlang.engine.request import Request, RequestOutput, RequestSpec
+from rtlang.engine.requests.credit import Credit
+from rtlang.engine.requests.program_account import ProgramAccount
+from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from rtlang.runtime.admission import Share, admit_extension
 from rtlang.runtime.executors.host import Answer, Encoded, Host, Offload
 from rtlang.runtime.graph_execution import GraphExecution
-from rtlang.runtime.loop import EngineLoop, Timer
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.process.loop import EngineLoop, Timer
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 if TYPE_CHECKING:  # they load torch
-    from rtlang.engine.constraints.value_check import ValueChecker
+    from rtlang.engine.requests.value_check import ValueChecker
     from rtlang.model.runner import Runner
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class GraphRun:
         self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
         self._arrival = loop.clock()
         options = options.begun(self._arrival)
-        self._program = Program(self._arrival)
+        self._program = ProgramAccount(self._arrival)
         self._program.deadline = options.deadline
         self._credit = None if options.credit is None else Credit(options.credit)
         host = Host(
@@ -213,7 +213,7 @@ class GraphRun:
 
 
 class LocalGraphRun:
-    """A submitted graph; see `rtlang.contract.target.ResumableRun`. Used by one thread at a time.
+    """A submitted graph; see `rtlang.contract.service.target.ResumableRun`. Used by one thread at a time.
 
     Args:
         checks: the checks of the submitted graph, for nodes that are added later.

@@ -10,16 +10,16 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rtlang.contract.cache_report import CacheExplanation
-from rtlang.contract.cache_service import MAX_PINS, PinGrant, checked_max_nodes, checked_ttl_s
 from rtlang.contract.errors import OverloadError
-from rtlang.contract.nodes import Part
-from rtlang.contract.principal import Principal
+from rtlang.contract.graph.nodes import Part
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.service.cache_report import CacheExplanation
+from rtlang.contract.service.cache_service import MAX_PINS, PinGrant, checked_max_nodes, checked_ttl_s
+from rtlang.engine.prefix_report import explain_prefix, plain_node
 from rtlang.engine.program_pages import Hold, ProgramPages
-from rtlang.engine.tiers.prefix_report import explain_prefix, plain_node
 from rtlang.runtime.cache_view import PIN_RANK, largest_hold
-from rtlang.runtime.loop import EngineLoop, Timer
-from rtlang.runtime.text_service import TokenizerTextService
+from rtlang.runtime.process.loop import EngineLoop, Timer
+from rtlang.runtime.texts.text_service import TokenizerTextService
 
 PRINCIPAL_SHARE = 0.5
 """Share of the pages under holds that the pins of one principal keep, if it has a namespace of its own."""

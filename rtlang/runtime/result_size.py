@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rtlang.contract.errors import GraphError
-from rtlang.contract.graph import Generate, Node, all_nodes
+from rtlang.contract.request_graph import Generate, Node, all_nodes
 
 MAX_LOGPROBS_OF_RESULT = 1 << 18
 """Log-probabilities of several texts: n times tokens times (logprobs + 1)."""

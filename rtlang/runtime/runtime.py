@@ -27,48 +27,48 @@ from weakref import WeakSet
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import GraphFailed
-from rtlang.contract.generation import Generation, Prompt, generation_graph
-from rtlang.contract.graph import RequestGraph
-from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import Constraint, SamplingParams
-from rtlang.contract.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
-from rtlang.contract.snapshot import EngineSnapshot
-from rtlang.contract.target import Listener, check_run
-from rtlang.contract.thread_watch import exclude_computation, watch_of
+from rtlang.contract.process.thread_watch import exclude_computation, watch_of
+from rtlang.contract.request_graph import RequestGraph
+from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.generation import Generation, Prompt, generation_graph
+from rtlang.contract.service.metrics import Metrics
+from rtlang.contract.service.snapshot import EngineSnapshot
+from rtlang.contract.service.target import Listener, check_run
 from rtlang.engine.constraints.compiler import ConstraintCompiler
-from rtlang.engine.constraints.value_check import ValueChecker
-from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.drafts.defaults import load_draft_model
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.calibration import calibrated
 from rtlang.engine.program_pages import ProgramPages
-from rtlang.engine.request import RequestOutput
+from rtlang.engine.requests.request import RequestOutput
+from rtlang.engine.requests.value_check import ValueChecker
 from rtlang.engine.snapshots import SnapshotTaker
+from rtlang.engine.threads.daemon_pool import DaemonPool
 from rtlang.model.identity import model_identity
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 from rtlang.model.new_runner import new_runner
 from rtlang.model.runner import Runner
 from rtlang.model.runner_rebuild import RunnerRebuild
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime import precompile
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.cache_view import CacheView
 from rtlang.runtime.executors.host import Encoded
-from rtlang.runtime.fork_guard import ForkGuard
+from rtlang.runtime.executors.seeds import new_run_seed
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, notify
-from rtlang.runtime.idle import idle_actions
-from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.principal_cache import PrincipalCache
-from rtlang.runtime.process_settings import loading
-from rtlang.runtime.public_prompts import read_public_prompts
+from rtlang.runtime.process import precompile
+from rtlang.runtime.process.fork_guard import ForkGuard
+from rtlang.runtime.process.idle import idle_actions
+from rtlang.runtime.process.loop import EngineLoop
+from rtlang.runtime.process.process_settings import loading
+from rtlang.runtime.reports.spans import runtime_spans
+from rtlang.runtime.reports.summary import summary_table
+from rtlang.runtime.reports.telemetry import Telemetry, counters, counters_of_graphs
+from rtlang.runtime.reports.trace import Trace, traced
 from rtlang.runtime.result_size import check_result_sizes
-from rtlang.runtime.seeds import new_run_seed
-from rtlang.runtime.spans import runtime_spans
-from rtlang.runtime.summary import summary_table
-from rtlang.runtime.telemetry import Telemetry, counters, counters_of_graphs
-from rtlang.runtime.text_service import TokenizerTextService
-from rtlang.runtime.token_sequence import TokenSequence
-from rtlang.runtime.trace import Trace, traced
+from rtlang.runtime.texts.public_prompts import read_public_prompts
+from rtlang.runtime.texts.text_service import TokenizerTextService
+from rtlang.runtime.texts.token_sequence import TokenSequence
 from rtlang_grammars import Report
 
 logger = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class Runtime:
     """Runs request graphs on a model in this process. Thread-safe; a context manager.
 
     While a runtime is running, Python switches threads more often and delays full garbage collections to idle moments
-    (`rtlang.runtime.process_settings`).
+    (`rtlang.runtime.process.process_settings`).
 
     Args:
         model: checkpoint directory, hub name, or "rtlang:tiny"; default: as in `config`.

@@ -11,8 +11,8 @@ from typing import Any
 
 from rtlang.contract.errors import GraphError, ProtocolError, RtlangError
 from rtlang.contract.field_names import check_fields
-from rtlang.contract.graph import RequestGraph, nodes_from_plain
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import RequestGraph, nodes_from_plain
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
 from rtlang.protocol.field_checks import check_map
 from rtlang.protocol.generation import generation_graph_from_plain
@@ -35,7 +35,7 @@ GENERATION_FIELDS = frozenset(("prompt", "messages", "params", "constraint", "na
 
 
 @dataclass(frozen=True, slots=True)
-class Submit:
+class SubmitMessage:
     """Submit `graph`, then call `opened` or `refused`."""
 
     stream: int
@@ -56,7 +56,7 @@ class ReadMessage:
 
     plain: Any
     parsed: ClientMessage | RtlangError
-    submit: Submit | RtlangError | None = None
+    submit: SubmitMessage | RtlangError | None = None
 
 
 def read_message(data: bytes, encoding: Encoding, limits: DecodeLimits, *, reads_body: bool) -> ReadMessage:
@@ -114,7 +114,7 @@ def _without_traceback(error: RtlangError) -> RtlangError:
     return error
 
 
-def submit_of(message: Open) -> Submit:
+def submit_of(message: Open) -> SubmitMessage:
     """The graph that a message opens.
 
     Raises:
@@ -134,4 +134,4 @@ def submit_of(message: Open) -> Submit:
         graph = generation_graph_from_plain(body)
     is_open = body.get("open") is True
     options = options_from_open(body, message.options, message.continuation, is_open=is_open)
-    return Submit(message.stream, graph, options, message.resume_timeout_s, message.key)
+    return SubmitMessage(message.stream, graph, options, message.resume_timeout_s, message.key)

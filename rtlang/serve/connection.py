@@ -19,7 +19,7 @@ from typing import Any
 
 from rtlang.contract.errors import OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
-from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.protocol.event_codec import Offsets, error_to_wire, event_slices, next_offset
 from rtlang.protocol.messages import (
     VERSION,
@@ -39,7 +39,7 @@ from rtlang.protocol.messages import (
     stream_of,
 )
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.client_messages import KINDS, ReadMessage, Submit, read_message
+from rtlang.serve.client_messages import KINDS, ReadMessage, SubmitMessage, read_message
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Cancel:
     stream: int
 
 
-Action = Submit | AttachStream | ExtendNodes | Close | Cancel | GrantCredit | ResolveCall | RejectCall
+Action = SubmitMessage | AttachStream | ExtendNodes | Close | Cancel | GrantCredit | ResolveCall | RejectCall
 """A task for the transport. `AttachStream`: attach to the stream, call `attached` and deliver the events after `position`, or call
 `refused`. `ExtendNodes`: add the nodes to the stream's graph, close it if `closes`, then call `extended` or `extend_refused` with
 `request`."""

@@ -15,7 +15,7 @@ MAX_KNOWN = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExtendAnswer:
     """The answer to an `extend`: `refusal` is the error with which it was refused, None if it was accepted."""
 
     refusal: RtlangError | None = None
@@ -33,7 +33,7 @@ class ExtendLog:
         self._answers: dict[int, tuple[bytes, RtlangError | None]] = {}
         self._last_forgotten_refusal = 0
 
-    def answer_to(self, message: ExtendNodes) -> Answer | None:
+    def answer_to(self, message: ExtendNodes) -> ExtendAnswer | None:
         """The answer to this message if it was applied before; None if it is new: apply it with `answer_of`, then `note` the answer.
 
         Raises:
@@ -54,9 +54,9 @@ class ExtendLog:
             raise ProtocolError(
                 f"q = {request} was already used with different content; use the next number", param="q"
             )
-        return Answer(refusal)
+        return ExtendAnswer(refusal)
 
-    def note(self, message: ExtendNodes, answer: Answer) -> None:
+    def note(self, message: ExtendNodes, answer: ExtendAnswer) -> None:
         """Keep the answer to a new message."""
         request = message.request
         assert request is not None
@@ -84,7 +84,7 @@ class ExtendLog:
         }
 
 
-def answer_of(add: Callable[[], None]) -> Answer:
+def answer_of(add: Callable[[], None]) -> ExtendAnswer:
     """Call `add`, which adds the nodes of a message; its error is the refusal."""
     try:
         add()
@@ -96,8 +96,8 @@ def answer_of(add: Callable[[], None]) -> Answer:
         refusal = internal_error(logger, "an extend failed", error)
         refusal.__cause__ = None  # as above
     else:
-        return Answer()
-    return Answer(refusal)
+        return ExtendAnswer()
+    return ExtendAnswer(refusal)
 
 
 def _digest(message: ExtendNodes) -> bytes:

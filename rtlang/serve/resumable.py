@@ -27,9 +27,9 @@ from rtlang.contract.events import (
     TextDelta,
     TokenLogprob,
 )
-from rtlang.contract.metrics import Metrics
-from rtlang.contract.principal import LOCAL, Principal
-from rtlang.contract.target import GraphRun
+from rtlang.contract.runs.principal import LOCAL, Principal
+from rtlang.contract.service.metrics import Metrics
+from rtlang.contract.service.target import GraphRun
 from rtlang.protocol.event_codec import Offsets, next_offset
 from rtlang.protocol.messages import OpenKey
 from rtlang.serve.event_bridge import EventSink
@@ -56,7 +56,7 @@ class StreamReader(EventSink, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class StreamReplay:
     """The starting state for a newly attached connection: chunk counts by node and choice, then the events to resend."""
 
     offsets: Offsets
@@ -137,7 +137,7 @@ class ResumableStream:
             self._start_timer()  # a client that missed the end has this long to attach
         return self._place
 
-    def attach(self, reader: StreamReader, stream: int, position: int) -> Replay:
+    def attach(self, reader: StreamReader, stream: int, position: int) -> StreamReplay:
         """Attach a connection that has received the first `position` messages of the stream.
 
         Raises:
@@ -166,7 +166,7 @@ class ResumableStream:
         events = [event for event, _ in self._log]
         for event in events[:skipped]:
             next_offset(offsets, event)
-        return Replay(offsets, tuple(events[skipped:]))
+        return StreamReplay(offsets, tuple(events[skipped:]))
 
     def detach(self, reader: StreamReader) -> None:
         """Handle the end of a connection: start the resume timeout, unless another connection has attached."""

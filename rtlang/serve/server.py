@@ -23,22 +23,22 @@ from typing import Any, cast
 
 import uvicorn
 
-from rtlang.contract.cache_service import cache_service_of
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
-from rtlang.contract.log_limit import limited_logs
-from rtlang.contract.metrics import Metrics
-from rtlang.contract.run_options import Ability, abilities_of
-from rtlang.contract.target import Target
-from rtlang.contract.thread_watch import WatchedLoop, watch_of
+from rtlang.contract.process.log_limit import limited_logs
+from rtlang.contract.process.thread_watch import WatchedLoop, watch_of
+from rtlang.contract.runs.run_options import Ability, abilities_of
+from rtlang.contract.service.cache_service import cache_service_of
+from rtlang.contract.service.metrics import Metrics
+from rtlang.contract.service.target import Target
 from rtlang.protocol.limits import wire_limits
 from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
-from rtlang.serve.http_connection import HttpConnection
+from rtlang.serve.network.http_connection import HttpConnection
+from rtlang.serve.network.socket_counts import SocketCounts
+from rtlang.serve.network.tls import tls_context
 from rtlang.serve.service import StreamService
-from rtlang.serve.socket_counts import SocketCounts
-from rtlang.serve.tls import tls_context
 from rtlang.serve.websocket import StreamSocket
 
 logger = logging.getLogger(__name__)

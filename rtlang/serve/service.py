@@ -10,19 +10,19 @@ from itertools import count
 from typing import Protocol
 
 from rtlang.contract.config import ServeConfig
-from rtlang.contract.graph import RequestGraph
-from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import MAX_CREDIT
-from rtlang.contract.principal import Principal
-from rtlang.contract.run_options import Ability, RunOptions, abilities_of
-from rtlang.contract.target import GraphRun, Listener, Target
+from rtlang.contract.request_graph import RequestGraph
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.run_options import Ability, RunOptions, abilities_of
+from rtlang.contract.service.metrics import Metrics
+from rtlang.contract.service.target import GraphRun, Listener, Target
 from rtlang.protocol.messages import DEFAULT_CREDIT, CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.event_bridge import EventBridge
-from rtlang.serve.key_table import KeyTable
+from rtlang.serve.network.key_table import KeyTable
+from rtlang.serve.network.socket_counts import PrincipalConnections
 from rtlang.serve.openai.chat import ChatFormat
 from rtlang.serve.resumable import ResumeRegistry, cancel
-from rtlang.serve.socket_counts import PrincipalConnections
 
 _INLINE_NODES = 400  # of a graph that is submitted on the event loop: 1 ms
 _UNLIMITED = MAX_CREDIT // 2  # a client without a limit gives `MAX_CREDIT`, less what it has received elsewhere

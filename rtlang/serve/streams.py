@@ -14,14 +14,14 @@ from weakref import WeakValueDictionary
 
 from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, internal_error
 from rtlang.contract.params import MAX_CREDIT
-from rtlang.contract.principal import Principal
-from rtlang.contract.target import GraphRun
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.service.target import GraphRun
 from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes, GrantCredit, RejectCall, ResolveCall
-from rtlang.serve.client_messages import Submit, extend_content
+from rtlang.serve.client_messages import SubmitMessage, extend_content
 from rtlang.serve.connection import Action, Cancel, Close, Connection
 from rtlang.serve.event_bridge import HeldEvents
 from rtlang.serve.idempotent_extends import answer_of
-from rtlang.serve.resumable import Replay, ResumableStream, StreamReader, cancel
+from rtlang.serve.resumable import ResumableStream, StreamReader, StreamReplay, cancel
 from rtlang.serve.service import StreamService
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ class Streams:
         """Carry out an action. Yields what may run on a thread, and is sent what that returns."""
         try:
             match action:
-                case Submit():
+                case SubmitMessage():
                     yield from self._submit(connection, action, is_beside=is_beside)
                 case AttachStream():
                     self._attach(connection, action)
@@ -136,7 +136,7 @@ class Streams:
             subject = f"stream {action.stream}: {type(action).__name__.lower()} failed"
             self._refuse(connection, action, internal_error(logger, subject, error))
 
-    def _submit(self, connection: Connection, action: Submit, *, is_beside: bool) -> Steps:
+    def _submit(self, connection: Connection, action: SubmitMessage, *, is_beside: bool) -> Steps:
         service, stream = self._service, action.stream
         principal = self._principal(connection)
         known = self._opened_as(action, principal)
@@ -185,7 +185,7 @@ class Streams:
         if held is not None:
             held.release()
 
-    def _opened_as(self, action: Submit, principal: Principal) -> ResumableStream | None:
+    def _opened_as(self, action: SubmitMessage, principal: Principal) -> ResumableStream | None:
         return None if action.key is None else self._service.resumable_streams.opened_as(action.key, principal)
 
     def _grant(self, action: GrantCredit) -> None:
@@ -211,7 +211,7 @@ class Streams:
         connection.attached(action, replay.offsets, resumable.extends.last_acknowledged, missed, resumable.num_granted)
         self._reader.deliver([(stream, event) for event in replay.events])
 
-    def _take_over(self, stream: int, resumable: ResumableStream, position: int) -> Replay:
+    def _take_over(self, stream: int, resumable: ResumableStream, position: int) -> StreamReplay:
         self._count_replay(resumable.num_logged)
         replay = resumable.attach(self._reader, stream, position)
         self._resumable[stream] = resumable
@@ -259,7 +259,7 @@ class Streams:
 
     def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:
         match action:
-            case Submit() | AttachStream():
+            case SubmitMessage() | AttachStream():
                 resumable = self._resumable.pop(action.stream, None)
                 if resumable is not None:
                     resumable.detach(self._reader)

@@ -26,13 +26,13 @@ from websockets.server import ServerProtocol
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
-from rtlang.contract.principal import LOCAL, Principal
+from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.protocol.limits import MAX_FRAGMENTS, PING_INTERVAL_S
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import Encoding
-from rtlang.serve.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
 from rtlang.serve.client_messages import ReadMessage
 from rtlang.serve.connection import Connection
+from rtlang.serve.network.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
 from rtlang.serve.service import StreamService
 from rtlang.serve.streams import Streams
 

@@ -12,7 +12,7 @@ from rtlang.bench.checkpoint import SHAPE
 from rtlang.bench.heavy_model import HeavyRuntime, load_heavy
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
-from rtlang.model.decoders.attention import StepAttention
+from rtlang.model.layers.attention import StepAttention
 
 SMALL = SHAPE | {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
 

@@ -8,9 +8,9 @@ import pytest
 from rtlang.bench.measure import Measurement, agreement, run_on_target
 from rtlang.contract.errors import ConstraintError, GraphError
 from rtlang.contract.events import CallRequested, Completion, GraphFinished, NodeFinished, TextDelta, Timing
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
-from rtlang.contract.target import Listener
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.service.target import Listener
 from tests.support.fake_target import FakeTarget, by_name
 
 

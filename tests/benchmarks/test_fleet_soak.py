@@ -12,9 +12,9 @@ import pytest
 
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
-from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import Usage
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import RequestGraph
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang_bench import fleet_soak
 from rtlang_bench.fleet_soak import FleetSoak, _Client, _run, story
 from rtlang_bench.prompt_memory import Sample, sample

@@ -6,10 +6,10 @@ import random
 from array import array
 
 from rtlang.cache.prefix_cache import PrefixCache
-from rtlang.cache.scope import PUBLIC, Namespaces, Scope, unpacked
+from rtlang.cache.scope import PUBLIC, CacheScope, Namespaces, unpacked
 
 
-def store(cache: PrefixCache, tokens: list[int], scope: Scope) -> int:
+def store(cache: PrefixCache, tokens: list[int], scope: CacheScope) -> int:
     """Compute and store a sequence as the scheduler does, page by page; returns the number of tokens that were there."""
     match = cache.match(tokens, len(tokens) - 1, scope)
     cache.lock(match.node)
@@ -56,13 +56,13 @@ def test_random_sequences_find_those_of_their_namespace_and_public_starts() -> N
 def test_without_a_namespace_nothing_changes() -> None:
     namespaces = Namespaces([[1, 2, 3]])
     assert namespaces.scope("", [1, 2, 3]) is PUBLIC
-    assert namespaces.scope("a", [1, 2, 4]) == Scope(1, 2)
-    assert namespaces.scope("b", [9]) == Scope(2, 0)
-    assert namespaces.scope("a", [1, 2, 3, 4]) == Scope(1, 3)
+    assert namespaces.scope("a", [1, 2, 4]) == CacheScope(1, 2)
+    assert namespaces.scope("b", [9]) == CacheScope(2, 0)
+    assert namespaces.scope("a", [1, 2, 3, 4]) == CacheScope(1, 3)
 
 
 def test_a_scope_packs_pieces_as_it_packs_the_whole() -> None:
-    scope, tokens = Scope(7, 5), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+    scope, tokens = CacheScope(7, 5), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
     whole = scope.pack(tokens)
     for cut in range(len(tokens) + 1):
         assert scope.pack(tokens[:cut]) + scope.pack(tokens[cut:], cut) == whole
@@ -73,7 +73,7 @@ def test_what_is_stored_behind_a_sequence_is_seen_as_far_as_it_is_own_or_public(
     namespaces = Namespaces([[1, 2, 3, 4], [1, 2, 9]])
     own = namespaces.scope("a", [1, 2])
 
-    def keys(scope: Scope, tokens: list[int], start: int) -> list[int]:
+    def keys(scope: CacheScope, tokens: list[int], start: int) -> list[int]:
         return list(array("q", scope.pack(tokens[start:], start)))
 
     public = keys(PUBLIC, [1, 2, 3, 4, 5, 6], 2)

@@ -11,8 +11,8 @@ from rtlang.cassette.journal_file import MAGIC, JournalFile, difference
 from rtlang.cassette.records import encode_record
 from rtlang.contract.errors import JournalError
 from rtlang.contract.events import Completion, NodeFinished, TextDelta, Timing, TokenLogprob
-from rtlang.contract.graph import Call, Const, Generate, Marks, Text
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
+from rtlang.contract.request_graph import Call, Const, Generate, Marks, Text
 
 HEAD = {"model": "m@1", "seed": 7, "inputs": {}}
 NODES = (

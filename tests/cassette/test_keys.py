@@ -7,8 +7,20 @@ from dataclasses import replace
 import pytest
 
 from rtlang.cassette.keys import Keys, graph_digest
-from rtlang.contract.graph import Arg, Call, Const, Decide, Generate, Marks, Node, Ref, RequestGraph, Select, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import (
+    Arg,
+    Call,
+    Const,
+    Decide,
+    Generate,
+    Marks,
+    Node,
+    Ref,
+    RequestGraph,
+    Select,
+    Text,
+)
 
 GREEDY = SamplingParams()
 SAMPLED = SamplingParams(temperature=1.0)

@@ -17,8 +17,8 @@ import rtlang as rt
 from rtlang.cassette.file import MAGIC, MAKER
 from rtlang.cassette.records import decode_records
 from rtlang.contract.errors import CassetteError, OverloadError
-from rtlang.contract.graph import Generate
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Generate
+from rtlang.contract.runs.run_options import RunOptions
 
 ROOT = Path(__file__).parents[2]
 

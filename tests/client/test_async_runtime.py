@@ -15,9 +15,9 @@ from rtlang.client.async_runtime import AsyncRemoteRuntime, connect_async
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import AbortedError, ConnectionLostError, GraphError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
-from rtlang.contract.graph import Call, Const, Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Call, Const, Generate, Ref, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.serve.server import running_server
 from tests.support.cut_proxy import cut_proxy
 

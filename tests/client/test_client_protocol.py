@@ -11,13 +11,13 @@ import pytest
 
 from rtlang.client.client_protocol import MAX_GONE, ClientProtocol
 from rtlang.client.remote_run import Answer, RemoteGraphRun
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import AbortedError, ConnectionLostError, GraphError, OverloadError, ProtocolError
 from rtlang.contract.events import Completion, Event, GraphFailed, NodeFinished, TextDelta, Timing
-from rtlang.contract.graph import Generate, Node, RequestGraph, Text
-from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import MAX_CREDIT, FinishReason, SamplingParams, Usage
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text
+from rtlang.contract.runs.budget import Budget
+from rtlang.contract.runs.known import KnownOutcome
+from rtlang.contract.runs.run_options import RunOptions
 
 GRAPH = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams())))
 DONE = Completion("some text", (5, 6, 7), FinishReason.LENGTH)

@@ -17,8 +17,8 @@ from rtlang.client.remote_cache import CacheRequests
 from rtlang.client.remote_run import Answer
 from rtlang.contract.errors import ConnectionLostError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import Encoding
 

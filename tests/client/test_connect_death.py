@@ -9,9 +9,9 @@ import threading
 from typing import Any
 
 import rtlang as rt
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
 from tests.client.test_connect_javascript import NODE, start
 from tests.support.free_port import free_port
 from tests.support.graph_ear import Ear

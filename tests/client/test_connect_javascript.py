@@ -14,6 +14,7 @@ from typing import Any
 
 import msgpack
 import pytest
+from tests.serve.http.test_routes_cache import KEYS, CachedTarget
 
 import rtlang as rt
 from rtlang.client.client_protocol import ClientProtocol
@@ -21,12 +22,11 @@ from rtlang.client.remote_run import Answer
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import GraphError
 from rtlang.contract.events import Completion, NodeFailed, NodeFinished, Timing
-from rtlang.contract.graph import RequestGraph, nodes_to_plain
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import RequestGraph, nodes_to_plain
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.protocol.event_codec import event_to_wire
 from rtlang.serve.server import TokenizerInfo, running_server
-from tests.serve.http.test_routes_cache import KEYS, CachedTarget
 from tests.support.cut_proxy import cut_proxy
 from tests.support.scripted_target import ScriptedTarget
 from tests.support.serving import serving

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from tests.serve.http.test_routes_cache import KEYS, CachedTarget, cache_of
 
 from rtlang.client.async_runtime import connect_async
 from rtlang.client.connect import connect
 from rtlang.client.remote_cache import CacheRequests, RemoteCache
 from rtlang.client.remote_runtime import RemoteRuntime
-from rtlang.contract.cache_report import CacheExplanation, PageRun
 from rtlang.contract.errors import (
     ConnectionLostError,
     ContextLengthError,
@@ -20,7 +20,7 @@ from rtlang.contract.errors import (
     ParameterError,
     RtlangError,
 )
-from tests.serve.http.test_routes_cache import KEYS, CachedTarget, cache_of
+from rtlang.contract.service.cache_report import CacheExplanation, PageRun
 from tests.support.fake_cache_service import MAX_TOKENS
 from tests.support.serving import Serving, serving
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtlang.client.remote_run import in_batches
-from rtlang.contract.graph import Text, nodes_to_plain
+from rtlang.contract.request_graph import Text, nodes_to_plain
 from rtlang.protocol.serialization import Encoding
 
 

@@ -31,9 +31,9 @@ from rtlang.contract.errors import (
     SlowConsumerError,
 )
 from rtlang.contract.events import Completion, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Arg, Generate, Node, Ref, RequestGraph, Select, Text
 from rtlang.contract.params import Constraint, ConstraintKind, FinishReason, SamplingParams, SelectMethod
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Arg, Generate, Node, Ref, RequestGraph, Select, Text
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.protocol.serialization import Encoding
 from rtlang.serve.server import TokenizerInfo, running_server
 from tests.support.fake_target import FakeTarget, by_name

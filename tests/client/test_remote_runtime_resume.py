@@ -19,9 +19,9 @@ from rtlang.client.remote_run import RemoteGraphRun
 from rtlang.client.remote_runtime import RemoteRuntime
 from rtlang.contract.errors import ConfigError, ConnectionLostError, GraphError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
-from rtlang.contract.graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.serve.server import TokenizerInfo, running_server
 from tests.client.test_remote_runtime import TIMEOUT_S, Ear
 from tests.support.cut_proxy import CutProxy, cut_proxy

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtlang.compiler.fold_text import fold_text
-from rtlang.contract.graph import Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Text
 
 PARAMS = SamplingParams()
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from rtlang.compiler.merge import Known, merge
-from rtlang.contract.graph import (
+from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
+from rtlang.contract.request_graph import (
     Apply,
     Block,
     Call,
@@ -22,7 +23,6 @@ from rtlang.contract.graph import (
     Text,
     all_nodes,
 )
-from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
 from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 

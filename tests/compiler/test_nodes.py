@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rtlang.compiler.nodes import changed, estimated_prompt_tokens, estimated_tokens, generated_tokens
-from rtlang.contract.graph import Block, Const, Generate, Marks, Repeat, RequestGraph, Select, Switch, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Block, Const, Generate, Marks, Repeat, RequestGraph, Select, Switch, Text
 from tests.support.random_graphs import random_graph
 
 

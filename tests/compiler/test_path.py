@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rtlang.compiler.path import paths
-from rtlang.contract.graph import Block, Const, Generate, Ref, Repeat, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Block, Const, Generate, Ref, Repeat, RequestGraph, Text
 
 
 def generate(node_id: int, parent: int | None, max_tokens: int) -> Generate:

@@ -12,8 +12,8 @@ import rtlang as rt
 from rtlang.compiler.context import Context
 from rtlang.compiler.pipeline import PASSES, chosen_passes, compile_graph
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Block, Const, Generate, Ref, RequestGraph, Select, Switch, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Block, Const, Generate, Ref, RequestGraph, Select, Switch, Text
 from tests.support.fake_target import Call, FakeTarget
 from tests.support.long_tests import sized
 from tests.support.program_oracle import programs, record

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from rtlang.compiler.prune import ancestors, prune
-from rtlang.contract.graph import (
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import (
     Apply,
     Block,
     Call,
@@ -19,7 +20,6 @@ from rtlang.contract.graph import (
     Text,
     dependencies,
 )
-from rtlang.contract.params import SamplingParams
 from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 

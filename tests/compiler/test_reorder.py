@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rtlang.compiler.context import Sharing
 from rtlang.compiler.reorder import layout, reorder
-from rtlang.contract.graph import Generate, Ref, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, Ref, RequestGraph, RoleEnd, RoleStart, Text
 
 START, END = RoleStart("user"), RoleEnd()
 DOCUMENT = ("a long document",)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rtlang.compiler.retain import lifetimes
-from rtlang.contract.graph import Block, Const, Generate, RequestGraph, Switch, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Block, Const, Generate, RequestGraph, Switch, Text
 
 ONE, MANY = SamplingParams(), SamplingParams(n=3)
 NODES = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rtlang.compiler.rewriting import renamed
-from rtlang.contract.graph import Apply, Arg, Const, Decide, Generate, Ref, Text, all_nodes, dependencies
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Apply, Arg, Const, Decide, Generate, Ref, Text, all_nodes, dependencies
 from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 

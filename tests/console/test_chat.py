@@ -14,7 +14,7 @@ from rtlang.__main__ import app
 from rtlang.console.chat import COMMANDS, Chat, read_constraint
 from rtlang.console.source import CommandError
 from rtlang.contract.errors import RequestError
-from rtlang.contract.graph import Generate, RoleEnd, RoleStart, Text
+from rtlang.contract.request_graph import Generate, RoleEnd, RoleStart, Text
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
 from tests.support.free_port import free_port

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from rtlang.__main__ import app
 from rtlang.console.fleet_view import fleet_view
-from rtlang.contract.fleet_report import FleetReport, ReplicaReport
+from rtlang.contract.service.fleet_report import FleetReport, ReplicaReport
 from tests.support.scripted_target import ScriptedTarget
 from tests.support.serving import serving
 from tests.support.snapshots import WatchedFleet

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from rtlang.console import loading
 from rtlang.console.loading import LOADER, RESUME_S, connected, show_loading
-from rtlang.model.loading import loader
+from rtlang.model import loader
 
 logger = logging.getLogger(LOADER)
 

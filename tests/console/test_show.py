@@ -13,9 +13,9 @@ import rtlang as rt
 from rtlang.console.show import EventPrinter, Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import CommandError
 from rtlang.contract.errors import ConstraintError, RtlangError
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams, Usage
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.lang.execution.stream import ErrorEvent, TextEvent
 from rtlang.testing import ScriptedRuntime
 from tests.support.fake_target import Call, FakeTarget, Script, by_name

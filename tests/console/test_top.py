@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from rtlang.__main__ import app
 from rtlang.console import top
 from rtlang.console.top import Rates, rates_between, view
-from rtlang.contract.snapshot import EngineSnapshot, WatchedRequest, read_snapshot
+from rtlang.contract.service.snapshot import EngineSnapshot, WatchedRequest, read_snapshot
 from tests.support.scripted_target import ScriptedTarget
 from tests.support.serving import Serving, serving
 from tests.support.snapshots import WatchedTarget, some_snapshot

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.growing_json import GrowingJson, Place, plain_value
+from rtlang.contract.growing_json import GrowingJson, JsonPath, plain_value
 from tests.support.long_tests import sized
 
 ALPHABET = ["a", "é", "😀", '"', "\\", "\n", "\u2028", "\ud800", "\udc00", "/", " ", "{", "]", ",", "1"]
@@ -132,6 +132,6 @@ def test_text_that_is_no_json_is_not_followed(text: str) -> None:
 def test_a_place_that_is_not_final_has_no_value() -> None:
     growing = GrowingJson()
     growing.push('{"a": "b')
-    assert isinstance(growing.growing, Place)
+    assert isinstance(growing.growing, JsonPath)
     with pytest.raises(ValueError, match="not final"):
         plain_value(growing, growing.growing)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.contract.graph import (
+from rtlang.contract.node_work import OUTPUT_WEIGHT, REF_TOKENS, NodeWork, expected_output, node_work
+from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.request_graph import (
     Apply,
     Arg,
     Block,
@@ -20,8 +22,6 @@ from rtlang.contract.graph import (
     Text,
     TokenIds,
 )
-from rtlang.contract.node_work import OUTPUT_WEIGHT, REF_TOKENS, NodeWork, expected_output, node_work
-from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 
 
 def test_texts_count_by_their_characters() -> None:

@@ -12,7 +12,7 @@ import typer
 
 import rtlang as rt
 from rtlang.__main__ import app
-from rtlang.contract.metrics import PREFIX, Metrics
+from rtlang.contract.service.metrics import PREFIX, Metrics
 from tests.support.config_table import PAGE, page_with_tables
 
 DOCS = Path(__file__).parents[2] / "docs"

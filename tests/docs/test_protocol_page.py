@@ -15,7 +15,7 @@ from rtlang.protocol.event_codec import error_from_wire, error_to_wire, event_fr
 from rtlang.protocol.limits import wire_limits
 from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.client_messages import Submit
+from rtlang.serve.client_messages import SubmitMessage
 from rtlang.serve.connection import Connection, ServerInfo
 from rtlang.serve.server import CAPS
 
@@ -51,11 +51,11 @@ def test_a_server_accepts_the_client_messages_of_the_page_in_order(encoding: Enc
             connection.take_output()
         actions = connection.receive(encoding.pack(message), is_text=encoding.is_text)
         assert [answer for answer in output_of(connection) if answer["t"] == "error"] == [], message
-        kinds = {"open": Submit, "attach": AttachStream, "extend": ExtendNodes}
+        kinds = {"open": SubmitMessage, "attach": AttachStream, "extend": ExtendNodes}
         if message["t"] in kinds:
             (action,) = actions
             assert isinstance(action, kinds[message["t"]])
-            if isinstance(action, Submit):
+            if isinstance(action, SubmitMessage):
                 action.graph.validate()
                 assert set(action.options.inputs) == set(action.graph.inputs)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rtlang.contract.config import ServeConfig
-from rtlang.serve.key_table import KeyTable
+from rtlang.serve.network.key_table import KeyTable
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,8 +28,8 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/serve/test_connection.py::test_no_sequence_of_messages_raises",
     ),
     "Graphs are limited in nodes": (
-        "tests/contract/test_graph_checks.py::test_a_broken_rule_names_node_and_field",
-        "tests/contract/test_graph_checks.py::test_control_nodes_nest_to_a_stated_depth",
+        "tests/contract/graph/test_checks.py::test_a_broken_rule_names_node_and_field",
+        "tests/contract/graph/test_checks.py::test_control_nodes_nest_to_a_stated_depth",
         "tests/contract/test_params.py::test_a_wrong_value_is_refused_by_name",
         "tests/runtime/test_admission.py::test_what_does_not_fit_is_refused_whole_and_what_never_fits_is_another_error",
     ),
@@ -46,7 +46,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/test_forbidden.py::test_no_part_that_a_request_passes_starts_processes_or_fetches",
     ),
     "Connections, streams and waiting requests are limited": (
-        "tests/serve/test_socket_counts.py::test_limits_hold_in_total_and_for_each_address",
+        "tests/serve/network/test_socket_counts.py::test_limits_hold_in_total_and_for_each_address",
         "tests/serve/test_service_keys.py::test_connections_of_one_principal_are_limited",
         "tests/serve/test_connection.py::test_too_many_streams_are_refused_one_by_one",
         "tests/runtime/test_admission.py::test_no_client_can_take_all_places",
@@ -69,20 +69,20 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/contract/test_config.py::test_an_empty_key_is_no_key",
     ),
     "There it answers to loopback host names only": (
-        "tests/serve/test_access.py::test_loopback_answers_to_no_other_name",
+        "tests/serve/network/test_access.py::test_loopback_answers_to_no_other_name",
         "tests/serve/http/test_access_middleware.py::test_another_host_name_is_refused",
         "tests/serve/http/test_access_middleware.py::test_a_page_of_another_origin_is_refused",
         "tests/system/test_abuse.py::test_pages_of_other_sites_reach_no_route",
     ),
     "No text of a request becomes a label": (
-        "tests/contract/test_metrics.py::test_reasons_are_those_of_the_engine_and_nothing_else_becomes_a_label",
+        "tests/contract/service/test_metrics.py::test_reasons_are_those_of_the_engine_and_nothing_else_becomes_a_label",
     ),
     "Without `--tls-certificate` the server speaks plain HTTP.": (
-        "tests/serve/test_tls.py::test_without_a_certificate_there_is_no_tls",
-        "tests/serve/test_tls.py::test_clients_that_trust_the_certificate_are_served",
+        "tests/serve/network/test_tls.py::test_without_a_certificate_there_is_no_tls",
+        "tests/serve/network/test_tls.py::test_clients_that_trust_the_certificate_are_served",
     ),
     "Clients without a key of their own share one namespace": (
-        "tests/serve/test_key_table.py::test_without_keys_everybody_is_local",
+        "tests/serve/network/test_key_table.py::test_without_keys_everybody_is_local",
         "tests/cache/test_scope.py::test_without_a_namespace_nothing_changes",
     ),
     "[Keys](docs/serving.md#keys) have namespaces": (
@@ -96,7 +96,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/model/text/test_chat.py::test_a_template_cannot_be_made_to_put_together_a_special_token",
     ),
     "Weights are read from safetensors only.": (
-        "tests/model/loading/test_loader.py::test_pickled_weights_are_refused",
+        "tests/model/test_loader.py::test_pickled_weights_are_refused",
         "tests/model/loading/test_hub.py::test_repositories_without_safetensors_are_refused_by_their_list_of_files",
     ),
     "Pickled checkpoints are never loaded": ("tests/test_forbidden.py::test_nothing_runs_data_as_code",),
@@ -117,7 +117,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     "`rtlang run FILE` executes the file.": ("tests/console/test_source.py",),
     "A server never receives code": (
         "tests/test_forbidden.py::test_nothing_runs_data_as_code",
-        "tests/contract/test_graph_plain.py",
+        "tests/contract/graph/test_plain_form.py",
     ),
     "The search for a `stop_regex` is bounded in time.": (
         "tests/system/test_abuse.py::test_stop_patterns_that_backtrack",

@@ -21,7 +21,7 @@ from rtlang.contract.errors import (
     RequestError,
 )
 from rtlang.contract.params import FinishReason
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_runner import FakeRunner, logprob, naive_generate
 from tests.support.open_constraint import OpenCompiler, OpenSession

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.constraints.session import ConstraintSession
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_device import FakeDeviceRunner
 from tests.support.fake_runner import FakeRunner, naive_generate

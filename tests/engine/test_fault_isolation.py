@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.contract.errors import CapacityError, InternalError, OverloadError, RtlangError
 from rtlang.engine.fault_isolation import MAX_FAILED_ALONE
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 from tests.engine.test_engine import Driver, prompts
 from tests.support.fake_runner import FakeRunner, naive_generate
 

@@ -9,7 +9,7 @@ import pytest
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConstraintError
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 from rtlang_grammars.spec.work_limit import WorkLimit
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_device import FakeDeviceRunner

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.principal import Principal
-from rtlang.contract.snapshot import MAX_PREFIXES, MAX_REQUESTS, MAX_STEPS, EngineSnapshot, seen_by
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.service.snapshot import MAX_PREFIXES, MAX_REQUESTS, MAX_STEPS, EngineSnapshot, seen_by
 from rtlang.engine.snapshots import WATCH_S, SnapshotTaker
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_runner import FakeRunner

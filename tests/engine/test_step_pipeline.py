@@ -10,7 +10,7 @@ import pytest
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, NumericsError
 from rtlang.contract.params import FinishReason
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 from tests.engine.test_engine import prompts
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_device import FakeDeviceRunner

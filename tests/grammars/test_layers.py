@@ -39,7 +39,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "left_recursion": 1,
         "gbnf_reader": 2,
         "lark_reader": 2,
-        "lexing": 2,
+        "lexer_build": 2,
     },
     "regular": {"characters": 0, "patterns": 1, "automata": 2, "language": 3, "string_formats": 4, "numeric": 4},
     "schema": {
@@ -55,7 +55,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "locks": 0,
         "native": 1,
         "token_index": 2,
-        "lexing": 3,
+        "lexer_run": 3,
         "string_masks": 2,
         "raw_masks": 3,
         "masks": 4,

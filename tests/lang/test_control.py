@@ -13,7 +13,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.errors import CallError, ParameterError, RequestError, SwitchError, TraceError
-from rtlang.contract.graph import RequestGraph
+from rtlang.contract.request_graph import RequestGraph
 from rtlang.testing import ScriptedRuntime
 from tests.support.cut_proxy import cut_proxy
 from tests.support.serving import serving

@@ -13,7 +13,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang.contract.graph import Generate
+from rtlang.contract.request_graph import Generate
 from tests.support.fake_target import Call, FakeTarget
 
 

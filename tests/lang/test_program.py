@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 
 import rtlang as rt
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import Arg, Generate, Ref, RoleEnd, RoleStart, Select, Text
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Arg, Generate, Ref, RoleEnd, RoleStart, Select, Text
+from rtlang.contract.runs.run_options import RunOptions
 from tests.support.fake_target import Call, FakeTarget, answer, by_name
 from tests.support.long_tests import sized
 from tests.support.program_oracle import Oracle, programs, record, script

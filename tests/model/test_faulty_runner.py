@@ -9,9 +9,9 @@ import pytest
 
 from rtlang.contract.errors import InternalError, NumericsError, ParameterError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.runtime import Runtime
 
 NUM_BYSTANDERS = 8

@@ -15,8 +15,8 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.model import host_runner as runner_module
 from rtlang.model import system_resources
-from rtlang.model.decoders.attention import PagedKV
 from rtlang.model.host_runner import HostRunner
+from rtlang.model.layers.attention import PagedKV
 from tests.support.model_steps import STORIES, Pages, TrackedSequence, greedy_tokens, next_row, run_step
 from tests.support.tiny_models import make_checkpoint, make_model
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.model.identity import model_identity
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 
 
 def test_it_follows_from_the_files_and_the_number_formats(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rtlang.contract.config import RuntimeConfig
+from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.faulty_runner import FaultyRunner
-from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.new_runner import new_runner
 

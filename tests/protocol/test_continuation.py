@@ -8,8 +8,8 @@ import pytest
 
 from rtlang.contract.errors import ProtocolError, RequestError
 from rtlang.contract.events import Completion, NodeFinished, Timing
-from rtlang.contract.known import KnownOutcome
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.runs.known import KnownOutcome
 from rtlang.protocol.continuation import continuation_to_wire, continue_from_from_wire, known_from_wire
 
 END = NodeFinished(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import GraphError
-from rtlang.contract.generation import generation_graph
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.service.generation import generation_graph
 from rtlang.protocol.generation import generation_graph_from_plain
 
 PARAMS = SamplingParams(max_tokens=7, stop=("\n",))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import ProtocolError
-from rtlang.contract.principal import Principal
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.runs.budget import Budget
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.protocol.run_options import (
     _TABLE,
     Place,

@@ -11,9 +11,9 @@ import pytest
 
 from rtlang.contract.errors import GraphError, OverloadError
 from rtlang.contract.events import NodeFinished, TextDelta, Timing
-from rtlang.contract.graph import Generate, Node, RequestGraph, Select, Text, TokenIds
 from rtlang.contract.params import SamplingParams, SelectMethod, Usage
-from rtlang.contract.principal import Principal, PrincipalLimits
+from rtlang.contract.request_graph import Generate, Node, RequestGraph, Select, Text, TokenIds
+from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.runtime.admission import NUM_RESERVED, RETRY_AFTER_S, Admission, Share, admit_extension
 
 

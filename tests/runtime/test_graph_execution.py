@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from rtlang.compiler.pipeline import compile_graph
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import (
     AbortedError,
     ApplyError,
@@ -21,7 +20,8 @@ from rtlang.contract.errors import (
     RequestError,
 )
 from rtlang.contract.events import GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import (
+from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod
+from rtlang.contract.request_graph import (
     Apply,
     Arg,
     Const,
@@ -35,7 +35,7 @@ from rtlang.contract.graph import (
     Select,
     Text,
 )
-from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod
+from rtlang.contract.runs.budget import Budget
 from tests.support.fake_runner import logprob, naive_generate
 from tests.support.graph_world import TOKENIZER, World
 from tests.support.long_tests import sized

@@ -21,7 +21,8 @@ from rtlang.contract.events import (
     TextDelta,
     Timing,
 )
-from rtlang.contract.graph import (
+from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.request_graph import (
     Apply,
     Decide,
     Generate,
@@ -36,11 +37,10 @@ from rtlang.contract.graph import (
     choices_of,
     last_id,
 )
-from rtlang.contract.known import KnownOutcome
-from rtlang.contract.params import FinishReason, Usage
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.runs.known import KnownOutcome
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.graph_execution import GraphExecution
-from rtlang.runtime.scripts.model_free import AskedNode, ModelFreeRuntime
+from rtlang.runtime.scripted_runtime import AskedNode, ModelFreeRuntime
 from tests.support.graph_oracle import Failed, GraphOracle
 from tests.support.random_graphs import random_graph
 

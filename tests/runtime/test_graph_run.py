@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.contract.errors import AbortedError, GraphError, InternalError
 from rtlang.contract.events import Event, GraphFailed
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, notify
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.cache_service import MAX_PINS, PinGrant
 from rtlang.contract.errors import ContextLengthError, OverloadError, ParameterError
-from rtlang.contract.generation import token_ids_part
-from rtlang.contract.graph import Generate, RequestGraph, Text
-from rtlang.contract.nodes import RoleEnd, RoleStart
+from rtlang.contract.graph.nodes import RoleEnd, RoleStart
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.principal import LOCAL, Principal
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.principal import LOCAL, Principal
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.service.cache_service import MAX_PINS, PinGrant
+from rtlang.contract.service.generation import token_ids_part
 from rtlang.runtime.principal_cache import PrincipalCache
 from rtlang.runtime.runtime import Runtime
 

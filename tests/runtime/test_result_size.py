@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rtlang.contract.errors import GraphError
-from rtlang.contract.graph import Block, Const, Generate, Switch
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Block, Const, Generate, Switch
 from rtlang.runtime.result_size import MAX_LOGPROBS_OF_RESULT, check_result_sizes
 
 

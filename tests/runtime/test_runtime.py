@@ -24,13 +24,13 @@ from rtlang.contract.errors import (
     ParameterError,
 )
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
-from rtlang.contract.graph import Arg, Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.run_options import RunOptions
-from rtlang.runtime import process_settings
+from rtlang.contract.request_graph import Arg, Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime import runtime as runtime_module
-from rtlang.runtime.fork_guard import ForkGuard
-from rtlang.runtime.loop import EngineLoop
+from rtlang.runtime.process import process_settings
+from rtlang.runtime.process.fork_guard import ForkGuard
+from rtlang.runtime.process.loop import EngineLoop
 from rtlang.runtime.runtime import Runtime
 from tests.support.fake_runner import FakeRunner, FakeTokenizer, naive_generate
 from tests.support.html_check import read_html

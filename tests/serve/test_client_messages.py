@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import GraphError, ProtocolError
-from rtlang.contract.graph import Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.protocol.messages import ExtendNodes, Open, digest_of
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.client_messages import ReadMessage, Submit, extend_content, read_message
+from rtlang.serve.client_messages import ReadMessage, SubmitMessage, extend_content, read_message
 
 NODES = (Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=2)))
 
@@ -28,7 +28,7 @@ def program(**graph: Any) -> dict[str, Any]:
 def test_an_open_is_read_with_its_graph(encoding: Encoding) -> None:
     message = program(**RequestGraph(NODES).to_plain())
     found = read(message, encoding)
-    assert isinstance(found.submit, Submit)
+    assert isinstance(found.submit, SubmitMessage)
     assert (found.plain, found.submit.stream, found.submit.options.priority) == (message, 3, 2)
     assert found.submit.graph == RequestGraph(NODES)
 

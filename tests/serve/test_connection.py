@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import AbortedError, GraphError, OverloadError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, Timing
-from rtlang.contract.generation import generation_graph
-from rtlang.contract.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
-from rtlang.contract.principal import Principal, PrincipalLimits
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
+from rtlang.contract.runs.principal import Principal, PrincipalLimits
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.service.generation import generation_graph
 from rtlang.protocol.messages import ExtendNodes, GrantCredit, ResolveCall
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.client_messages import Submit
+from rtlang.serve.client_messages import SubmitMessage
 from rtlang.serve.connection import Cancel, Close, Connection, ServerInfo
-from rtlang.serve.key_table import KeyTable
+from rtlang.serve.network.key_table import KeyTable
 
 LIMITS = DecodeLimits()
 FACTS = ServerInfo("epoch", ({"model": "m"},), {"max_streams": 3}, max_streams=3)
@@ -57,7 +57,7 @@ class Peer:
 
     def open(self, stream: int = 1, **fields: Any) -> None:
         actions = self.send({"t": "open", "s": stream, "kind": "program", "body": PROGRAM | fields})
-        assert [type(action) for action in actions] == [Submit]
+        assert [type(action) for action in actions] == [SubmitMessage]
         self.connection.opened(stream, "rid")
         self.messages()
 
@@ -127,7 +127,7 @@ def test_the_right_key_opens_it() -> None:
 def test_a_program_becomes_a_submit(encoding: Encoding) -> None:
     peer = Peer(encoding)
     actions = peer.send({"t": "open", "s": 5, "kind": "program", "body": PROGRAM, "deadline_ms": 2500})
-    assert actions == [Submit(5, GRAPH, RunOptions({"name": "Ada"}, True, 3, 2.5))]
+    assert actions == [SubmitMessage(5, GRAPH, RunOptions({"name": "Ada"}, True, 3, 2.5))]
     peer.connection.opened(5, "rid-1")
     assert peer.messages() == [{"t": "ack", "s": 5, "rid": "rid-1", "epoch": "epoch"}]
     assert peer.connection.streams == (5,)
@@ -137,11 +137,11 @@ def test_a_generation_becomes_a_closed_graph() -> None:
     peer = Peer()
     body = {"prompt": "x", "params": {"max_tokens": 4}}
     assert peer.send({"t": "open", "s": 1, "kind": "generate", "body": body}) == [
-        Submit(1, generation_graph("x", SamplingParams(max_tokens=4)), RunOptions())
+        SubmitMessage(1, generation_graph("x", SamplingParams(max_tokens=4)), RunOptions())
     ]
     messages = [{"role": "user", "content": "Hi"}]
     assert peer.send({"t": "open", "s": 2, "kind": "chat", "body": {"messages": messages}}) == [
-        Submit(2, generation_graph(messages, SamplingParams()), RunOptions())
+        SubmitMessage(2, generation_graph(messages, SamplingParams()), RunOptions())
     ]
 
 
@@ -434,7 +434,7 @@ def test_no_sequence_of_messages_raises(messages: list[dict[str, Any]], encoding
             assert (actions, answers) == ([], [])
         for action in actions:
             assert action.stream in peer.connection.streams
-            if isinstance(action, Submit):
+            if isinstance(action, SubmitMessage):
                 try:
                     action.graph.validate()
                 except GraphError as error:
@@ -469,7 +469,7 @@ def test_credit_continuation_and_progress_of_an_open_become_fields_of_its_submit
     peer = Peer()
     given = {"credit": 0, "progress": True, "continue_from": [{"n": 1, "ids": [[7, 8]]}]}
     (action,) = peer.send({"t": "open", "s": 1, "kind": "generate", "body": {"prompt": "x"}} | given)
-    assert isinstance(action, Submit)
+    assert isinstance(action, SubmitMessage)
     options = action.options
     assert (options.credit, options.reports_progress, options.continue_from) == (0, True, {1: [(7, 8)]})
 

@@ -21,10 +21,10 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.graph import Generate, RequestGraph, Text
-from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
-from rtlang.contract.principal import Principal, PrincipalLimits
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.principal import Principal, PrincipalLimits
+from rtlang.contract.service.metrics import Metrics
 from rtlang.protocol.messages import OpenKey
 from rtlang.serve.resumable import ResumableStream, ResumeRegistry
 from tests.support.scripted_target import ScriptedRun

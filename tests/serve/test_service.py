@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from rtlang.contract.config import ServeConfig
-from rtlang.contract.metrics import Metrics
+from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.service import StreamService
 from tests.support.scripted_target import ScriptedTarget

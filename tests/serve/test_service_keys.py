@@ -12,9 +12,9 @@ import pytest
 
 from rtlang.client.connect import connect
 from rtlang.contract.errors import ConnectionLostError
-from rtlang.contract.graph import Generate, RequestGraph
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.principal import Principal, PrincipalLimits
+from rtlang.contract.request_graph import Generate, RequestGraph
+from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.serve import server
 from tests.support.serving import Serving, serving
 from tests.support.waiting import wait_until

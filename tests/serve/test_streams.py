@@ -9,8 +9,8 @@ import pytest
 from websockets.frames import Frame, Opcode
 
 from rtlang.contract.errors import OverloadError
-from rtlang.contract.graph import Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text, nodes_to_plain
 from tests.support.serving import Serving, serving
 from tests.support.waiting import wait_until
 from tests.support.wire_client import JSON, MSGPACK, WireClient

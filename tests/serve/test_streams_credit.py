@@ -10,7 +10,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.params import MAX_CREDIT
-from rtlang.contract.run_options import Ability
+from rtlang.contract.runs.run_options import Ability
 from rtlang.serve.server import running_server
 from tests.support.wire_client import WireClient
 

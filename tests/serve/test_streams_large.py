@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import GraphError, OverloadError
-from rtlang.contract.graph import Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text, nodes_to_plain
 from tests.support.scripted_target import ScriptedRun, ScriptedTarget
 from tests.support.serving import serving
 from tests.support.waiting import wait_until

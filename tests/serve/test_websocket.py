@@ -13,8 +13,8 @@ import pytest
 from websockets.frames import Frame, Opcode
 
 from rtlang.contract.errors import EngineDeadError, OverloadError
-from rtlang.contract.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
 from tests.support.scripted_target import ScriptedRun, ScriptedTarget
 from tests.support.serving import RawSocket, Serving, serving
 from tests.support.waiting import wait_until

@@ -6,7 +6,7 @@ texts. Rules that match the empty text are handled by completing until nothing c
 
 from __future__ import annotations
 
-from rtlang_grammars.context_free.cfg import Call, Cfg, Token
+from rtlang_grammars.context_free.cfg import Cfg, RuleCall, TokenSymbol
 from rtlang_grammars.regular.language import Language
 
 Item = tuple[int, int, int, int]  # rule, alternative, dot, origin
@@ -25,7 +25,7 @@ def cfg_accepts(cfg: Cfg, text: str | bytes) -> bool:
             if dot == len(alternative):
                 continue
             symbol = alternative[dot]
-            if isinstance(symbol, Token):
+            if isinstance(symbol, TokenSymbol):
                 if symbol.terminal not in ends_of:
                     ends_of[symbol.terminal] = _ends(cfg.terminals[symbol.terminal].language, data, position)
                 for end in ends_of[symbol.terminal]:
@@ -46,14 +46,14 @@ def _close(cfg: Cfg, sets: list[set[Item]], position: int) -> None:
         for rule, way, dot, _origin in list(here):
             alternative = cfg.rules[rule].alternatives[way]
             symbol = alternative[dot] if dot < len(alternative) else None
-            if isinstance(symbol, Call):
+            if isinstance(symbol, RuleCall):
                 ways = range(len(cfg.rules[symbol.rule].alternatives))
                 here.update((symbol.rule, each, 0, position) for each in ways)
         for done, start in finished:
             for rule, way, dot, origin in list(sets[start]):
                 alternative = cfg.rules[rule].alternatives[way]
                 symbol = alternative[dot] if dot < len(alternative) else None
-                if isinstance(symbol, Call) and symbol.rule == done:
+                if isinstance(symbol, RuleCall) and symbol.rule == done:
                     here.add((rule, way, dot + 1, origin))
 
 

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import rtlang as rt
-from rtlang.runtime.loop import EngineLoop
+from rtlang.runtime.process.loop import EngineLoop
 from rtlang_grammars.api.precompile import precompile
 
 NUM_TOKENS = 64

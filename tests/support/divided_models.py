@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from rtlang.contract.errors import ConfigError
-from rtlang.model.decoders.attention import PagedKV
-from rtlang.model.decoders.linear import PackedModule
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
+from rtlang.model.layers.attention import PagedKV
+from rtlang.model.layers.linear import PackedModule
 from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.plan_table import Style, read_plan

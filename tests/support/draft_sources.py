@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from rtlang.engine.drafts.proposal import Proposal
 from rtlang.engine.planning.step_cost import StepSize
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 
 
 class FreeCost:

@@ -8,7 +8,7 @@ from typing import Any
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.engine import Engine
-from rtlang.engine.request import Request, RequestOutput, RequestSpec
+from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from tests.support.fake_runner import naive_generate
 from tests.support.open_constraint import OpenCompiler
 

@@ -6,11 +6,11 @@ import contextlib
 import socket
 import threading
 
-from rtlang.supervise.engine_host import EngineHost
+from rtlang.fleet.host.engine_host import EngineHost
 
 
 class ThreadEngine:
-    """The handle of a connection to the host; see `rtlang.supervise.launcher.EngineHandle`."""
+    """The handle of a connection to the host; see `rtlang.fleet.engines.launcher.EngineHandle`."""
 
     def __init__(self, host: EngineHost) -> None:
         self.connection, self._theirs = socket.socketpair()

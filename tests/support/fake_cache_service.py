@@ -6,12 +6,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from rtlang.contract.cache_report import CacheExplanation, Divergence, PageRun
-from rtlang.contract.cache_service import PinGrant
 from rtlang.contract.errors import ContextLengthError, OverloadError
-from rtlang.contract.graph import TokenIds
-from rtlang.contract.nodes import Part
-from rtlang.contract.principal import Principal
+from rtlang.contract.graph.nodes import Part
+from rtlang.contract.request_graph import TokenIds
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.service.cache_report import CacheExplanation, Divergence, PageRun
+from rtlang.contract.service.cache_service import PinGrant
 
 MAX_TOKENS = 1000
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rtlang.contract.events import Completion, NodeFinished, Timing
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.lang.driver import Outcome
+from rtlang.lang.recordings.driver import Outcome
 
 
 class FakeDriver:

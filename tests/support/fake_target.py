@@ -1,7 +1,7 @@
 """A runtime without a model: plays the events of graphs from a script, on a thread of its own.
 
-It keeps the whole contract of `rtlang.contract.target`: graphs are validated, nodes run when what they need is there, failures reach
-dependants as `DependencyError`, every accepted graph ends in exactly one final event. Tests steer it without time: `hold` keeps nodes
+It keeps the whole contract of `rtlang.contract.service.target`: graphs are validated, nodes run when what they need is there, failures
+reach dependants as `DependencyError`, every accepted graph ends in exactly one final event. Tests steer it without time: `hold` keeps nodes
 from running until `release`, `fail` makes a node fail, `expire` lets deadlines pass, `die` stops the engine.
 """
 
@@ -36,7 +36,9 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.graph import (
+from rtlang.contract.graph.pure_functions import apply, text_of_plain
+from rtlang.contract.params import ConstraintKind, FinishReason, Usage
+from rtlang.contract.request_graph import (
     Apply,
     Arg,
     Const,
@@ -54,10 +56,8 @@ from rtlang.contract.graph import (
     name_of,
     parent_of,
 )
-from rtlang.contract.params import ConstraintKind, FinishReason, Usage
-from rtlang.contract.pure_functions import apply, text_of_plain
-from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
-from rtlang.contract.target import Listener
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.target import Listener
 
 
 @dataclass(frozen=True, slots=True)

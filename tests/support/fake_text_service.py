@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
-from rtlang.contract.text_service import TextServiceInfo
+from rtlang.contract.request_graph import Part, RoleEnd, RoleStart, TokenIds
+from rtlang.contract.service.text_service import TextServiceInfo
 from rtlang.serve.openai.messages import content_text
 
 END_ID, START_ID = 0, 1

@@ -15,10 +15,10 @@ from rtlang.contract.errors import ModelLoadError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.model.batch import Batch
-from rtlang.model.decoders.attention import StepAttention
+from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu import sync_check
-from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.host_runner import HostRunner
+from rtlang.model.layers.attention import StepAttention
 from tests.support.engine_driver import EngineDriver
 from tests.support.families import MAX_LEN, Family, make_config
 from tests.support.tiny_models import random_model, save_checkpoint

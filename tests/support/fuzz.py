@@ -31,7 +31,7 @@ import msgpack
 from websockets.frames import Frame, Opcode
 
 from rtlang.contract.config import ServeConfig
-from rtlang.contract.target import Target
+from rtlang.contract.service.target import Target
 from rtlang.protocol.serialization import Encoding
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
@@ -223,7 +223,7 @@ def frame(rng: Random, encoding: Encoding, stream: int) -> bytes:
 
 def graph_frame(rng: Random, encoding: Encoding, stream: int) -> bytes:
     """An `open` with a random graph, most often a changed one."""
-    from rtlang.contract.graph import RequestGraph
+    from rtlang.contract.request_graph import RequestGraph
 
     maker = GraphMaker(rng, most_tokens=2)
     plain = RequestGraph(tuple(maker.nodes(rng.randint(1, 6))), ("question",)).to_plain()

@@ -7,7 +7,7 @@ from typing import Any
 from rtlang.contract.errors import OverloadError
 from rtlang.protocol.messages import ExtendNodes
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.client_messages import Submit
+from rtlang.serve.client_messages import SubmitMessage
 from rtlang.serve.connection import Close, Connection, ServerInfo
 
 INFO = ServerInfo("epoch", max_streams=3)
@@ -42,7 +42,7 @@ def one_input(data: bytes) -> None:
 
 
 def _act(connection: Connection, action: Any, is_full: bool) -> None:
-    if isinstance(action, Submit):
+    if isinstance(action, SubmitMessage):
         if is_full:
             connection.refused(action.stream, OverloadError("full", 1.0))
         else:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rtlang.contract.graph import (
+from rtlang.contract.graph.pure_functions import FUNCTIONS
+from rtlang.contract.request_graph import (
     Apply,
     Arg,
     Block,
@@ -25,7 +26,6 @@ from rtlang.contract.graph import (
     Switch,
     Text,
 )
-from rtlang.contract.pure_functions import FUNCTIONS
 
 
 class Failed(Exception):

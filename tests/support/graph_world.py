@@ -8,11 +8,11 @@ from typing import Any
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
-from rtlang.contract.graph import Node, RequestGraph
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Node, RequestGraph
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.engine.engine import Engine
-from rtlang.engine.planning.program import Program
 from rtlang.engine.program_pages import ProgramPages
+from rtlang.engine.requests.program_account import ProgramAccount
 from rtlang.runtime.executors.host import Host
 from rtlang.runtime.graph_execution import GraphExecution
 from rtlang.runtime.nodes.node_table import NodeTable
@@ -49,7 +49,7 @@ class World:
         def end() -> None:
             self.num_ended += 1
 
-        program = Program(self.now)
+        program = ProgramAccount(self.now)
         host = Host(
             TOKENIZER,  # type: ignore[arg-type]
             self.runner.max_model_len,

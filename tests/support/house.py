@@ -122,7 +122,7 @@ def run_options() -> Iterator[str]:
     """How many files name each option of a run."""
     from dataclasses import fields
 
-    from rtlang.contract.run_options import RunOptions
+    from rtlang.contract.runs.run_options import RunOptions
 
     texts = {path: path.read_text(encoding="utf-8") for path in sources().values()}
     counts = {

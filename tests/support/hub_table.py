@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.decoders.native_decoder import NativeDecoder
-from rtlang.model.loading.loader import load_model
+from rtlang.model.loader import load_model
 from rtlang.model.loading.model_config import ModelConfig
 from tests.support.families import MAX_LEN
 from tests.support.family_check import check_against_stock

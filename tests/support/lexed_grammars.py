@@ -8,7 +8,7 @@ import random
 import numpy as np
 
 from rtlang_grammars.lowering.lexed_tables import LexedTables
-from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar, Place
+from rtlang_grammars.machine.lexer_run.lexed_grammar import Configuration, LexedGrammar, LexedState
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.limits import Budget, Limits
@@ -54,9 +54,9 @@ def lexed_grammar(source: str, *, is_lark: bool = False, indentation: Indentatio
     return LexedGrammar(index, LexedTables(source, budget, is_lark=is_lark, indentation=indentation))
 
 
-def place_after(grammar: LexedGrammar, data: bytes, before: Configuration | None = None) -> Place | None:
+def place_after(grammar: LexedGrammar, data: bytes, before: Configuration | None = None) -> LexedState | None:
     """The place after some bytes, from the start by default."""
-    start = grammar.start_place if before is None else Place(before, grammar.is_complete(before))
+    start = grammar.start_place if before is None else LexedState(before, grammar.is_complete(before))
     if not data:
         return start
     return grammar.advance(start.configuration, np.frombuffer(data, dtype=np.uint8), 0, len(data))

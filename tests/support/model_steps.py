@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step, StepOutput
 from rtlang.model.batch import Batch
-from rtlang.model.decoders.attention import PagedKV, StepAttention
 from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.host_runner import HostRunner
+from rtlang.model.layers.attention import PagedKV, StepAttention
 
 STORIES = Path(__file__).resolve().parents[3] / "shared" / "models" / "stories260k"  # published weights; may be absent
 

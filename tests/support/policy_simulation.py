@@ -17,9 +17,9 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import StepOutput
 from rtlang.engine.engine import Engine
-from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepSize, size_of
-from rtlang.engine.request import Request, RequestOutput, RequestSpec
+from rtlang.engine.requests.program_account import ProgramAccount
+from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from tests.support.fake_runner import FakeFlight, FakeRunner
 from tests.support.open_constraint import OpenCompiler
 
@@ -83,7 +83,7 @@ class Simulation:
         compiler: Any = OpenCompiler()
         runner: Any = self.runner
         self.engine = Engine(config, runner, compiler, lambda: None)
-        self.arrived: dict[int, Program] = {}
+        self.arrived: dict[int, ProgramAccount] = {}
         self._texts: dict[int, list[int]] = {}
         self._last: dict[int, float] = {}
         self._next_token = 0
@@ -95,7 +95,7 @@ class Simulation:
                 self.runner.now = max(self.runner.now, waiting[0][1].arrival_s)
             while waiting and waiting[0][1].arrival_s <= self.runner.now:
                 number, program = waiting.pop(0)
-                self.arrived[number] = Program(program.arrival_s)
+                self.arrived[number] = ProgramAccount(program.arrival_s)
                 self._call(number, program, 0)
             started = self.runner.now
             outputs = self.engine.step(started)

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import rtlang as rt
-from rtlang.contract.graph import Select
+from rtlang.contract.request_graph import Select
 from tests.support.fake_target import Call, answer, pick
 
 CHOICES = ("red", "green", "blue")

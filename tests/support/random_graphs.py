@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from rtlang.contract.graph import (
+from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
+from rtlang.contract.request_graph import (
     LIFETIMES,
     Apply,
     Arg,
@@ -28,7 +29,6 @@ from rtlang.contract.graph import (
     choices_of,
     last_id,
 )
-from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
 
 TEXTS = ("", "Hello", " world", "\n", "é", "😀", "a b c", '{"x": 1}')
 VALUES: tuple[Any, ...] = (None, True, 3, -2.5, "red", [1, "two"], {"a": {"b": []}})

@@ -6,8 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from rtlang.contract.params import SamplingParams
-from rtlang.engine.detokenizer import IncrementalDetokenizer
-from rtlang.engine.request import Request, RequestSpec
+from rtlang.engine.requests.detokenizer import IncrementalDetokenizer
+from rtlang.engine.requests.request import Request, RequestSpec
 from tests.support.fake_runner import FakeTokenizer
 
 _SPEC_FIELDS = {each.name for each in fields(RequestSpec)}

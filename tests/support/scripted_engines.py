@@ -9,8 +9,8 @@ from typing import Any
 
 from rtlang.contract.errors import ModelLoadError, RtlangError
 from rtlang.contract.events import Event
+from rtlang.fleet.messages.frames import FrameWriter, Message, read_messages
 from rtlang.protocol.event_codec import error_facts_to_wire, event_to_wire
-from rtlang.supervise.frames import FrameWriter, Message, read_messages
 
 READY = {
     "t": "ready",
@@ -23,7 +23,7 @@ READY = {
 
 
 class ScriptedEngine:
-    """The handle of one engine; see `rtlang.supervise.launcher.EngineHandle`.
+    """The handle of one engine; see `rtlang.fleet.engines.launcher.EngineHandle`.
 
     Attributes:
         received: the messages that came, besides the configuration and pings.

@@ -12,11 +12,11 @@ from typing import Any
 
 from rtlang.contract.errors import AbortedError, GraphError, RtlangError
 from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing
-from rtlang.contract.graph import Generate, Node, RequestGraph
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.contract.principal import Principal
-from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
-from rtlang.contract.target import Listener
+from rtlang.contract.request_graph import Generate, Node, RequestGraph
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.target import Listener
 
 
 class ScriptedRun:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from websockets.frames import Frame, Opcode
 
 from rtlang.contract.config import ServeConfig
-from rtlang.contract.metrics import PREFIX, Metrics
+from rtlang.contract.service.metrics import PREFIX, Metrics
 from rtlang.serve.server import running_server
 from tests.support.scripted_target import ScriptedTarget
 from tests.support.wire_client import JSON

@@ -13,7 +13,7 @@ class Collector(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.worst: dict[str, tuple[float, int, str]] = {}  # by function: milliseconds, count, place
-        logger = logging.getLogger("rtlang.contract.thread_watch")
+        logger = logging.getLogger("rtlang.contract.process.thread_watch")
         logger.addHandler(self)
         logger.propagate = False
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rtlang.contract.fleet_report import FleetReport, ReplicaReport
-from rtlang.contract.snapshot import EngineSnapshot, WatchedStep
+from rtlang.contract.service.fleet_report import FleetReport, ReplicaReport
+from rtlang.contract.service.snapshot import EngineSnapshot, WatchedStep
 from tests.support.scripted_target import ScriptedTarget
 
 

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
-from rtlang.contract.template_options import TemplateOptions
+from rtlang.contract.graph.template_options import TemplateOptions
+from rtlang.contract.request_graph import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.text_service import TokenizerTextService
-from rtlang.runtime.token_sequence import TokenSequence, append_text
+from rtlang.runtime.texts.text_service import TokenizerTextService
+from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 from rtlang.serve.openai.messages import read_messages
 from tests.support.tokenizer_kinds import write_tokenizer_kind
 

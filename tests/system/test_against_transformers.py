@@ -14,7 +14,7 @@ import torch
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError
 from rtlang.contract.params import SamplingParams
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 from rtlang.model.host_runner import HostRunner
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.reference import sampling

@@ -19,15 +19,15 @@ import pytest
 import rtlang as rt
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.config import RuntimeConfig
-from rtlang.engine.constraints import device
+from rtlang.engine import device_constraints as device
 from rtlang.engine.drafts.call_sites import CallSites
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.drafts.overlap import Overlap
 from rtlang.engine.drafts.own_text import OwnText
 from rtlang.engine.drafts.stored_text import StoredText
 from rtlang.engine.drafts.structure import Structure
+from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu.device_grammar import DeviceGrammars
-from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.runtime.runtime import Runtime
 from tests.support.draft_sources import FreeCost
 from tests.support.tiny_models import make_checkpoint
@@ -138,7 +138,7 @@ def test_constrained_text_that_is_steered_to_its_end(checkpoint: Path, monkeypat
         {"max_tokens": 5, "ignore_eos": True},
     ]
     work = texts(typed, [{"options": each} for each in options], "value")
-    monkeypatch.setattr("rtlang.engine.constraints.device.export", lambda _: None)  # masks are the host's
+    monkeypatch.setattr("rtlang.engine.device_constraints.export", lambda _: None)  # masks are the host's
     on_both(checkpoint, monkeypatch, work)
 
 
@@ -217,7 +217,7 @@ def test_penalties_of_a_constrained_text_count_its_last_token(
     for is_followed in (False, True):
         monkeypatch.setattr(device, "DaemonPool", Immediate)
         if not is_followed:
-            monkeypatch.setattr("rtlang.engine.constraints.device.export", lambda _: None)
+            monkeypatch.setattr("rtlang.engine.device_constraints.export", lambda _: None)
         on_both(checkpoint, monkeypatch, texts(typed, [{"options": pattern}], "value"))
         monkeypatch.undo()
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 import rtlang as rt
-from rtlang.contract.graph import Apply
+from rtlang.contract.request_graph import Apply
 from rtlang.serve.server import running_server
 
 

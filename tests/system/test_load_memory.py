@@ -16,7 +16,7 @@ import pytest
 
 from rtlang.bench.checkpoint import SHAPES, num_weights, write_random
 from rtlang.contract.config import EMBEDDED_MODEL
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.contract.graph import NO_MARKS, Generate
-from rtlang.contract.run_options import RunOptions
-from rtlang.contract.target import GraphRun
+from rtlang.contract.request_graph import NO_MARKS, Generate
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.service.target import GraphRun
 
 RUN_SEED = 20
 SAMPLED = rt.Sampling(temperature=1.0, max_tokens=6, ignore_eos=True)

@@ -14,10 +14,10 @@ import torch
 from torch.nn import functional
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.model.decoders.attention import PagedKV
 from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.host_runner import HostRunner
-from rtlang.model.loading.loader import load_model
+from rtlang.model.layers.attention import PagedKV
+from rtlang.model.loader import load_model
 from tests.support.engine_driver import EngineDriver
 from tests.support.model_steps import Pages, StepRunner, TrackedSequence, all_logits, next_row
 from tests.support.real_weights import real_model

@@ -10,8 +10,8 @@ import pytest
 import rtlang as rt
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.serve.server import running_server
 from tests.support.tiny_models import make_checkpoint
 

@@ -17,17 +17,17 @@ import pytest
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.events import GraphFailed, NodeFinished
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.fleet.engines.engine_link import EngineState
+from rtlang.fleet.engines.engine_process import EngineProcess
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.messages import end_words
-from rtlang.model.parallel.rank_worker import work
+from rtlang.model.rank_worker import work
 from rtlang.model.runner import Runner
 from rtlang.runtime.runtime import Runtime
-from rtlang.supervise.engine_link import EngineState
-from rtlang.supervise.engine_process import EngineProcess
 from tests.support.graph_ear import Ear
 from tests.support.waiting import wait_until
 

@@ -21,9 +21,9 @@ from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.calibration import calibrated
 from rtlang.model.host_runner import HostRunner
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 from rtlang.model.runner import Runner
-from rtlang.runtime import process_settings
+from rtlang.runtime.process import process_settings
 from rtlang_bench.arrivals.figures import GAP_GOAL, THROUGHPUT_GOAL, PlainSteps, RunFigures, figures_of
 from rtlang_bench.arrivals.long_prompt import (
     LongPrompt,

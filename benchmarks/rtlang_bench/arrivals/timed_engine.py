@@ -11,12 +11,12 @@ from time import perf_counter, thread_time
 
 from rtlang.bench.workloads.load import ProgramLoad
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.principal import Principal
+from rtlang.contract.runs.principal import Principal
 from rtlang.contract.step import Step
 from rtlang.engine.engine import Engine
-from rtlang.engine.planning.program import Program
 from rtlang.engine.planning.step_cost import StepSize, size_of
-from rtlang.engine.request import Request, RequestOutput, RequestSpec
+from rtlang.engine.requests.program_account import ProgramAccount
+from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 
 NOTHING = StepSize(0)
 
@@ -131,7 +131,7 @@ class TimedEngine:
         """Start a program now."""
         record = ProgramRecord(load, len(self.steps))
         self.records.append(record)
-        self._call(record, Program(load.arrival_s), [], 0)
+        self._call(record, ProgramAccount(load.arrival_s), [], 0)
         return record
 
     def step(self) -> None:
@@ -165,7 +165,7 @@ class TimedEngine:
                 record.first_step = len(self.steps) - 1
         self._unstarted = [each for each in self._unstarted if each[0].first_step is None]
 
-    def _call(self, record: ProgramRecord, program: Program, text: list[int], index: int) -> None:
+    def _call(self, record: ProgramRecord, program: ProgramAccount, text: list[int], index: int) -> None:
         call, made_s = record.load.calls[index], self.now
         text += [self._token_id(self._num_tokens + each) for each in range(call.num_prompt)]
         self._num_tokens += call.num_prompt

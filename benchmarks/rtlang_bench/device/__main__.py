@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions
-from rtlang.console.errors import one_line_errors
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig

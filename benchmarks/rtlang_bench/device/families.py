@@ -16,9 +16,9 @@ from rtlang.bench.checkpoint import write_random
 from rtlang.bench.measure import agreement, run_on_target
 from rtlang.bench.workloads.text import TextMaker
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
-from rtlang.model.loading.loader import model_directory
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.model.loader import model_directory
 from rtlang.runtime.runtime import Runtime
 from rtlang_kernels_bench.output import Output
 

@@ -26,13 +26,13 @@ from rtlang.bench.workloads import catalogue
 from rtlang.bench.workloads.text import TextMaker
 from rtlang.bench.workloads.workload import Workload
 from rtlang.contract.config import EMBEDDED_MODEL, MAX_TARGET_GAP_MS, RuntimeConfig
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.model.decoders.native_decoder import native_bytes
 from rtlang.model.gpu.accelerator import accelerator_for
-from rtlang.model.loading.loader import model_directory, pick_dtype
+from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang.runtime import precompile
+from rtlang.runtime.process import precompile
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.device import families as device_families
 from rtlang_kernels_bench import check_process, device_run, table

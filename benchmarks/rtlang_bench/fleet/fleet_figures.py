@@ -18,14 +18,14 @@ from statistics import fmean
 
 from rtlang.bench.checkpoint import SHAPES, write_random
 from rtlang.bench.measure import Measurement, percentile, run_on_target
-from rtlang.cluster.fleet import Fleet
-from rtlang.cluster.router import Router
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.errors import EngineDeadError
-from rtlang.contract.target import Target
-from rtlang.model.loading.loader import model_directory
+from rtlang.contract.service.target import Target
+from rtlang.fleet.engines.launcher import ProcessLauncher
+from rtlang.fleet.replicas.fleet import Fleet
+from rtlang.fleet.routing.router import Router
+from rtlang.model.loader import model_directory
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.supervise.launcher import ProcessLauncher
 from rtlang_bench.figure import Figure
 from rtlang_bench.fleet.fleet_programs import ProgramSizes, chats, trees
 from rtlang_bench.fleet.request_rules import Exchangeable, PowerOfTwo, PrefixAffinity

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rtlang.bench.workloads.text import Encoder, TextMaker
 from rtlang.bench.workloads.workload import Workload, fixed_generation
-from rtlang.contract.graph import Node, RequestGraph, Text
+from rtlang.contract.request_graph import Node, RequestGraph, Text
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from random import Random
 
-from rtlang.cluster.router import CAPACITY_TOKENS, ProgramWork, Router
-from rtlang.cluster.sent_index import SentIndex
+from rtlang.fleet.routing.router import CAPACITY_TOKENS, ProgramWork, Router
+from rtlang.fleet.routing.sent_index import SentIndex
 
 IMBALANCED_THRESHOLD = 10
 LEAST_MATCH = 0.1

@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Callable
 from random import Random
 
-from rtlang.cluster.router import ProgramWork, Router
+from rtlang.fleet.routing.router import ProgramWork, Router
 from rtlang_bench.fleet.simulated_fleet import Rule, SimulatedFleet
 from rtlang_bench.fleet.simulated_load import CALLS, MESSAGE_TOKENS, OUTPUT_TOKENS, OUTPUT_WEIGHT, LoadShape
 
@@ -149,7 +149,7 @@ class CostPerProgram:
 
 
 class Routed:
-    """`rtlang.cluster.router.Router`: an index of what was sent, and loads that are up to `REPORT_EVERY` old."""
+    """`rtlang.fleet.routing.router.Router`: an index of what was sent, and loads that are up to `REPORT_EVERY` old."""
 
     name, is_per_program = "cost, per program, index of what was sent, reports every 100 ms (rtlang)", True
 

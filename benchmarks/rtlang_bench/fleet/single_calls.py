@@ -11,9 +11,9 @@ from time import perf_counter
 from rtlang.bench.measure import Measurement, OutputKey
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.graph import Generate, Node, RequestGraph, Text, TokenIds, parent_of
 from rtlang.contract.params import Usage
-from rtlang.contract.target import Target
+from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text, TokenIds, parent_of
+from rtlang.contract.service.target import Target
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from rtlang.bench.machine import Environment
 from rtlang.compiler.pipeline import PASSES
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
-from rtlang.model.loading.loader import pick_dtype
+from rtlang.model.loader import pick_dtype
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.programs.meter import Meter, Run, measure
 from rtlang_bench.programs.report import ALL, NONE, Mark, ProgramReport, Table, findings, variant

@@ -24,9 +24,9 @@ from rtlang.bench.language import users_program
 from rtlang.bench.machine import Environment
 from rtlang.bench.workloads.text import TextMaker
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.lang import expr as rt
 from rtlang.lang.best_of import best_of
-from rtlang.model.loading.loader import model_directory, pick_dtype
+from rtlang.lang.program_state import expr as rt
+from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.programs.meter import checked
 from rtlang_bench.programs.report import Mark, Spread

@@ -10,9 +10,9 @@ from typing import Any
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
-from rtlang.contract.graph import Node, RequestGraph, all_nodes
-from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
-from rtlang.contract.target import Listener
+from rtlang.contract.request_graph import Node, RequestGraph, all_nodes
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.target import Listener
 from rtlang.lang.execution.result import Result
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.runtime import Runtime

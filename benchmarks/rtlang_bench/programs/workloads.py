@@ -17,7 +17,7 @@ from typing import Any
 from rtlang.bench.language import users_program
 from rtlang.bench.workloads.text import Encoder, TextMaker
 from rtlang.lang import control
-from rtlang.lang import expr as rt
+from rtlang.lang.program_state import expr as rt
 from rtlang_bench.programs.meter import Meter, checked
 
 DELAY_LIMIT_S = 300.0

@@ -27,7 +27,7 @@ from rtlang.bench.checkpoint import SHAPES, write_random
 from rtlang.bench.machine import this_machine
 from rtlang.bench.measure import Measurement, percentile, run_on_target
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_bench.fleet.fleet_figures import ARRIVAL_SHARE, WORKLOADS, random_arrivals
 from rtlang_bench.fleet.fleet_programs import QUICK, ProgramSizes, trees
@@ -116,7 +116,7 @@ def compare_routers(
 @contextmanager
 def _deployed(config: RuntimeConfig, seed: int, tell: Tell) -> Iterator[dict[str, Any]]:
     """A target for each rule, whose replicas are all ready."""
-    from rtlang.cluster.ray.serve_router import program_deployment as deployment
+    from rtlang.fleet.ray.serve_router import program_deployment as deployment
     from rtlang_bench.ray_serve import replicas
 
     serve, router_config = import_module("ray.serve"), import_module("ray.serve.config").RequestRouterConfig
@@ -166,7 +166,7 @@ def main() -> None:
     options = parser.parse_args()
     sizes = QUICK if options.quick else ProgramSizes(options.programs)
     keep_on_loopback()
-    from rtlang.cluster.ray import frontend
+    from rtlang.fleet.ray import frontend
 
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch, ExitStack() as stack:
         model_type, shape = next(iter(SHAPES.values()))

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from rtlang.cluster.ray.serve_router import ProgramEngine
 from rtlang.contract.errors import RtlangError, internal_error
 from rtlang.contract.events import Event, GraphFailed, NodeFinished
-from rtlang.contract.graph import RequestGraph, Text, TokenIds
-from rtlang.contract.run_options import DEFAULT_OPTIONS, Ability, RunOptions
-from rtlang.contract.target import Listener
+from rtlang.contract.request_graph import RequestGraph, Text, TokenIds
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.target import Listener
+from rtlang.fleet.ray.serve_router import ProgramEngine
 
 CALL_TIMEOUT_S = 120.0
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rtlang.console.bench.report_output import check_json_path, write_json
-from rtlang.console.errors import one_line_errors
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig

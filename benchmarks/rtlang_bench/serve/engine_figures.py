@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import OverloadError
-from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.contract.request_graph import RequestGraph
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.figure import Figure
 from rtlang_bench.serve.streams import Recorder, generation

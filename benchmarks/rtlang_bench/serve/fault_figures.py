@@ -14,7 +14,7 @@ from pathlib import Path
 
 import rtlang
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.log_limit import limited_logs
+from rtlang.contract.process.log_limit import limited_logs
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.figure import Figure
 from rtlang_bench.serve.engine_figures import STORY, WAIT_S, run_all

@@ -14,8 +14,8 @@ from typing import Any
 import rtlang
 from rtlang.bench.measure import percentile
 from rtlang.client.remote_runtime import RemoteRuntime
-from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.contract.request_graph import RequestGraph
 from rtlang_bench.figure import Figure, fairness
 from rtlang_bench.serve import hostile
 from rtlang_bench.serve.server_process import ServerProcess

@@ -8,10 +8,10 @@ from typing import Any
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import Constraint, SamplingParams
-from rtlang.contract.run_options import RunOptions
-from rtlang.contract.target import GraphRun, Target
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.service.target import GraphRun, Target
 
 
 def generation(prompt: str, *, constraint: Constraint | None = None, **params: Any) -> RequestGraph:

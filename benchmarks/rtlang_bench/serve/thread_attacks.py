@@ -13,9 +13,9 @@ from typing import Any
 
 import rtlang
 from rtlang.client.remote_runtime import RemoteRuntime
-from rtlang.contract.graph import Apply, Const, Generate, Node, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.request_graph import Apply, Const, Generate, Node, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang_bench.serve.streams import Recorder, generation
 
 _LONG = 120.0

@@ -18,8 +18,8 @@ from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
 from rtlang_grammars.machine.batch import fill_batch
 from rtlang_grammars.machine.grammar import MachineGrammar
-from rtlang_grammars.machine.lexing.completion import LexedCompletion
-from rtlang_grammars.machine.lexing.grammar import LexedGrammar
+from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
+from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
 from rtlang_grammars.machine.matcher import Completion, MachineMatcher
 from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.table_completion import TableCompletion

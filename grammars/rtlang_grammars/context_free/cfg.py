@@ -19,20 +19,20 @@ from rtlang_grammars.spec.tokens import Ranges
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TokenSymbol:
     """A terminal symbol, by index."""
 
     terminal: int
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RuleCall:
     """A nonterminal symbol, by the index of its rule."""
 
     rule: int
 
 
-Symbol: TypeAlias = Token | Call
+Symbol: TypeAlias = TokenSymbol | RuleCall
 Alternative: TypeAlias = tuple[Symbol, ...]
 
 
@@ -89,7 +89,7 @@ def nullable_rules(cfg: Cfg) -> frozenset[int]:
     return _rules_deriving(cfg, lambda symbol: False)
 
 
-def _rules_deriving(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
+def _rules_deriving(cfg: Cfg, holds: Callable[[TokenSymbol], bool]) -> frozenset[int]:
     """The least set of rules with an alternative of tokens that satisfy `holds` and of rules in the set."""
     missing: list[int] = []
     owner: list[int] = []
@@ -97,9 +97,9 @@ def _rules_deriving(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
     ready: list[int] = []
     for index, rule in enumerate(cfg.rules):
         for alternative in rule.alternatives:
-            if any(isinstance(symbol, Token) and not holds(symbol) for symbol in alternative):
+            if any(isinstance(symbol, TokenSymbol) and not holds(symbol) for symbol in alternative):
                 continue
-            calls = [symbol.rule for symbol in alternative if isinstance(symbol, Call)]
+            calls = [symbol.rule for symbol in alternative if isinstance(symbol, RuleCall)]
             for callee in calls:
                 users.setdefault(callee, []).append(len(owner))
             missing.append(len(calls))
@@ -132,7 +132,7 @@ def prune(cfg: Cfg, budget: Budget | None = None) -> Cfg:
         raise GrammarError("nothing can match this grammar: its start rule derives no string")
 
     def is_alive(symbol: Symbol) -> bool:
-        return alive[symbol.terminal] if isinstance(symbol, Token) else symbol.rule in productive
+        return alive[symbol.terminal] if isinstance(symbol, TokenSymbol) else symbol.rule in productive
 
     retained = [
         Rule(
@@ -141,7 +141,7 @@ def prune(cfg: Cfg, budget: Budget | None = None) -> Cfg:
                 dict.fromkeys(
                     alternative
                     for alternative in rule.alternatives
-                    if alternative != (Call(index),) and all(is_alive(symbol) for symbol in alternative)
+                    if alternative != (RuleCall(index),) and all(is_alive(symbol) for symbol in alternative)
                 )
             ),
         )
@@ -163,13 +163,13 @@ def _renumber(cfg: Cfg) -> Cfg:
         for alternative in rule.alternatives:
             symbols: list[Symbol] = []
             for symbol in alternative:
-                if isinstance(symbol, Token):
-                    symbols.append(Token(terminals.setdefault(symbol.terminal, len(terminals))))
+                if isinstance(symbol, TokenSymbol):
+                    symbols.append(TokenSymbol(terminals.setdefault(symbol.terminal, len(terminals))))
                     continue
                 if symbol.rule not in rules:
                     rules[symbol.rule] = len(rules)
                     worklist.append(symbol.rule)
-                symbols.append(Call(rules[symbol.rule]))
+                symbols.append(RuleCall(rules[symbol.rule]))
             alternatives.append(tuple(symbols))
         made.append(Rule(rule.name, tuple(alternatives)))
     return Cfg(tuple(cfg.terminals[index] for index in terminals), tuple(made), 0)

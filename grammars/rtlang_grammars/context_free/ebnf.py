@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rtlang_grammars.context_free.cfg import Alternative, Call, Cfg, Rule, Symbol, Terminal, Token, prune
+from rtlang_grammars.context_free.cfg import Alternative, Cfg, Rule, RuleCall, Symbol, Terminal, TokenSymbol, prune
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -39,21 +39,21 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class EbnfSequence:
     """A concatenation; the empty string if there are no items."""
 
     items: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EbnfChoice:
     """An alternation."""
 
     alternatives: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class EbnfRepeat:
     """`low` to `high` repetitions; `high` None means unbounded."""
 
     item: Expression
@@ -61,19 +61,19 @@ class Repeat:
     high: int | None
 
 
-Expression: TypeAlias = Name | Pattern | Sequence | Choice | Repeat
+Expression: TypeAlias = Name | Pattern | EbnfSequence | EbnfChoice | EbnfRepeat
 Resolve: TypeAlias = "Callable[[Name | Pattern], Symbol]"
 """Maps a reference or a pattern to its symbol."""
 
 
 def sequence(items: list[Expression]) -> Expression:
     """The concatenation of the items."""
-    return items[0] if len(items) == 1 else Sequence(tuple(items))
+    return items[0] if len(items) == 1 else EbnfSequence(tuple(items))
 
 
 def choice(alternatives: list[Expression]) -> Expression:
     """The alternation of the alternatives."""
-    return alternatives[0] if len(alternatives) == 1 else Choice(tuple(alternatives))
+    return alternatives[0] if len(alternatives) == 1 else EbnfChoice(tuple(alternatives))
 
 
 def names_in(expression: Expression) -> list[Name]:
@@ -86,11 +86,11 @@ def names_in(expression: Expression) -> list[Name]:
             case Name():
                 found.append(part)
                 worklist.extend(reversed(part.arguments))
-            case Sequence():
+            case EbnfSequence():
                 worklist.extend(reversed(part.items))
-            case Choice():
+            case EbnfChoice():
                 worklist.extend(reversed(part.alternatives))
-            case Repeat():
+            case EbnfRepeat():
                 worklist.append(part.item)
             case Pattern():
                 pass
@@ -109,19 +109,19 @@ class CfgBuilder:
         self._terminals: list[Terminal] = []
         self._rules: list[tuple[str, list[Alternative]]] = []
         self._by_key: dict[Hashable, Symbol] = {}
-        self._ignored: Call | None = None
+        self._ignored: RuleCall | None = None
 
-    def new_rule(self, name: str) -> Call:
+    def new_rule(self, name: str) -> RuleCall:
         """Add a rule without alternatives."""
         self.budget.spend(states=1)
         self._rules.append((name, []))
-        return Call(len(self._rules) - 1)
+        return RuleCall(len(self._rules) - 1)
 
-    def define(self, rule: Call, expression: Expression, resolve: Resolve) -> None:
+    def define(self, rule: RuleCall, expression: Expression, resolve: Resolve) -> None:
         """Add the alternatives of an expression to a rule."""
         self._rules[rule.rule][1].extend(self._alternatives(expression, resolve))
 
-    def add(self, rule: Call, alternative: Alternative) -> None:
+    def add(self, rule: RuleCall, alternative: Alternative) -> None:
         """Add an alternative to a rule."""
         self._rules[rule.rule][1].append(alternative)
 
@@ -154,24 +154,24 @@ class CfgBuilder:
         """
         root = self.new_rule("start")
         self._rules[root.rule][1].append((start,) if self._ignored is None else (start, self._ignored))
-        if self._ignored is None and isinstance(start, Call):
+        if self._ignored is None and isinstance(start, RuleCall):
             root = start
         rules = tuple(Rule(name, tuple(alternatives)) for name, alternatives in self._rules)
         return prune(Cfg(tuple(self._terminals), rules, root.rule), self.budget)
 
-    def _token(self, terminal: Terminal, *, is_plain: bool) -> Token | None:
+    def _token(self, terminal: Terminal, *, is_plain: bool) -> TokenSymbol | None:
         """The symbol of a terminal without the empty string; None if nothing is left."""
         self.budget.spend(states=1)
         language = terminal.language
         if terminal.tokens is not None:
             self._terminals.append(terminal)
-            return Token(len(self._terminals) - 1)
+            return TokenSymbol(len(self._terminals) - 1)
         if not is_plain or language.accepts("", self.budget):
             language = language.bounded(1, None)
             if language.is_empty(self.budget):
                 return None
         self._terminals.append(Terminal(terminal.name, language, terminal.priority))
-        return Token(len(self._terminals) - 1)
+        return TokenSymbol(len(self._terminals) - 1)
 
     def _terminal_symbol(self, terminal: Terminal) -> Symbol:
         is_nullable = terminal.language.accepts("", self.budget)
@@ -187,11 +187,11 @@ class CfgBuilder:
         return rule
 
     def _alternatives(self, expression: Expression, resolve: Resolve) -> list[Alternative]:
-        if isinstance(expression, Choice):
+        if isinstance(expression, EbnfChoice):
             return [each for way in expression.alternatives for each in self._alternatives(way, resolve)]
-        if isinstance(expression, Repeat) and (expression.low, expression.high) == (0, 1):
+        if isinstance(expression, EbnfRepeat) and (expression.low, expression.high) == (0, 1):
             return [*self._alternatives(expression.item, resolve), ()]
-        items = expression.items if isinstance(expression, Sequence) else (expression,)
+        items = expression.items if isinstance(expression, EbnfSequence) else (expression,)
         symbols: list[Symbol] = []
         for item in items:
             self.budget.spend(states=1)
@@ -201,15 +201,15 @@ class CfgBuilder:
     def _symbols(self, expression: Expression, resolve: Resolve) -> Alternative:
         if isinstance(expression, Name | Pattern):
             return (resolve(expression),)
-        if isinstance(expression, Sequence):
+        if isinstance(expression, EbnfSequence):
             return self._alternatives(expression, resolve)[0]
-        if isinstance(expression, Repeat) and (expression.low, expression.high) != (0, 1):
+        if isinstance(expression, EbnfRepeat) and (expression.low, expression.high) != (0, 1):
             return self._repeat(expression, resolve)
         rule = self.new_rule("choice")
         self.define(rule, expression, resolve)
         return (rule,)
 
-    def _repeat(self, repeat: Repeat, resolve: Resolve) -> Alternative:
+    def _repeat(self, repeat: EbnfRepeat, resolve: Resolve) -> Alternative:
         low, high = repeat.low, repeat.high
         if high == 0:
             return ()
@@ -219,11 +219,11 @@ class CfgBuilder:
             self._rules[item.rule][1].append(symbols)
             symbols = (item,)
         symbol = symbols[0]
-        if isinstance(symbol, Token):
+        if isinstance(symbol, TokenSymbol):
             return self._repeat_token(symbol, low, high)
         return self._repeat_symbol(symbol, low, high)
 
-    def _repeat_token(self, token: Token, low: int, high: int | None) -> Alternative:
+    def _repeat_token(self, token: TokenSymbol, low: int, high: int | None) -> Alternative:
         """The repetition of a terminal is regular, so its counting is left to the terminal's automaton."""
         terminal = self._terminals[token.terminal]
         if terminal.tokens is not None:
@@ -260,7 +260,7 @@ class CfgBuilder:
             powers.append(rule)
         return powers[exponent]
 
-    def _at_most(self, powers: list[Symbol], count: int, made: dict[int, Call]) -> Alternative:
+    def _at_most(self, powers: list[Symbol], count: int, made: dict[int, RuleCall]) -> Alternative:
         """0 to `count` repetitions of the symbol powers[0], unambiguously."""
         if count == 0:
             return ()

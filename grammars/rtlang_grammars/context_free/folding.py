@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rtlang_grammars.context_free.cfg import (
-    Call,
     Cfg,
+    RuleCall,
     Symbol,
-    Token,
+    TokenSymbol,
     strongly_connected_components,
 )
 from rtlang_grammars.regular.language import Language
@@ -60,7 +60,7 @@ class _Folding:
         self.cfg, self.budget, self.max_size = cfg, budget, max_size
         self.parts: dict[int, _Part] = {}
         calls = [
-            list(dict.fromkeys(each.rule for way in rule.alternatives for each in way if isinstance(each, Call)))
+            list(dict.fromkeys(each.rule for way in rule.alternatives for each in way if isinstance(each, RuleCall)))
             for rule in cfg.rules
         ]
         for component in strongly_connected_components(len(cfg.rules), lambda index: calls[index]):
@@ -82,7 +82,7 @@ class _Folding:
             self.budget.spend(states=1)
             rest, target = alternative, _NO_CALL
             edge = alternative[-1 if at_end else 0] if alternative else None
-            if isinstance(edge, Call) and edge.rule in members:
+            if isinstance(edge, RuleCall) and edge.rule in members:
                 rest, target = (alternative[:-1] if at_end else alternative[1:]), edge.rule
             part: _Part | None = _EMPTY
             for symbol in rest:
@@ -98,7 +98,7 @@ class _Folding:
         return equation
 
     def _symbol(self, symbol: Symbol, members: set[int]) -> _Part | None:
-        if isinstance(symbol, Token):
+        if isinstance(symbol, TokenSymbol):
             terminal = self.cfg.terminals[symbol.terminal]
             return _Part(terminal.language, 1, 1) if terminal.tokens is None else None
         return None if symbol.rule in members else self.parts.get(symbol.rule)

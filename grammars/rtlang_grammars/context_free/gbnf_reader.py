@@ -15,15 +15,15 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Literal
 
-from rtlang_grammars.context_free.cfg import Call, Cfg, Symbol, Terminal
+from rtlang_grammars.context_free.cfg import Cfg, RuleCall, Symbol, Terminal
 from rtlang_grammars.context_free.ebnf import (
     MAX_COUNT,
     MAX_NESTING,
     CfgBuilder,
+    EbnfRepeat,
     Expression,
     Name,
     Pattern,
-    Repeat,
     choice,
     names_in,
     sequence,
@@ -36,7 +36,7 @@ from rtlang_grammars.spec.places import line_and_column
 from rtlang_grammars.spec.tokens import AnyTokens, SpecialTokens, read_token
 
 
-class Notation(StrEnum):
+class GrammarNotation(StrEnum):
     """A grammar notation."""
 
     GBNF = "gbnf"
@@ -44,8 +44,8 @@ class Notation(StrEnum):
 
 
 _SPACE = {
-    Notation.GBNF: re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*"),
-    Notation.W3C: re.compile(r"(?:[ \t\r\n]+|/\*(?:[^*]|\*(?!/))*\*/)*"),
+    GrammarNotation.GBNF: re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*"),
+    GrammarNotation.W3C: re.compile(r"(?:[ \t\r\n]+|/\*(?:[^*]|\*(?!/))*\*/)*"),
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9][A-Za-z0-9_-]*")
 _DEFINED = re.compile(r"::=")
@@ -58,7 +58,7 @@ _SIMPLE = {"n": "\n", "r": "\r", "t": "\t"} | {letter: letter for letter in "\\\
 def read_gbnf(
     source: str,
     *,
-    notation: Notation | Literal["gbnf", "w3c"] = Notation.GBNF,
+    notation: GrammarNotation | Literal["gbnf", "w3c"] = GrammarNotation.GBNF,
     start: str = "root",
     budget: Budget | None = None,
     tokens: SpecialTokens | None = None,
@@ -78,15 +78,15 @@ def read_gbnf(
     """
     budget = budget or Budget()
     budget.check_source(source)
-    return _Reader(source, Notation(notation), budget, tokens or AnyTokens()).read(start)
+    return _Reader(source, GrammarNotation(notation), budget, tokens or AnyTokens()).read(start)
 
 
 class _Reader:
     """The state of one call of `read_gbnf`."""
 
-    def __init__(self, source: str, notation: Notation, budget: Budget, tokens: SpecialTokens) -> None:
+    def __init__(self, source: str, notation: GrammarNotation, budget: Budget, tokens: SpecialTokens) -> None:
         self.source, self.budget, self.tokens = source, budget, tokens
-        self.is_w3c = notation is Notation.W3C
+        self.is_w3c = notation is GrammarNotation.W3C
         self.title = "EBNF grammar" if self.is_w3c else "GBNF grammar"
         self.space = _SPACE[notation]
         self.at = 0
@@ -114,7 +114,7 @@ class _Reader:
 
     def lower(self, definitions: dict[str, Expression], start: str) -> Cfg:
         builder = CfgBuilder(self.budget)
-        rules: dict[str, Call] = {}
+        rules: dict[str, RuleCall] = {}
         for name, expression in definitions.items():
             for used in names_in(expression):
                 if used.name not in definitions:
@@ -318,7 +318,7 @@ class _Reader:
             letter = self.source[self.at : self.at + 1]
             if letter and letter in "*+?":
                 self.at += 1
-                item = Repeat(item, int(letter == "+"), 1 if letter == "?" else None)
+                item = EbnfRepeat(item, int(letter == "+"), 1 if letter == "?" else None)
             elif letter == "{":
                 counts = _COUNTS.match(self.source, self.at)
                 if counts is None or not (counts[1] or counts[3]):
@@ -328,7 +328,7 @@ class _Reader:
                 if max(low, high or 0) > MAX_COUNT or (high is not None and low > high):
                     raise self.error(f"the bounds of a repetition must be in ascending order and at most {MAX_COUNT}")
                 self.at = counts.end()
-                item = Repeat(item, low, high)
+                item = EbnfRepeat(item, low, high)
             else:
                 return item
         raise self.error(f"too many quantifiers: at most {MAX_NESTING} may follow one another")

@@ -72,7 +72,7 @@ def _recursive_at_the_end(name: str, alternatives: list[tuple[LarkSymbol, ...]])
     return [*once, *((*each, NonTerminal(name)) for each in once)]
 
 
-def _terminal(terminal: lark_source.Terminal, budget: Budget) -> Terminal:
+def _terminal(terminal: lark_source.SourceTerminal, budget: Budget) -> Terminal:
     if terminal.tokens is not None:
         return Terminal.of_tokens(terminal.name, terminal.tokens)
     try:

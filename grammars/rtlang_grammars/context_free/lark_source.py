@@ -14,7 +14,7 @@ from typing import Any
 from lark import Tree
 from lark.exceptions import LarkError
 from lark.grammar import NonTerminal, Rule
-from lark.grammar import Terminal as LarkTerminal
+from lark.grammar import SourceTerminal as LarkTerminal
 from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarBuilder
 
@@ -41,7 +41,7 @@ _UNROLLED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Terminal:
+class SourceTerminal:
     """A terminal as lark defines it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LarkSource:
     """A grammar in terms of terminals and plain rules.
 
     Attributes:
@@ -75,7 +75,7 @@ class Source:
         rules: as lark compiled them, for start rule `start`.
     """
 
-    terminals: tuple[Terminal, ...]
+    terminals: tuple[SourceTerminal, ...]
     ignored: frozenset[str]
     rules: tuple[Rule, ...]
     start: str
@@ -89,7 +89,7 @@ def read_source(
     budget: Budget | None = None,
     tokens: SpecialTokens | None = None,
     indentation: Indentation | None = None,
-) -> Source:
+) -> LarkSource:
     """Read a Lark grammar.
 
     Args:
@@ -107,7 +107,7 @@ def read_source(
 
 def _read(
     source: TokenSource, start: str, budget: Budget, known: SpecialTokens, indentation: Indentation | None
-) -> Source:
+) -> LarkSource:
     text = source.text
     grammar = _load(source, budget)
     templates = {name for name, parameters, *_ in grammar.rule_defs if parameters}
@@ -132,7 +132,7 @@ def _read(
         what = f"template {name} requires arguments" if name in templates else f"rule {name} has no alternatives"
         raise GrammarError(f"Lark grammar: {what}", location_of(name, text))
     budget.spend(states=sum(len(rule.expansion) + 1 for rule in rules))
-    return Source(
+    return LarkSource(
         tuple(
             _token(name, source, known) if name in source.tokens else _terminal(defined[name], text, known)
             for name in sorted(used | set(ignored))
@@ -253,16 +253,16 @@ def _check_no_tokens(definitions: dict[str, Tree[Any] | None], source: TokenSour
                 )
 
 
-def _token(name: str, source: TokenSource, known: SpecialTokens) -> Terminal:
+def _token(name: str, source: TokenSource, known: SpecialTokens) -> SourceTerminal:
     tokens, location = source.tokens[name], location_of(name, source.text)
     try:
         ranges = known.resolve(tokens)
     except GrammarError as error:
         raise GrammarError(f"Lark grammar: {error.reason}", location) from None
-    return Terminal(name, "", None, "", 0, SPELLING_BYTES, len(tokens.source), location, ranges)
+    return SourceTerminal(name, "", None, "", 0, SPELLING_BYTES, len(tokens.source), location, ranges)
 
 
-def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> Terminal:
+def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> SourceTerminal:
     pattern = found.pattern
     if isinstance(pattern, PatternStr):
         check_literal(pattern.value, known)  # of an imported grammar; others were checked with their places
@@ -273,7 +273,7 @@ def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> Terminal:
     except (re.error, ValueError, RecursionError, OverflowError) as error:
         location = location_of(found.name, text, pattern.value)
         raise GrammarError(f"Lark grammar: terminal {found.name}: {first_line(error)}", location) from None
-    return Terminal(
+    return SourceTerminal(
         found.name,
         pattern.to_regexp(),
         pattern.value if isinstance(pattern, PatternStr) else None,

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 from rtlang_grammars.context_free.cfg import (
     Alternative,
-    Call,
     Cfg,
     Rule,
+    RuleCall,
     Symbol,
-    Token,
+    TokenSymbol,
     nullable_rules,
     prune,
     strongly_connected_components,
@@ -55,7 +55,7 @@ def _recursive_components(cfg: Cfg) -> list[list[int]]:
         first: dict[int, None] = {}
         for alternative in rule.alternatives:
             for symbol in alternative:
-                if isinstance(symbol, Token):
+                if isinstance(symbol, TokenSymbol):
                     break
                 first[symbol.rule] = None
                 if symbol.rule not in nullable:
@@ -85,7 +85,7 @@ class _Transform:
         for component in self.recursive:
             for index in component:
                 if index in self.nullable:
-                    self.rules[index] = Rule(cfg.rules[index].name, ((Call(self.nonempty_of[index]),), ()))
+                    self.rules[index] = Rule(cfg.rules[index].name, ((RuleCall(self.nonempty_of[index]),), ()))
         self._close_nonempty()
         for group in groups:
             self._replace(group)
@@ -114,15 +114,15 @@ class _Transform:
         alternatives: list[Alternative] = []
         for at, symbol in enumerate(symbols):
             self.budget.spend(states=1 + (len(symbols) - at) // 8)
-            if isinstance(symbol, Call) and symbol.rule in self.nullable:
-                alternatives.append((Call(self._nonempty(symbol.rule)), *symbols[at + 1 :]))
+            if isinstance(symbol, RuleCall) and symbol.rule in self.nullable:
+                alternatives.append((RuleCall(self._nonempty(symbol.rule)), *symbols[at + 1 :]))
                 continue
             alternatives.append(tuple(symbols[at:]))
             break
         return alternatives
 
     def _is_nullable(self, symbols: Sequence[Symbol]) -> bool:
-        return all(isinstance(symbol, Call) and symbol.rule in self.nullable for symbol in symbols)
+        return all(isinstance(symbol, RuleCall) and symbol.rule in self.nullable for symbol in symbols)
 
     def _replace(self, group: Sequence[int]) -> None:
         """Apply the left-corner transform to a strongly connected set of rules."""
@@ -135,7 +135,7 @@ class _Transform:
             assert rule is not None
             for alternative in rule.alternatives:
                 first = alternative[0]
-                if not (isinstance(first, Call) and first.rule in members):
+                if not (isinstance(first, RuleCall) and first.rule in members):
                     starts[index].append(alternative)
                     continue
                 rest = alternative[1:]
@@ -149,14 +149,14 @@ class _Transform:
             rests = {part: self._new() for part in group}
             self.rules[whole] = Rule(
                 names[whole],
-                tuple((*start, Call(rests[part])) for part in group for start in starts[part]),
+                tuple((*start, RuleCall(rests[part])) for part in group for start in starts[part]),
             )
             for part in group:
                 alternatives: list[Alternative] = [()] if whole in above[part] else []
                 for each in above[part]:
                     for way, owner in steps[each]:
                         self.budget.spend(states=1 + len(way) // 8)
-                        alternatives.append((*way, Call(rests[owner])))
+                        alternatives.append((*way, RuleCall(rests[owner])))
                 self.rules[rests[part]] = Rule(f"{names[whole]}\\{names[part]}", tuple(alternatives))
 
     def _close_nonempty(self) -> None:

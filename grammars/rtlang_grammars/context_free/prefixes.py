@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 
-from rtlang_grammars.context_free.cfg import Call, Cfg, nullable_rules
+from rtlang_grammars.context_free.cfg import Cfg, RuleCall, nullable_rules
 from rtlang_grammars.spec.limits import Budget
 
 _Item = tuple[int, int, int, int]
@@ -55,7 +55,7 @@ def prefix_ends(cfg: Cfg, at: int, terminal_ends: Callable[[int, int], Iterable[
                     if rule == cfg.start and origin == at:
                         found.add(position)
                     reached = [(*each[:2], each[2] + 1, each[3]) for each in callers.get((origin, rule), ())]
-            elif isinstance(symbol := alternative[dot], Call):
+            elif isinstance(symbol := alternative[dot], RuleCall):
                 if (position, symbol.rule) not in callers:
                     callers[position, symbol.rule] = []
                     ways = range(len(cfg.rules[symbol.rule].alternatives))

@@ -16,7 +16,7 @@ from rtlang_grammars.context_free.folding import regular_languages
 from rtlang_grammars.context_free.gbnf_reader import read_gbnf
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
-from rtlang_grammars.lowering.grammars.rules import Grammar
+from rtlang_grammars.lowering.grammars.rules import NumberedRules
 from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables
 from rtlang_grammars.lowering.languages.embedding import Embedding
 from rtlang_grammars.lowering.structure_check import StructureCheck, structure_check
@@ -268,7 +268,7 @@ def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
     language = regular_languages(cfg, budget).get(cfg.start)
     if language is not None:  # one automaton, however ambiguous the rules are
         return _language_tables(language, budget)
-    grammar, tables = Grammar(), Tables(budget, json_base_states().tables)
+    grammar, tables = NumberedRules(), Tables(budget, json_base_states().tables)
     grammar.start = grammar.add(without_left_recursion(cfg, budget), tables, budget)
     return tables, GrammarTables(grammar, tables, budget).build()
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import read_source
-from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, numbered
-from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
-from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
-from rtlang_grammars.context_free.lexing.token_terminals import with_disjoint_tokens
-from rtlang_grammars.machine.lexing.layout import (
+from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, numbered
+from rtlang_grammars.context_free.lexer_build.lexer_automaton import LexerAutomaton, in_order
+from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
+from rtlang_grammars.context_free.lexer_build.token_terminals import with_disjoint_tokens
+from rtlang_grammars.machine.lexer_run.lexer_layout import (
     HOME,
     IS_SURE,
     KEEP,
@@ -25,8 +25,8 @@ from rtlang_grammars.machine.lexing.layout import (
     WIN,
     WINNER_BITS,
     Ints,
-    Lexer,
-    Parser,
+    LexerArrays,
+    ParserArrays,
 )
 from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
 from rtlang_grammars.spec.constraint import Indentation
@@ -163,7 +163,7 @@ class LexedTables:
             self._members.append(each)
         return [self._numbers[each] for each in sets]
 
-    def _parser(self, contexts: Ints) -> Parser:
+    def _parser(self, contexts: Ints) -> ParserArrays:
         tables = self.rules
         while len(self._joins) < len(self._members):
             self._joins = np.full((2 * len(self._joins),) * 2, -1, dtype=np.int32)
@@ -173,7 +173,7 @@ class LexedTables:
         row_at = np.zeros(tables.num_states + 1, dtype=np.int32)
         np.cumsum([len(row) for row in rows], out=row_at[1:])
         row_terminals = [terminal for row in rows for terminal in sorted(row)]
-        return Parser(
+        return ParserArrays(
             *_actions(tables),
             np.stack([tables.sizes, tables.heads], axis=1),
             tables.gotos,
@@ -196,7 +196,7 @@ class LexedTables:
             [self.columns.newline, NUM_COLUMNS, self.columns.indent, self.columns.dedent, *brackets], dtype=np.int32
         )
 
-    def _lexer(self) -> Lexer:
+    def _lexer(self) -> LexerArrays:
         """Arrays of the automaton as it is now; numbers given before stay."""
         automaton, num_classes = self.automaton, self.automaton.num_classes
         for win in automaton.wins[len(self._win_of) :]:
@@ -219,7 +219,7 @@ class LexedTables:
             if pending:
                 states[state, KEEP] = max(num_bytes for _, num_bytes in pending)
         steps = (automaton.num_behind.astype(np.int64) << WINNER_BITS | automaton.winners + 1) << STEP_BITS
-        return Lexer(
+        return LexerArrays(
             automaton.classes,
             steps | automaton.following + 1,
             states,

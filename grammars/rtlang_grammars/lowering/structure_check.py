@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 from rtlang_grammars.context_free.cfg import Cfg
-from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
+from rtlang_grammars.context_free.gbnf_reader import GrammarNotation, read_gbnf
 from rtlang_grammars.context_free.prefixes import prefix_ends
 from rtlang_grammars.formats.argument_grammar import reading_of
 from rtlang_grammars.formats.argument_reading import Incomplete, Malformed, read_arguments
@@ -456,4 +456,6 @@ def _grammar(kind: ConstraintKind, source: str, tokens: SpecialTokens) -> Cfg:
         from rtlang_grammars.context_free.lark_reader import read_lark  # lark is imported where it is needed
 
         return read_lark(source, tokens=tokens)
-    return read_gbnf(source, notation=Notation.GBNF if kind is ConstraintKind.GBNF else Notation.W3C, tokens=tokens)
+    return read_gbnf(
+        source, notation=GrammarNotation.GBNF if kind is ConstraintKind.GBNF else GrammarNotation.W3C, tokens=tokens
+    )

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
+from rtlang_grammars.context_free.gbnf_reader import GrammarNotation, read_gbnf
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.formats.argument_grammar import argument_part, leaves_checks, reading_of
 from rtlang_grammars.formats.tools import widened as widened_tool
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
-from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
+from rtlang_grammars.lowering.grammars.rules import Frame, NumberedRules
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
 from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables, bounded_number_of
 from rtlang_grammars.lowering.languages.free_text import TEXT_FIRST, FreeText
@@ -90,7 +90,7 @@ class StructureTables:
         self._tokens = tokens or AnyTokens()
         self._base = json_base_states(style)
         self.tables = Tables(budget, self._base.tables)
-        self._grammar = Grammar()
+        self._grammar = NumberedRules()
         self._rules = GrammarTables(self._grammar, self.tables, budget)
         self._blanks: int | None = None
         self._terminals: dict[Language, int] = {}  # of languages that occur again
@@ -395,7 +395,7 @@ class StructureTables:
 
                 cfg = read_lark(source, budget=budget, tokens=self._tokens)
             else:
-                notation = Notation.GBNF if kind is ConstraintKind.GBNF else Notation.W3C
+                notation = GrammarNotation.GBNF if kind is ConstraintKind.GBNF else GrammarNotation.W3C
                 cfg = read_gbnf(source, notation=notation, budget=budget, tokens=self._tokens)
             found = self._grammar.add(without_left_recursion(cfg, budget), self.tables, budget)
             self._starts[leaf.constraint] = found

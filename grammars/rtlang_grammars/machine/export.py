@@ -53,7 +53,7 @@ _Pair = tuple[int, int, bool]  # state, register, whether no frame is left to re
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Automaton:
+class ExportedAutomaton:
     """A deterministic pushdown automaton over bytes. Immutable.
 
     Attributes:
@@ -75,12 +75,12 @@ class Automaton:
 class Walk:
     """Follows a text through an automaton: the state, and the return states, outermost first. `state` is DEAD after a rejected byte."""
 
-    automaton: Automaton
+    automaton: ExportedAutomaton
     state: int
     stack: list[int] = field(default_factory=list)
 
     @classmethod
-    def at_start(cls, automaton: Automaton) -> Walk:
+    def at_start(cls, automaton: ExportedAutomaton) -> Walk:
         """A walk before the first byte."""
         return cls(automaton, automaton.start)
 
@@ -112,7 +112,7 @@ class Walk:
         return self.state != DEAD
 
 
-def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton | None:
+def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> ExportedAutomaton | None:
     """The automaton of a matcher's grammar, from the start of the text; None if there is none.
 
     There is none if the grammar is not deterministic, too large, or has objects with undeclared names, which have to be distinct.
@@ -150,7 +150,7 @@ class _Export:
         self._values: dict[int, tuple[NDArray[np.int32], NDArray[np.intp]]] = {}
         self._arena = np.zeros(64, dtype=np.int64)
 
-    def automaton(self, start: int) -> Automaton:
+    def automaton(self, start: int) -> ExportedAutomaton:
         first = self._place((start, 0, True))
         rows: list[NDArray[np.int32]] = []
         may_end: list[bool] = []
@@ -172,7 +172,7 @@ class _Export:
         wide = np.stack(rows)  # [num_states, 256]
         columns, classes = np.unique(wide, axis=1, return_inverse=True)
         calls = np.array(list(self._calls) or [(0, 0)], dtype=np.int32)
-        found = Automaton(
+        found = ExportedAutomaton(
             classes.reshape(-1).astype(np.uint8), np.ascontiguousarray(columns), calls, np.array(may_end), first
         )
         _check_calls(found)
@@ -226,7 +226,7 @@ class _Export:
         return FIRST_CALL - self._calls.setdefault((begin, returns_to), len(self._calls))
 
 
-def _check_calls(automaton: Automaton) -> None:
+def _check_calls(automaton: ExportedAutomaton) -> None:
     """Refuse automata that call forever on one byte."""
     entries = automaton.trans
     for _ in range(MAX_CALLS):

@@ -33,7 +33,7 @@ Configuration = NDArray[np.int64]
 _FORCED_BYTES = 4096
 
 
-class Place(NamedTuple):
+class TableState(NamedTuple):
     """A place in a text.
 
     Attributes:
@@ -77,7 +77,7 @@ class MachineGrammar:
         """See `Grammar.is_busy`."""
         return is_held(self.tables.lock)
 
-    def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
+    def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> TableState | None:
         """The place after data[start:end]; None if these bytes cannot follow.
 
         Args:
@@ -102,12 +102,12 @@ class MachineGrammar:
             )
             if code == OK:
                 item = workspace.out.item
-                return Place(workspace.C[: item(1)].copy(), item(5) != 0)
+                return TableState(workspace.C[: item(1)].copy(), item(5) != 0)
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
 
-    def after(self, configuration: Configuration, token_id: int) -> Place | None:
+    def after(self, configuration: Configuration, token_id: int) -> TableState | None:
         """The place after a token; None where it cannot follow."""
         trie = self.index.trie
         if not 0 <= token_id < len(trie.offsets) - 1:

@@ -18,7 +18,7 @@ from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.work_limit import WorkLimit
 
 
-class Place(Protocol):
+class MatcherState(Protocol):
     """A place in a text, which never changes."""
 
     @property
@@ -30,7 +30,7 @@ class Place(Protocol):
         """Whether the text may end there."""
 
 
-class Grammar(Protocol):
+class MatcherGrammar(Protocol):
     """A compiled grammar bound to a vocabulary."""
 
     @property
@@ -38,13 +38,13 @@ class Grammar(Protocol):
         """The vocabulary."""
 
     @property
-    def start_place(self) -> Place:
+    def start_place(self) -> MatcherState:
         """The place at the start of the text."""
 
-    def advance(self, configuration: Any, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
+    def advance(self, configuration: Any, data: NDArray[np.uint8], start: int, end: int) -> MatcherState | None:
         """The place after data[start:end]; None where these bytes cannot follow."""
 
-    def after(self, configuration: Any, token_id: int) -> Place | None:
+    def after(self, configuration: Any, token_id: int) -> MatcherState | None:
         """The place after a token; None where it cannot follow."""
 
     @property
@@ -79,11 +79,11 @@ class MachineMatcher:
 
     def __init__(
         self,
-        grammar: Grammar,
+        grammar: MatcherGrammar,
         completion: Completion,
         forcing: ForcedText,
         table: TokenTable,
-        path: list[Place] | None = None,
+        path: list[MatcherState] | None = None,
         *,
         has_ended: bool = False,
         reads_ids: bool = False,
@@ -95,7 +95,7 @@ class MachineMatcher:
         self._has_ended = has_ended
 
     @property
-    def _place(self) -> Place:
+    def _place(self) -> MatcherState:
         return self._path[-1]
 
     @property
@@ -246,13 +246,13 @@ class MachineMatcher:
         self.fill_bitmask(row)
         return [bool(row[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
-    def _after(self, token_id: int) -> Place | None:
+    def _after(self, token_id: int) -> MatcherState | None:
         return self._grammar.after(self._place.configuration, token_id)
 
-    def _follow(self, token_ids: Sequence[int]) -> Place | None:
+    def _follow(self, token_ids: Sequence[int]) -> MatcherState | None:
         """The place after some tokens, each as a part of the text."""
         if self._reads_ids:
-            reached: Place | None = self._place
+            reached: MatcherState | None = self._place
             for token_id in token_ids:
                 reached = None if reached is None else self._grammar.after(reached.configuration, token_id)
             return reached
@@ -265,7 +265,7 @@ class MachineMatcher:
             texts.append(trie.data[offsets[token_id] : offsets[token_id + 1]].tobytes())
         return self._after_bytes(b"".join(texts))
 
-    def _after_bytes(self, data: bytes) -> Place | None:
+    def _after_bytes(self, data: bytes) -> MatcherState | None:
         if not data:
             return self._place
         return self._grammar.advance(self._place.configuration, np.frombuffer(data, dtype=np.uint8), 0, len(data))

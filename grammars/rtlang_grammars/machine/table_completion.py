@@ -76,7 +76,7 @@ _LIKED = bytes(
 )
 """Among bytes that lead to the same state, the first in this order is taken."""
 
-Place = tuple[int, Register, int]
+PathPosition = tuple[int, Register, int]
 """State, register, node."""
 
 
@@ -169,14 +169,14 @@ class TableCompletion:
             text, at = text + bytes((byte,)), reached
         return text, at
 
-    def _heads(self, configuration: Configuration) -> list[Place]:
+    def _heads(self, configuration: Configuration) -> list[PathPosition]:
         heads = []
         for i in range(int(configuration[NUM_HEADS])):
             state, register, node = (int(x) for x in configuration[HEADS + 3 * i : HEADS + 3 * i + 3])
             heads.append((state, self._register(configuration, state, register), node))
         return heads
 
-    def _settled(self, heads: list[Place], configuration: Configuration | None) -> bytes | None:
+    def _settled(self, heads: list[PathPosition], configuration: Configuration | None) -> bytes | None:
         """Search, compute the texts of frames called on the way, and search again until nothing changes."""
         while True:
             self._wanted = set()
@@ -253,15 +253,15 @@ class TableCompletion:
         self._was_long = self._was_long or start in self._long
         return self._shortest.get(start)
 
-    def _search(self, heads: list[Place], configuration: Configuration | None) -> bytes | None:
+    def _search(self, heads: list[PathPosition], configuration: Configuration | None) -> bytes | None:
         """Dijkstra's search from some places to the end of the text; depth first if that takes too long."""
-        best: dict[Place, int] = {}
-        back: dict[Place, tuple[Place | None, bytes]] = {}
-        queue: list[tuple[int, int, Place]] = []
+        best: dict[PathPosition, int] = {}
+        back: dict[PathPosition, tuple[PathPosition | None, bytes]] = {}
+        queue: list[tuple[int, int, PathPosition]] = []
         tie, sign, num_lost = 0, 1, 0
         self._was_long = False
 
-        def reach(place: Place, cost: int, origin: Place | None, text: bytes) -> None:
+        def reach(place: PathPosition, cost: int, origin: PathPosition | None, text: bytes) -> None:
             nonlocal tie
             if cost > MAX_BYTES:
                 self._was_long = True
@@ -273,10 +273,10 @@ class TableCompletion:
                 tie += 1
                 heapq.heappush(queue, (sign * cost if sign > 0 or place != end else -_MANY, tie, place))
 
-        end: Place = (-1, 0, ROOT)
+        end: PathPosition = (-1, 0, ROOT)
         for head in heads:
             reach(head, 0, None, b"")
-        done: set[Place] = set()
+        done: set[PathPosition] = set()
         work = self._work
         while queue:
             if work is not None:
@@ -366,7 +366,7 @@ class TableCompletion:
             return tables.state(state, TARGET)
         return int(tables.rows[tables.state(state, ROW), byte])
 
-    def _returns(self, configuration: Configuration | None, node: int) -> Iterable[Place]:
+    def _returns(self, configuration: Configuration | None, node: int) -> Iterable[PathPosition]:
         """The places that a frame returns to."""
         assert configuration is not None
         edge = node + NODE_EDGE
@@ -469,9 +469,9 @@ class TableCompletion:
         return (X[a + 2], register) if members.may_go_on else None
 
 
-def _spell(back: dict[Place, tuple[Place | None, bytes]], place: Place) -> bytes:
+def _spell(back: dict[PathPosition, tuple[PathPosition | None, bytes]], place: PathPosition) -> bytes:
     parts = []
-    at: Place | None = place
+    at: PathPosition | None = place
     while at is not None:
         at, text = back[at]
         parts.append(text)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.matcher import Completion, Grammar, Place
+from rtlang_grammars.machine.matcher import Completion, MatcherGrammar, MatcherState
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
@@ -68,7 +68,7 @@ class TokenReadings:
         start_place: the place at the start of the text.
     """
 
-    def __init__(self, grammar: Grammar, sets: Iterable[Ranges]) -> None:
+    def __init__(self, grammar: MatcherGrammar, sets: Iterable[Ranges]) -> None:
         """`sets`: all sets of tokens in the grammar."""
         self.grammar, self.index = grammar, grammar.index
         self.start_place = Readings((grammar.start_place.configuration,), grammar.start_place.is_complete)
@@ -76,7 +76,7 @@ class TokenReadings:
 
     @property
     def is_busy(self) -> bool:
-        """See `Grammar.is_busy`."""
+        """See `MatcherGrammar.is_busy`."""
         return self.grammar.is_busy
 
     def after(self, configuration: Configuration, token_id: int) -> Readings | None:
@@ -141,8 +141,8 @@ class ReadingsCompletion:
         return (min(texts, key=len), False) if texts else (None, any(is_far for _, is_far in found))
 
 
-def _joined(places: Iterable[Place | None]) -> Readings | None:
-    found: dict[object, Place] = {}
+def _joined(places: Iterable[MatcherState | None]) -> Readings | None:
+    found: dict[object, MatcherState] = {}
     for place in places:
         if place is not None:
             configuration = place.configuration

@@ -18,9 +18,9 @@ from rtlang_grammars.regular.automata.sorted_names import NameClassifier
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.patterns import syntactic_checks, syntax
-from rtlang_grammars.regular.patterns.escapes import Dialect
+from rtlang_grammars.regular.patterns.escapes import RegexDialect
 from rtlang_grammars.regular.patterns.parser import parse_pattern
-from rtlang_grammars.regular.patterns.syntax import Node, ZeroWidth
+from rtlang_grammars.regular.patterns.syntax import PatternNode, ZeroWidth
 from rtlang_grammars.regular.patterns.zero_width import resolve_anchors
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -36,7 +36,7 @@ class Language:
 
     __slots__ = ("_alphabet", "_automaton", "_bounded", "_prefix", "_tree")
 
-    def __init__(self, tree: Node) -> None:
+    def __init__(self, tree: PatternNode) -> None:
         """Wrap a tree without anchors. Callers use `compile_regex` and the class methods."""
         self._tree = tree
         self._automaton: CodePointAutomaton | None = None
@@ -130,12 +130,12 @@ class Language:
             found = self._bounded[key] = Language(syntax.intersection([self._tree], min_code_points, max_code_points))
         return found
 
-    def _confined(self) -> Node:
+    def _confined(self) -> PatternNode:
         """A tree that does not depend on what follows it."""
         sees_ahead = self._tree.zero_width & ZeroWidth.AHEAD
         return syntax.Intersection((self._tree,), 0, None) if sees_ahead else self._tree
 
-    def _movable(self) -> Node:
+    def _movable(self) -> PatternNode:
         """A tree that may be preceded and followed by other strings."""
         if self._tree.zero_width & ZeroWidth.BEHIND:
             raise GrammarError("a lookbehind or \\b is allowed only at the start of a concatenation")
@@ -405,7 +405,7 @@ class Language:
 def compile_regex(
     pattern: str,
     *,
-    dialect: Dialect | Literal["ecma", "python", "lark", "rust"] = Dialect.ECMA,
+    dialect: RegexDialect | Literal["ecma", "python", "lark", "rust"] = RegexDialect.ECMA,
     mode: Literal["full", "search"] = "full",
     budget: Budget | None = None,
 ) -> Language:
@@ -422,7 +422,7 @@ def compile_regex(
         GrammarError: a syntax error or an unsupported construct, with `line:column`; or the pattern is too large.
     """
     budget = budget or Budget()
-    tree = parse_pattern(pattern, Dialect(dialect), budget)
+    tree = parse_pattern(pattern, RegexDialect(dialect), budget)
     if mode == "search":
         tree = syntax.concatenation([syntax.ANY_TEXT, tree, syntax.ANY_TEXT])
     tree = resolve_anchors(tree, budget)

@@ -18,10 +18,10 @@ from rtlang_grammars.schema.keywords import applicators, containers
 from rtlang_grammars.schema.keywords.scalars import EVERY_TYPE, NUMBERS, STRINGS
 from rtlang_grammars.schema.normal_form.algebra import Algebra, Keyword
 from rtlang_grammars.schema.normal_form.emptiness import is_empty
-from rtlang_grammars.schema.normal_form.facets import Conj, Facet, Mark, NumberBody, StringBody
+from rtlang_grammars.schema.normal_form.facets import Conj, Facet, FacetMark, NumberBody, StringBody
 from rtlang_grammars.schema.normal_form.literal_exclusion import expand_excluded
 from rtlang_grammars.schema.normal_form.membership import facet_accepts
-from rtlang_grammars.schema.normal_form.texts import Texts
+from rtlang_grammars.schema.normal_form.texts import StringSet
 from rtlang_grammars.schema.reading.documents import Documents
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report, ReportBuilder
@@ -73,7 +73,7 @@ def compile_shapes(schema: Any, *, options: SchemaOptions | None = None, budget:
     budget, options = budget or Budget(), options or SchemaOptions()
     documents = Documents(schema, budget, options.default_dialect, options.lenient)
     report = ReportBuilder()
-    algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, _DEFERRED_KEYWORDS, is_empty)
+    algebra = Algebra(documents, StringSet(budget), options, report, budget, _KEYWORDS, _DEFERRED_KEYWORDS, is_empty)
     try:
         shapes = _Worklist(algebra).compile(algebra.demand(documents.root_node()))
     except RecursionError:  # recursion is bounded here, but the caller may have used most of the stack already
@@ -148,7 +148,7 @@ class _Worklist:
             step = Fraction(1) if step.denominator == 1 else None
         body = replace(body, multiple_of=step, not_multiple_of=frozenset(filter(is_supported_step, others)))
         reason = "the value has too many significant digits"
-        mark = Mark(self._algebra.location(conj), "multipleOf", reason)
+        mark = FacetMark(self._algebra.location(conj), "multipleOf", reason)
         return replace(facet, body=body, marks=facet.marks | {mark})
 
     def _valid_literals(self, facet: Facet) -> dict[Hashable, Json]:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from rtlang_grammars.regular.language import Language, compile_regex
-from rtlang_grammars.regular.patterns.escapes import Dialect
+from rtlang_grammars.regular.patterns.escapes import RegexDialect
 from rtlang_grammars.regular.patterns.parser import check_pattern
 from rtlang_grammars.regular.string_formats.formats import (
     LOOSE_FORMATS,
@@ -24,7 +24,7 @@ from rtlang_grammars.regular.string_formats.formats import (
     loose_format_language,
 )
 from rtlang_grammars.schema.reading.dialects import PATTERN_DIALECT, escape
-from rtlang_grammars.schema.reading.documents import Documents, Node
+from rtlang_grammars.schema.reading.documents import Documents, SchemaNode
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.values import exact, is_number, json_key
 from rtlang_grammars.spec.errors import GrammarError
@@ -120,7 +120,7 @@ class _Walk:
     def __init__(self, documents: Documents, budget: Budget, assert_formats: bool) -> None:
         self._documents, self._budget, self._assert_formats = documents, budget, assert_formats
 
-    def check(self, node: Node, value: Any, path: _Path) -> _Seen:
+    def check(self, node: SchemaNode, value: Any, path: _Path) -> _Seen:
         """Check a value against a schema; returns what it evaluated."""
         self._budget.spend()
         seen, schema = _Seen(), node.schema
@@ -142,7 +142,7 @@ class _Walk:
             self._check_object(node, asked, value, path, seen)
         return seen
 
-    def _is_valid(self, node: Node, value: Any, seen: _Seen | None = None) -> bool:
+    def _is_valid(self, node: SchemaNode, value: Any, seen: _Seen | None = None) -> bool:
         try:
             found = self.check(node, value, ())
         except _InvalidError:
@@ -151,13 +151,13 @@ class _Walk:
             seen.add(found)
         return True
 
-    def _children(self, node: Node, keyword: str) -> Iterator[Node]:
+    def _children(self, node: SchemaNode, keyword: str) -> Iterator[SchemaNode]:
         assert isinstance(node.schema, dict)
         members = node.schema[keyword]
         assert isinstance(members, list)
         return (self._documents.child(node, keyword, index) for index in range(len(members)))
 
-    def _check_scalar(self, node: Node, asked: dict[str, Any], value: Any, path: _Path) -> None:
+    def _check_scalar(self, node: SchemaNode, asked: dict[str, Any], value: Any, path: _Path) -> None:
         if "type" in asked:
             names = asked["type"] if isinstance(asked["type"], list) else [asked["type"]]
             if not any(_is_of_type(name, value, node.dialect.integer_form) for name in names):
@@ -171,7 +171,7 @@ class _Walk:
         if isinstance(value, str):
             self._check_text(node, asked, value, path)
 
-    def _check_text(self, node: Node, asked: dict[str, Any], value: str, path: _Path) -> None:
+    def _check_text(self, node: SchemaNode, asked: dict[str, Any], value: str, path: _Path) -> None:
         if len(value) < asked.get("minLength", 0) or len(value) > asked.get("maxLength", len(value)):
             raise _InvalidError("too short or too long", path)
         if "pattern" in asked and not self._finds(asked["pattern"], value, asked.get(PATTERN_DIALECT, "ecma")):
@@ -190,13 +190,13 @@ class _Walk:
         if language is not None:
             return language.accepts(value, self._budget)
         try:
-            check_pattern(value, Dialect.ECMA, self._budget)
+            check_pattern(value, RegexDialect.ECMA, self._budget)
         except GrammarError:
             self._budget.check()  # raises if the budget was the cause; otherwise the value is not a pattern
             return False
         return True
 
-    def _check_combined(self, node: Node, asked: dict[str, Any], value: Any, path: _Path, seen: _Seen) -> None:
+    def _check_combined(self, node: SchemaNode, asked: dict[str, Any], value: Any, path: _Path, seen: _Seen) -> None:
         for name in ("allOf", "anyOf", "oneOf"):
             if name not in asked:
                 continue
@@ -215,7 +215,7 @@ class _Walk:
             if branch in asked:
                 seen.add(self.check(self._documents.child(node, branch), value, path))
 
-    def _check_array(self, node: Node, asked: dict[str, Any], value: list[Any], path: _Path, seen: _Seen) -> None:
+    def _check_array(self, node: SchemaNode, asked: dict[str, Any], value: list[Any], path: _Path, seen: _Seen) -> None:
         if len(value) < asked.get("minItems", 0) or len(value) > asked.get("maxItems", len(value)):
             raise _InvalidError("too few or too many elements", path)
         if asked.get("uniqueItems") and len({json_key(item) for item in value}) < len(value):
@@ -246,7 +246,9 @@ class _Walk:
                 self.check(child, value[index], (*path, index))
             seen.items |= set(range(len(value)))
 
-    def _check_object(self, node: Node, asked: dict[str, Any], value: dict[str, Any], path: _Path, seen: _Seen) -> None:
+    def _check_object(
+        self, node: SchemaNode, asked: dict[str, Any], value: dict[str, Any], path: _Path, seen: _Seen
+    ) -> None:
         if len(value) < asked.get("minProperties", 0) or len(value) > asked.get("maxProperties", len(value)):
             raise _InvalidError("too few or too many properties", path)
         missing = [name for name in asked.get("required", ()) if name not in value]
@@ -264,7 +266,7 @@ class _Walk:
                 self.check(child, value[name], (*path, name))
             seen.names |= value.keys()
 
-    def _check_property(self, node: Node, asked: dict[str, Any], name: str, item: Any, path: _Path) -> bool:
+    def _check_property(self, node: SchemaNode, asked: dict[str, Any], name: str, item: Any, path: _Path) -> bool:
         """Check one property by its name; returns whether any keyword evaluated it."""
         matched = [("properties", name)] if name in asked.get("properties", {}) else []
         matched += [
@@ -278,7 +280,7 @@ class _Walk:
         return bool(matched)
 
     def _check_dependents(
-        self, node: Node, asked: dict[str, Any], value: dict[str, Any], path: _Path, seen: _Seen
+        self, node: SchemaNode, asked: dict[str, Any], value: dict[str, Any], path: _Path, seen: _Seen
     ) -> None:
         for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
             for name, dependent in asked.get(keyword, {}).items():
@@ -312,4 +314,4 @@ def _check_number(asked: dict[str, Any], value: Any, has_flags: bool, path: _Pat
 
 @functools.lru_cache(maxsize=512)
 def _search(pattern: str, dialect: str) -> Language:
-    return compile_regex(pattern, dialect=Dialect(dialect), mode="search", budget=Budget())
+    return compile_regex(pattern, dialect=RegexDialect(dialect), mode="search", budget=Budget())

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rtlang_grammars.lowering.compilation import Built, Compilation
-from rtlang_grammars.machine.lexing.tables import LexedTables
+from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 from rtlang_grammars.storage.disk_cache import KEY_BYTES, MAX_BYTES, CacheCounts, DiskCache, Entry
 from rtlang_grammars.storage.lexed_entry import StoredTables
 from rtlang_grammars.storage.lexed_entry import dump as dump_lexed
@@ -52,7 +52,7 @@ class GrammarStore:
         """Look up a compiled grammar; None if there is none."""
         return self._found(compilation, lambda entry: _built(entry, compilation))
 
-    def find_lexed(self, compilation: Compilation, compiled: Callable[[], LexedTables]) -> LexedTables | None:
+    def find_lexed(self, compilation: Compilation, compiled: Callable[[], BoundTables]) -> BoundTables | None:
         """Look up a compiled grammar with a lexer; None if there is none. `compiled`: see `StoredTables`."""
         return self._found(compilation, lambda entry: StoredTables(*entry, compiled))
 
@@ -67,7 +67,7 @@ class GrammarStore:
             self._cache.reject(key, f"{type(error).__name__}: {error}")
             return None
 
-    def put_lexed(self, compilation: Compilation, tables: LexedTables) -> None:
+    def put_lexed(self, compilation: Compilation, tables: BoundTables) -> None:
         """Store a compiled grammar with a lexer, on a thread of the cache."""
         entry = dump_lexed(tables)
         self._cache.offer(_key(compilation), lambda: entry)

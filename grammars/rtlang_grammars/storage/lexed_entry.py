@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.lexing.layout import Ints, Lexer, Parser
-from rtlang_grammars.machine.lexing.tables import Automaton, LexedTables, Rules
+from rtlang_grammars.machine.lexer_run.lexer_layout import Ints, LexerArrays, ParserArrays
+from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables, LexerStates, Rules
 
 Arrays: TypeAlias = Sequence[NDArray[Any]]
 
@@ -25,7 +25,7 @@ _COUNTS = ("num_classes", "end_class", "class_sizes")
 _TYPES = ("int32", "int64", "uint8")
 
 
-def dump(tables: LexedTables) -> tuple[dict[str, Any], list[Ints]]:
+def dump(tables: BoundTables) -> tuple[dict[str, Any], list[Ints]]:
     """Tables as JSON data and int32 arrays."""
     automaton, rules = tables.automaton, tables.rules
     arrays: list[NDArray[Any]] = [
@@ -98,7 +98,7 @@ class _StoredRules:
 class StoredTables:
     """See `machine.lexing.tables.LexedTables`. Used like those, by one thread at a time."""
 
-    def __init__(self, plain: dict[str, Any], arrays: Sequence[Ints], compiled: Callable[[], LexedTables]) -> None:
+    def __init__(self, plain: dict[str, Any], arrays: Sequence[Ints], compiled: Callable[[], BoundTables]) -> None:
         """Restore dumped tables.
 
         Args:
@@ -109,13 +109,16 @@ class StoredTables:
         if len(plain["arrays"]) != len(arrays):
             raise ValueError("the number of arrays differs from the stored one")
         found = [_restored(kind, shape, data) for (kind, *shape), data in zip(plain["arrays"], arrays, strict=True)]
-        num_parser, num_lexer = len(Parser._fields), len(Lexer._fields)
-        self.parser, self.lexer = Parser(*found[:num_parser]), Lexer(*found[num_parser : num_parser + num_lexer])
+        num_parser, num_lexer = len(ParserArrays._fields), len(LexerArrays._fields)
+        self.parser, self.lexer = (
+            ParserArrays(*found[:num_parser]),
+            LexerArrays(*found[num_parser : num_parser + num_lexer]),
+        )
         following, winners, num_behind, *of_rules, is_start = found[num_parser + num_lexer :]
         pending: list[frozenset[tuple[int, int]]] = [frozenset()] * len(following)
         for state, pairs in plain["pending"]:
             pending[state] = frozenset((int(terminal), int(num_bytes)) for terminal, num_bytes in pairs)
-        self.automaton: Automaton = _StoredAutomaton(
+        self.automaton: LexerStates = _StoredAutomaton(
             **{name: plain[name] for name in _COUNTS},
             first_bytes=[each.encode("latin-1") for each in plain["first_bytes"]],
             following=following,
@@ -131,7 +134,7 @@ class StoredTables:
         }
         self.num_terminals: int = plain["num_terminals"]
         self._compiled = compiled
-        self._tables: LexedTables | None = None
+        self._tables: BoundTables | None = None
 
     @property
     def num_states(self) -> int:
@@ -149,7 +152,7 @@ class StoredTables:
         return sum(array.nbytes for group in (self.parser, self.lexer) for array in group)
 
     def join(self, one: int, other: int) -> None:
-        """See `LexedTables.join`; compiles the grammar the first time.
+        """See `BoundTables.join`; compiles the grammar the first time.
 
         Raises:
             GrammarError: there are too many contexts, or the grammar takes too long to compile.

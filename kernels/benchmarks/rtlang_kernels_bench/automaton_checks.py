@@ -150,8 +150,8 @@ def check(num_tokens: int, device: torch.device) -> float:
         deep,
         full,
     ]  # two rows in the same state, which both compute its mask
-    places = [automaton_store.Place(0, 0, (), False)] * 2 + [automaton_store.Place(0, 2 * DIVISOR, (), True)]
-    places += [automaton_store.Place(1, *place_of(row)) for row in rows[3:]]
+    places = [automaton_store.DeviceSlot(0, 0, (), False)] * 2 + [automaton_store.DeviceSlot(0, 2 * DIVISOR, (), True)]
+    places += [automaton_store.DeviceSlot(1, *place_of(row)) for row in rows[3:]]
     slots = [8, 0, 3, 5, 2, 7, 1]
     store.put(slots, places)
     for step in range(NUM_STEPS):

@@ -38,7 +38,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class AttentionVariant:
     """The plan for layers with the same window and size of values. `layout` lacks the entries of a layer."""
 
     layout: NDArray[np.int64]
@@ -46,7 +46,7 @@ class Variant:
 
 
 @dataclass(slots=True)
-class Work:
+class AttentionWork:
     """Plan data of this backend. A variant is built when a layer first needs it.
 
     Attributes:
@@ -55,7 +55,7 @@ class Work:
 
     positions: NDArray[np.int32]
     rectangles: NDArray[np.int32]
-    variants: dict[tuple[int | None, int | None, int, int], Variant] = field(default_factory=dict)
+    variants: dict[tuple[int | None, int | None, int, int], AttentionVariant] = field(default_factory=dict)
     scratch: list[NDArray[np.uint8]] = field(default_factory=list)
     addresses: list[int] = field(default_factory=list)
 
@@ -71,7 +71,7 @@ class Work:
 
 def prepare(plan: AttentionPlan) -> None:
     """Find the tree of the step. Called once per step."""
-    plan.work = Work(plan.token_positions(), tree_rectangles(plan))
+    plan.work = AttentionWork(plan.token_positions(), tree_rectangles(plan))
 
 
 def paged_attention(
@@ -132,14 +132,14 @@ def variant_of(
     v_head_dim: int | None = None,
     *,
     split_ns: int | None = None,
-) -> Variant:
+) -> AttentionVariant:
     """The passes for one kind of layer, built at its first call in a step.
 
     Args:
         split_ns: least work that is split among threads, in nanoseconds; default: SPLIT_NS.
     """
     split_ns = SPLIT_NS if split_ns is None else split_ns
-    work: Work = plan.work
+    work: AttentionWork = plan.work
     v_head_dim = plan.head_dim if v_head_dim is None else v_head_dim
     key = (sliding_window, chunk_size, v_head_dim, split_ns)
     if key not in work.variants:
@@ -152,7 +152,7 @@ def variant_of(
             layout = layout_of(is_bf16, plan.num_kv_heads, group, plan.head_dim, v_head_dim)
             chunks = _chunks(plan, first, layout, split_ns)
             work.reserve(chunks)
-            work.variants[key] = Variant(layout, chunks)
+            work.variants[key] = AttentionVariant(layout, chunks)
     return work.variants[key]
 
 

@@ -29,7 +29,7 @@ from rtlang_kernels.cpu.codegen.page_vectors import (
     GROUP,
     PAIRED,
     WIDENED,
-    Form,
+    PageForm,
     copy_line,
     pack_group,
     pack_values,
@@ -74,10 +74,10 @@ ATTEND_TYPES = (
 )
 
 
-def form_of(is_bf16: int, head_dim: int, v_head_dim: int) -> Form:
+def form_of(is_bf16: int, head_dim: int, v_head_dim: int) -> PageForm:
     """The form of packed keys and values on this processor."""
     kind = FLOAT32 if not is_bf16 else PAIRED if processor().has_bf16_dot and head_dim % 2 == 0 else WIDENED
-    return Form(kind, head_dim, v_head_dim)
+    return PageForm(kind, head_dim, v_head_dim)
 
 
 def lines_of(group: int) -> int:
@@ -92,7 +92,7 @@ def scratch_bytes(layout: NDArray[np.int64], num_lines: int) -> int:
 
 
 @cache
-def geometry(form: Form, num_kv_heads: int, group: int, tiles: int = NO_TILES) -> NDArray[np.int64]:
+def geometry(form: PageForm, num_kv_heads: int, group: int, tiles: int = NO_TILES) -> NDArray[np.int64]:
     """The layout of a head geometry, without the entries of a layer; compiles its kernels.
 
     Args:
@@ -125,13 +125,13 @@ def geometry(form: Form, num_kv_heads: int, group: int, tiles: int = NO_TILES) -
     return layout
 
 
-def _tile_room(form: Form, tiles: int) -> tuple[int, ...]:
+def _tile_room(form: PageForm, tiles: int) -> tuple[int, ...]:
     """Offsets in ROOM of the scores, weights and queries of a tile of lines, behind the memory of the tiles, and the size of all."""
     sizes = attention_tiles.SCORE_BYTES, attention_tiles.WEIGHT_BYTES, form.head_dim * form.item
     return tuple(accumulate((work_bytes(tiles), *(HEIGHT * size for size in sizes))))
 
 
-def _code(form: Form, group: int, lines: int, folds: bool) -> tuple[int, ...]:
+def _code(form: PageForm, group: int, lines: int, folds: bool) -> tuple[int, ...]:
     """Addresses of the kernels of one head geometry: PACK to FINISH; FOLD is 0 unless `folds`."""
     digest = source_digest()
     kind, item, head_dim, v_head_dim = form.kind, form.item, form.head_dim, form.v_head_dim
@@ -242,7 +242,7 @@ def _code(form: Form, group: int, lines: int, folds: bool) -> tuple[int, ...]:
     return tuple(address_of(*step) if folds or step[0] is not fold else 0 for step in steps)
 
 
-def _tile_code(form: Form, group: int, tiles: int) -> tuple[int, int, int]:
+def _tile_code(form: PageForm, group: int, tiles: int) -> tuple[int, int, int]:
     """Addresses of the kernels of a head geometry in matrix tiles: FOLD, RELEASE and PACK_VALUES."""
     digest = source_digest()
     kind, head_dim, v_head_dim, state_bytes = form.kind, form.head_dim, form.v_head_dim, form.state_bytes

@@ -96,7 +96,7 @@ def tile_code(code: Code, tiles: int = AMX) -> Code | None:
     return None if code.element == FLOAT32 else code._replace(max_rows=2 * HEIGHT, tiles=tiles)
 
 
-class Ahead(NamedTuple):
+class PrefetchDistance(NamedTuple):
     """Prefetch: how many bytes ahead, and into the cache of which level (see `pair_vectors`)."""
 
     num_bytes: int
@@ -113,11 +113,11 @@ class Tiling(NamedTuple):
 class Prefetch(NamedTuple):
     """Prefetch by number of rows: up to `FEW_ROWS`, a single tile, several tiles (always the next block). The defaults are not measured."""
 
-    few: Ahead = Ahead(8192, NEAREST)
-    tile: Ahead = Ahead(8192, NEAREST)
-    several: Ahead = Ahead(0, SECOND)
+    few: PrefetchDistance = PrefetchDistance(8192, NEAREST)
+    tile: PrefetchDistance = PrefetchDistance(8192, NEAREST)
+    several: PrefetchDistance = PrefetchDistance(0, SECOND)
 
-    def ahead(self, cut: Tiling) -> Ahead:
+    def ahead(self, cut: Tiling) -> PrefetchDistance:
         """The prefetch for rows that are cut like this."""
         if cut.passes > 1:
             return self.several
@@ -296,12 +296,12 @@ def linear_kernel(code: Code, rows: int, lines: int, level: int) -> Callable[...
 
 
 @cache
-def linear_address(code: Code, cut: Tiling, ahead: Ahead) -> int:
+def linear_address(code: Code, cut: Tiling, ahead: PrefetchDistance) -> int:
     """Address of the machine code of `linear_kernel` for tiles of a height."""
     return address_of(_kernel_for(code, cut, ahead), (_INT,) * 18)
 
 
-def _kernel_for(code: Code, cut: Tiling, ahead: Ahead) -> Callable[..., None]:
+def _kernel_for(code: Code, cut: Tiling, ahead: PrefetchDistance) -> Callable[..., None]:
     """The kernel for a tiling."""
     # Tiles need not be full: their height is known at run time.
     rows = -(-cut.rows // HEIGHT) * HEIGHT if code.tiles else cut.rows

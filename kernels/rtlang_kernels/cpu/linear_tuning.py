@@ -21,7 +21,7 @@ from rtlang_kernels.contract.fused_step import LinearLayer
 from rtlang_kernels.cpu.codegen.linear_vectors import BFLOAT16, FLOAT32, INT8
 from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, NO_TILES
-from rtlang_kernels.cpu.linear import FEW_ROWS, UNMEASURED, Ahead, Code, PackedLinear, Prefetch, tile_code
+from rtlang_kernels.cpu.linear import FEW_ROWS, UNMEASURED, Code, PackedLinear, Prefetch, PrefetchDistance, tile_code
 from rtlang_kernels.host.processor import processor
 from rtlang_kernels.host.tile_permission import tile_refusal
 from rtlang_kernels.host.tuning import Tuning, tuning
@@ -32,8 +32,14 @@ _SUBJECT, _PREFETCH = "linear layers", "prefetch of linear layers"
 # Weights read per measurement: more than the caches of most processors hold, some 5 ms.
 _SAMPLE_BYTES = 96 << 20
 _LEVELS = {NEAREST: "first", SECOND: "second"}
-_SINGLE = (Ahead(8192, NEAREST), Ahead(4096, NEAREST), Ahead(2048, NEAREST), Ahead(8192, SECOND), Ahead(4096, SECOND))
-_SEVERAL = (Ahead(0, SECOND), Ahead(0, NEAREST))
+_SINGLE = (
+    PrefetchDistance(8192, NEAREST),
+    PrefetchDistance(4096, NEAREST),
+    PrefetchDistance(2048, NEAREST),
+    PrefetchDistance(8192, SECOND),
+    PrefetchDistance(4096, SECOND),
+)
+_SEVERAL = (PrefetchDistance(0, SECOND), PrefetchDistance(0, NEAREST))
 _TILE_TRIALS = (1, 16, 64)  # numbers of rows: a decoding row, a batch of them, a chunk of a prompt
 _CHECKED_ROWS = (1, 16, 19, 70)  # one tile, two, several that overlap
 # Relative difference of bfloat16 results that were summed in another order; one wrong result of the check causes ten times as much.
@@ -126,7 +132,7 @@ def _choose_prefetch(layers: Sequence[PackedLinear], sample: Sequence[PackedLine
     """Set the prefetch of layers of one code."""
     most = sample[0].code.max_rows
 
-    def best(field: str, rows_text: str, num_rows: int, candidates: tuple[Ahead, ...]) -> Ahead:
+    def best(field: str, rows_text: str, num_rows: int, candidates: tuple[PrefetchDistance, ...]) -> PrefetchDistance:
         by_name = {_name(candidate, field): candidate for candidate in candidates}
         trials = {name: UNMEASURED._replace(**{field: candidate}) for name, candidate in by_name.items()}
         shape = f"{described(sample[0].code)[0]}, {rows_text}, {torch.get_num_threads()} threads"
@@ -173,6 +179,6 @@ def _sample(layers: Sequence[PackedLinear]) -> list[PackedLinear]:
     return []
 
 
-def _name(ahead: Ahead, field: str) -> str:
+def _name(ahead: PrefetchDistance, field: str) -> str:
     distance = "the next block" if field == "several" else f"{ahead.num_bytes} bytes ahead"
     return f"{distance}, {_LEVELS[ahead.level]} cache"

@@ -35,7 +35,7 @@ _SOURCES = Path(__file__).parents[1] / "cpu"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TuningChoice:
     """One choice.
 
     Attributes:
@@ -64,7 +64,7 @@ class Tuning:
         self._left_s = BUDGET_S
         self._path = (directory or cache_dir()) / f"{machine_digest(machine or processor())}.json"
         self._stored = _read(self._path)
-        self._made: dict[tuple[str, str], Choice] = {}
+        self._made: dict[tuple[str, str], TuningChoice] = {}
 
     def choose(self, name: str, shape: str, candidates: Sequence[str], measure: Callable[[str], float]) -> str:
         """Return the fastest of `candidates`.
@@ -84,7 +84,7 @@ class Tuning:
     def note(self, name: str, shape: str, chosen: str) -> None:
         """Record a choice that follows from the machine and needs no measurement, for `choices`."""
         with self._lock:
-            self._made[name, shape] = Choice(name, shape, chosen)
+            self._made[name, shape] = TuningChoice(name, shape, chosen)
 
     def value(self, name: str, shape: str, measure: Callable[[], float]) -> float | None:
         """Return a measured figure in seconds, such as the cost of one score; None if there is no time left to measure it."""
@@ -92,16 +92,18 @@ class Tuning:
             self.choose(name, shape, (_FIGURE,), lambda candidate: measure())
             return self._made[name, shape].seconds.get(_FIGURE)
 
-    def choices(self) -> tuple[Choice, ...]:
+    def choices(self) -> tuple[TuningChoice, ...]:
         """The choices that this process has made or read, in the order of use."""
         with self._lock:
             return tuple(self._made.values())
 
-    def _measured(self, name: str, shape: str, candidates: Sequence[str], measure: Callable[[str], float]) -> Choice:
+    def _measured(
+        self, name: str, shape: str, candidates: Sequence[str], measure: Callable[[str], float]
+    ) -> TuningChoice:
         times: dict[str, list[float]] = {candidate: [] for candidate in candidates}
         if self._left_s <= 0:
             logger.debug("no time to measure %s for %s", name, shape)
-            return Choice(name, shape, candidates[0])
+            return TuningChoice(name, shape, candidates[0])
         for candidate in candidates:  # compiles, and fills the caches
             measure(candidate)
         begun = time.perf_counter()
@@ -113,13 +115,13 @@ class Tuning:
         self._left_s -= time.perf_counter() - begun
         if not all(len(found) >= 2 for found in times.values()):
             logger.debug("no time to measure %s for %s", name, shape)
-            return Choice(name, shape, candidates[0])
+            return TuningChoice(name, shape, candidates[0])
         seconds_of = {candidate: min(found) for candidate, found in times.items()}
         chosen = candidates[0]
         for candidate in candidates[1:]:
             if seconds_of[candidate] < seconds_of[chosen] * (1 - _MIN_GAIN):
                 chosen = candidate
-        made = Choice(name, shape, chosen, seconds_of)
+        made = TuningChoice(name, shape, chosen, seconds_of)
         self._stored[name, shape] = made
         self._write()
         return made
@@ -165,16 +167,16 @@ def machine_digest(machine: Processor) -> str:
     return digest.hexdigest()[:16]
 
 
-def _read(path: Path) -> dict[tuple[str, str], Choice]:
+def _read(path: Path) -> dict[tuple[str, str], TuningChoice]:
     """The choices in a file; nothing of one that is missing or damaged."""
     try:
-        found = [Choice(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+        found = [TuningChoice(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError, RecursionError):
         return {}
     return {(choice.name, choice.shape): choice for choice in found if _is_sound(choice)}
 
 
-def _is_sound(choice: Choice) -> bool:
+def _is_sound(choice: TuningChoice) -> bool:
     names = all(isinstance(text, str) for text in (choice.name, choice.shape, choice.chosen))
     if not names or not isinstance(choice.seconds, dict) or choice.chosen not in choice.seconds:
         return False

@@ -9,7 +9,7 @@ from rtlang.bench.baselines.plain_programs import Node, PlainPrograms
 from rtlang.bench.measure import Measurement
 from rtlang.bench.workloads.text import Codec, Encoder
 from rtlang.bench.workloads.workload import Workload, tool_of
-from rtlang.contract.graph import Call, Generate, Ref, RequestGraph, Text
+from rtlang.contract.request_graph import Call, Generate, Ref, RequestGraph, Text
 
 
 def plain_nodes(graph: RequestGraph, encoder: Encoder) -> list[Node]:

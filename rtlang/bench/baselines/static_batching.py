@@ -23,8 +23,8 @@ from rtlang.bench.baselines.plain_graphs import measurement, running
 from rtlang.bench.measure import Measurement
 from rtlang.bench.workloads.text import Codec
 from rtlang.bench.workloads.workload import Workload
-from rtlang.contract.graph import Generate
 from rtlang.contract.params import Constraint
+from rtlang.contract.request_graph import Generate
 from rtlang_grammars import CompiledGrammar, GrammarMatcher
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

@@ -31,8 +31,8 @@ from rtlang.bench.workloads.arriving import timed, without_times
 from rtlang.bench.workloads.catalogue import SPECULATE, make
 from rtlang.bench.workloads.workload import Workload, generations
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.contract.graph import RequestGraph
-from rtlang.model.loading.loader import model_directory, pick_dtype
+from rtlang.contract.request_graph import RequestGraph
+from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.system_resources import num_cores
 

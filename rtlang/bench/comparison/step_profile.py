@@ -17,9 +17,9 @@ from time import perf_counter
 from typing import Any
 
 from rtlang.engine.constraints.session import ConstraintSession
-from rtlang.engine.detokenizer import IncrementalDetokenizer
-from rtlang.model.decoders.attention import StepAttention
-from rtlang.model.decoders.linear import Linear
+from rtlang.engine.requests.detokenizer import IncrementalDetokenizer
+from rtlang.model.layers.attention import StepAttention
+from rtlang.model.layers.linear import Linear
 from rtlang.runtime.runtime import Runtime
 from rtlang_kernels import ops
 

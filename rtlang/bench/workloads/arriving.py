@@ -15,7 +15,7 @@ from rtlang.bench.workloads import load
 from rtlang.bench.workloads.load import ProgramLoad
 from rtlang.bench.workloads.text import Encoder, TextMaker
 from rtlang.bench.workloads.workload import ArrivesBeside, PoissonArrivals, Workload, fixed_generation
-from rtlang.contract.graph import Node, RequestGraph, Text
+from rtlang.contract.request_graph import Node, RequestGraph, Text
 
 PROGRAMS, QUICK_PROGRAMS = 48, 20
 LONGEST_PROMPT, QUICK_LONGEST_PROMPT = 2048, 512

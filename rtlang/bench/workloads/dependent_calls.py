@@ -12,8 +12,8 @@ import random
 from rtlang.bench.workloads.text import Encoder, TextMaker
 from rtlang.bench.workloads.workload import Workload, fixed_generation, tool_call
 from rtlang.compiler.pipeline import chosen_passes, compile_graph
-from rtlang.contract.graph import Node, Part, Ref, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.contract.request_graph import Node, Part, Ref, RequestGraph, Text
 
 AGENTS, QUICK_AGENTS = 8, 4
 AGENT_CALLS, QUICK_AGENT_CALLS = (10, 40), (10, 16)

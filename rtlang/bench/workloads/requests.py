@@ -12,8 +12,8 @@ from typing import Any
 
 from rtlang.bench.workloads.text import Encoder, TextMaker
 from rtlang.bench.workloads.workload import Workload, fixed_generation
-from rtlang.contract.graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text
 
 SHARED_REQUESTS, SHARED_TOKENS, OWN_TOKENS, SHARED_OUTPUT = 32, 1024, 32, 64
 TREE_LEVELS, TREE_BRANCH, TREE_ROOT_TOKENS, TREE_NODE_TOKENS, TREE_OUTPUT = 4, 3, 256, 48, 32

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rtlang.contract.graph import Call, Const, Generate, Ref, RequestGraph
 from rtlang.contract.params import Constraint, SamplingParams
+from rtlang.contract.request_graph import Call, Const, Generate, Ref, RequestGraph
 
 TOOL = "tool"
 

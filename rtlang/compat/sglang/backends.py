@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Self
 
-from rtlang.cluster.connect import connect
 from rtlang.contract.errors import ConfigError, ParameterError, TraceError
-from rtlang.contract.target import Target
+from rtlang.contract.service.target import Target
 from rtlang.contract.version import VERSION
+from rtlang.fleet.connect import connect
 from rtlang.lang.decorator import program
 from rtlang.lang.execution.run import default_runtime
-from rtlang.lang.expr import gen, text
-from rtlang.lang.state import State
-from rtlang.lang.values import user_location
+from rtlang.lang.lazy_values.values import user_location
+from rtlang.lang.program_state.expr import gen, text
+from rtlang.lang.program_state.state import State
 
 
 class Backend:

@@ -17,12 +17,12 @@ from typing import Any, Protocol
 from rtlang.contract.errors import OverloadError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.target import Target
-from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
-from rtlang.lang.execution.program_options import ProgramOptions
-from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, Session
-from rtlang.lang.recording import Recording
-from rtlang.lang.values import Value, needs_of
+from rtlang.contract.service.target import Target
+from rtlang.lang.lazy_values.values import Value, needs_of
+from rtlang.lang.recordings.recording import Recording
+from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
+from rtlang.lang.sessions.program_options import ProgramOptions
+from rtlang.lang.sessions.session import MAX_OVERLOAD_WAIT_S, Session
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from rtlang.compat.sglang.choices import ChoicesSamplingMethod, checked_method, token_length_normalized
 from rtlang.compat.sglang.options import DTYPE_REGEXES, warn_unused
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang.lang.values import Value, user_location
+from rtlang.lang.lazy_values.values import Value, user_location
 
 
 class Expression:

@@ -12,7 +12,7 @@ from typing import Any
 from rtlang.compat.sglang.options import LogprobWish
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason
-from rtlang.lang.meta import Meta
+from rtlang.lang.recordings.meta import Meta
 
 TokenText = Callable[[int], str | None]
 Entry = tuple[float | None, int | None, str | None]

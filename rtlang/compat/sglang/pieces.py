@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtlang.compat.sglang.execution import Execution
-from rtlang.contract.nodes import Ref
-from rtlang.lang.meta import Meta
-from rtlang.lang.values import Value, needs_of, parts_of
+from rtlang.contract.graph.nodes import Ref
+from rtlang.lang.lazy_values.values import Value, needs_of, parts_of
+from rtlang.lang.recordings.meta import Meta
 
 MetaInfo = dict[str, Any]
 

@@ -15,13 +15,13 @@ from rtlang.compat.sglang.recorder import Recorder
 from rtlang.compat.sglang.state import ProgramState
 from rtlang.compat.sglang.tracing import Trace, call_in_trace, compute_prefix, is_tracing, trace
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang.contract.target import Target
-from rtlang.lang.body import Body
+from rtlang.contract.service.target import Target
 from rtlang.lang.execution import batch
-from rtlang.lang.execution.program_options import ProgramOptions
-from rtlang.lang.state import State, record_of
-from rtlang.lang.state_record import StateRecord
-from rtlang.lang.values import user_location
+from rtlang.lang.lazy_values.values import user_location
+from rtlang.lang.program_state.body import Body
+from rtlang.lang.program_state.state import State, record_of
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.sessions.program_options import ProgramOptions
 
 _CHUNK = 200
 """Runs that a batch of the generator style starts together."""

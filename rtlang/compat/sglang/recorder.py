@@ -41,12 +41,12 @@ from rtlang.compat.sglang.pieces import (
 )
 from rtlang.compat.sglang.reasoning import divided
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang.contract.nodes import RoleStart
-from rtlang.lang import expr as exprs
-from rtlang.lang.meta import Meta
+from rtlang.contract.graph.nodes import RoleStart
+from rtlang.lang.lazy_values.values import Value, needs_of, source_of, user_location
 from rtlang.lang.output_types import forms
-from rtlang.lang.state import State, record_of
-from rtlang.lang.values import Value, needs_of, source_of, user_location
+from rtlang.lang.program_state import expr as exprs
+from rtlang.lang.program_state.state import State, record_of
+from rtlang.lang.recordings.meta import Meta
 
 
 class Recorder:

@@ -36,7 +36,7 @@ from rtlang.compat.sglang.pieces import (
 from rtlang.compat.sglang.recorder import Recorder
 from rtlang.compat.sglang.text_reader import MissingVariableError, PiecesReader, TextReader, VariableReader
 from rtlang.contract.errors import ParameterError, RtlangError, TraceError
-from rtlang.lang.values import Value, user_location
+from rtlang.lang.lazy_values.values import Value, user_location
 
 
 class ProgramState:

@@ -9,7 +9,7 @@ from typing import Any
 from rtlang.compat.sglang.execution import Arrivals, Execution
 from rtlang.compat.sglang.pieces import Drop, Generated, LoggedPiece, Many, Mark, Variable, meta_info_of, value_of
 from rtlang.contract.errors import RtlangError, TraceError
-from rtlang.lang.values import user_location
+from rtlang.lang.lazy_values.values import user_location
 
 
 class MissingVariableError(TraceError, KeyError):

@@ -14,7 +14,7 @@ from rtlang.compat.sglang.pieces import Mark, Piece
 from rtlang.compat.sglang.recorder import Recorder
 from rtlang.compat.sglang.state import ProgramState
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import (
+from rtlang.contract.request_graph import (
     Apply,
     Arg,
     Const,
@@ -28,13 +28,13 @@ from rtlang.contract.graph import (
     name_of,
     parent_of,
 )
-from rtlang.contract.target import Target
-from rtlang.lang import expr as exprs
-from rtlang.lang.driver import AheadOfTime
-from rtlang.lang.recording import Recording
-from rtlang.lang.state import State
-from rtlang.lang.state_record import StateRecord
-from rtlang.lang.values import arg
+from rtlang.contract.service.target import Target
+from rtlang.lang.lazy_values.values import arg
+from rtlang.lang.program_state import expr as exprs
+from rtlang.lang.program_state.state import State
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.recordings.driver import AheadOfTime
+from rtlang.lang.recordings.recording import Recording
 
 _MIN_PREFIX_CHARS = 64  # a shorter text is computed faster than it is found
 

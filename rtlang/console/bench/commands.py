@@ -12,10 +12,10 @@ from rich.console import Console
 
 from rtlang.bench.checkpoint import SHAPES
 from rtlang.bench.workloads.catalogue import NAMES, SPECULATE, USUAL
+from rtlang.console.bench.progress import told
 from rtlang.console.bench.report_output import check_json_path, show_report
-from rtlang.console.errors import one_line_errors
+from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
-from rtlang.console.progress import told
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rtlang.contract.nodes import Node, Repeat, Select, Switch, Text, blocks_of
+from rtlang.contract.graph.nodes import Node, Repeat, Select, Switch, Text, blocks_of
 from rtlang.contract.pictures.labels import Label, label_of, names_of, shortened
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 

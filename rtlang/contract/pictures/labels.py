@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rtlang.contract.nodes import (
+from rtlang.contract.graph.nodes import (
     Apply,
     Arg,
     Block,

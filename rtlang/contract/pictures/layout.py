@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rtlang.contract.nodes import Node
+from rtlang.contract.graph.nodes import Node
 from rtlang.contract.pictures.labels import Label, fitted, label_of, names_of, titled_blocks, width_of, wrapped
 from rtlang.contract.pictures.structure import Level, level_of
 
@@ -42,7 +42,7 @@ class Box:
     whole_height: float
     x: float = 0.0  # left edge of the whole
     y: float = 0.0
-    frames: list[Frame] = field(default_factory=list)
+    frames: list[LayoutFrame] = field(default_factory=list)
 
     @property
     def middle(self) -> float:
@@ -51,7 +51,7 @@ class Box:
 
 
 @dataclass(slots=True)
-class Frame:
+class LayoutFrame:
     """A block, with its rows inside. Coordinates are relative to the box until it is placed."""
 
     title: str
@@ -155,9 +155,11 @@ def _group_box(at: int, count: int) -> Box:
     return Box(at, Label("group", title, ""), [], "", width, height, width, height)
 
 
-def _frame(title: str, inside: Drawing) -> Frame:
+def _frame(title: str, inside: Drawing) -> LayoutFrame:
     width = max(inside.width + 2 * FRAME_PAD, min(width_of(title, NOTE), MAX_WIDTH) + 2 * FRAME_PAD)
-    return Frame(fitted(title, NOTE, width - 20), width, inside.height + FRAME_TITLE + FRAME_PAD + GAP / 2 - 6, inside)
+    return LayoutFrame(
+        fitted(title, NOTE, width - 20), width, inside.height + FRAME_TITLE + FRAME_PAD + GAP / 2 - 6, inside
+    )
 
 
 def _enclose(box: Box) -> None:

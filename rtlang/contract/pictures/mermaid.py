@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rtlang.contract.nodes import Node, Ref, Repeat, operands_of, parent_of
+from rtlang.contract.graph.nodes import Node, Ref, Repeat, operands_of, parent_of
 from rtlang.contract.pictures.labels import Label, label_of, names_of, printable, shortened, titled_blocks
 
 MAX_LABEL_CHARS = 80

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from rtlang.contract.nodes import Node, blocks_of
+from rtlang.contract.graph.nodes import Node, blocks_of
 from rtlang.contract.pictures.facts import facts_of, labels_of_run, seconds
 from rtlang.contract.pictures.labels import printable, shortened
 from rtlang.contract.pictures.layout import MAX_BOXES, Drawing, draw

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import NodeFinished, Timing
-from rtlang.contract.nodes import (
+from rtlang.contract.graph.nodes import (
     Apply,
     Arg,
     Call,
@@ -23,10 +23,10 @@ from rtlang.contract.nodes import (
     Text,
     TokenIds,
 )
+from rtlang.contract.graph.pure_functions import text_of_plain
 from rtlang.contract.params import Usage
 from rtlang.contract.pictures.labels import names_of
 from rtlang.contract.pictures.structure import level_of
-from rtlang.contract.pure_functions import text_of_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class NodeSpan:
     """A piece of a sequence.
 
     Attributes:
@@ -150,14 +150,14 @@ class Span:
 
 
 @dataclass(slots=True)
-class Segment:
+class TimeSegment:
     """A run of spans without a branch, followed by stages of branches that continue it."""
 
-    spans: list[Span] = field(default_factory=list)
-    stages: list[list[Segment]] = field(default_factory=list)
+    spans: list[NodeSpan] = field(default_factory=list)
+    stages: list[list[TimeSegment]] = field(default_factory=list)
 
 
-def segments(record: RunRecord) -> list[Segment]:
+def segments(record: RunRecord) -> list[TimeSegment]:
     """The texts of all sequences; shared beginnings appear once. A text after a join follows the branches that it joins."""
     nodes = {node.node_id: node for node in record.recorded}
     names = {**names_of(record.recorded), **record.names}
@@ -178,11 +178,11 @@ def segments(record: RunRecord) -> list[Segment]:
                 children.setdefault(parent, []).append(members)
     for found in children.values():
         found.sort()
-    roots: list[Segment] = []
-    todo: list[tuple[int, Segment]] = []
+    roots: list[TimeSegment] = []
+    todo: list[tuple[int, TimeSegment]] = []
     for row in children.get(None, ()):
         for each in row:
-            root = Segment()
+            root = TimeSegment()
             roots.append(root)
             todo.append((each, root))
     while todo:
@@ -193,7 +193,7 @@ def segments(record: RunRecord) -> list[Segment]:
             if is_fanned:
                 assert isinstance(node, Generate)
                 segment.stages.append(
-                    [Segment([_generated(node_id, choice, names, record)]) for choice in range(node.params.n)]
+                    [TimeSegment([_generated(node_id, choice, names, record)]) for choice in range(node.params.n)]
                 )
             else:
                 segment.spans.extend(_spans(node, names, record))
@@ -202,14 +202,14 @@ def segments(record: RunRecord) -> list[Segment]:
                 node_id = rows[0][0]
                 continue
             for row in rows:
-                stage = [Segment() for _ in row]
+                stage = [TimeSegment() for _ in row]
                 segment.stages.append(stage)
                 todo.extend(zip(row, stage, strict=True))
             break
     return roots
 
 
-def _spans(node: Node, names: Mapping[int, str], record: RunRecord) -> Iterator[Span]:
+def _spans(node: Node, names: Mapping[int, str], record: RunRecord) -> Iterator[NodeSpan]:
     match node:
         case Text():
             yield from _of_parts(node.parts, node.node_id, names, record)
@@ -221,32 +221,38 @@ def _spans(node: Node, names: Mapping[int, str], record: RunRecord) -> Iterator[
 
 def _of_parts(
     parts: tuple[Part, ...], node_id: int, names: Mapping[int, str], record: RunRecord, *, is_generated: bool = False
-) -> Iterator[Span]:
+) -> Iterator[NodeSpan]:
     for part in parts:
         match part:
             case str():
                 if part:
-                    yield Span("text", part, node_id)
+                    yield NodeSpan("text", part, node_id)
             case RoleStart():
-                yield Span("role", part.role, node_id)
+                yield NodeSpan("role", part.role, node_id)
             case RoleEnd():
-                yield Span("end", "", node_id)
+                yield NodeSpan("end", "", node_id)
             case Ref() if is_generated:
                 yield _generated(part.node_id, part.choice, names, record)
             case Ref():
                 text = record.text_of(part.node_id, part.choice)
                 name = names.get(part.node_id, f"#{part.node_id}")
-                yield Span("text", text, node_id) if text is not None else Span("missing", "{" + name + "}", node_id)
+                yield (
+                    NodeSpan("text", text, node_id)
+                    if text is not None
+                    else NodeSpan("missing", "{" + name + "}", node_id)
+                )
             case Arg():
-                yield Span("missing", "{" + part.name + "}", node_id)
+                yield NodeSpan("missing", "{" + part.name + "}", node_id)
             case TokenIds():
-                yield Span("missing", f"[{len(part.ids)} tokens]", node_id)
+                yield NodeSpan("missing", f"[{len(part.ids)} tokens]", node_id)
 
 
-def _generated(node_id: int, choice: int, names: Mapping[int, str], record: RunRecord) -> Span:
+def _generated(node_id: int, choice: int, names: Mapping[int, str], record: RunRecord) -> NodeSpan:
     name = names.get(node_id, "(unnamed)")
     ended = record.nodes.get(node_id)
     if ended is not None and ended.error is not None:
-        return Span("error", ended.error, node_id, name, choice)
+        return NodeSpan("error", ended.error, node_id, name, choice)
     text = record.text_of(node_id, choice)
-    return Span("generated" if text is not None else "missing", "…" if text is None else text, node_id, name, choice)
+    return NodeSpan(
+        "generated" if text is not None else "missing", "…" if text is None else text, node_id, name, choice
+    )

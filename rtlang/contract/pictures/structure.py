@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rtlang.contract.nodes import Node, RoleEnd, Text, dependencies, name_of, parent_of
+from rtlang.contract.graph.nodes import Node, RoleEnd, Text, dependencies, name_of, parent_of
 
 MAX_ALIKE = 6
 """More branches than this that are alike are not all shown ..."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from rtlang.contract.pictures.labels import printable
-from rtlang.contract.pictures.layout import FRAME_PAD, LINE, NOTE, PAD, TEXT, TITLE, Arrow, Box, Drawing, Frame
+from rtlang.contract.pictures.layout import FRAME_PAD, LINE, NOTE, PAD, TEXT, TITLE, Arrow, Box, Drawing, LayoutFrame
 
 HUES = {
     "text": "#8792a5",
@@ -112,7 +112,7 @@ def _outline(box: Box, x: float, y: float, is_failed: bool) -> str:
     )
 
 
-def _frame(box: Box, frame: Frame, x: float, left: float, top: float, y: float) -> str:
+def _frame(box: Box, frame: LayoutFrame, x: float, left: float, top: float, y: float) -> str:
     hue = HUES[box.label.kind]
     middle, bottom = x + box.middle, y + box.y + FRAME_PAD + box.height
     to = left + frame.width / 2

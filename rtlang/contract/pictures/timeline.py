@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-from rtlang.contract.nodes import Decide, Repeat, Switch, blocks_of
+from rtlang.contract.graph.nodes import Decide, Repeat, Switch, blocks_of
 from rtlang.contract.pictures.facts import seconds, usage_words
 from rtlang.contract.pictures.labels import fitted, printable
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord

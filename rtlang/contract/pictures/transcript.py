@@ -8,7 +8,7 @@ from html import escape
 from rtlang.contract.pictures.facts import usage_words
 from rtlang.contract.pictures.labels import printable, shortened
 from rtlang.contract.pictures.page_style import NUM_COLORS
-from rtlang.contract.pictures.run_record import RunRecord, Segment, Span, segments
+from rtlang.contract.pictures.run_record import NodeSpan, RunRecord, TimeSegment, segments
 
 MAX_SPANS = 3_000
 MAX_SPAN_CHARS = 20_000
@@ -39,9 +39,9 @@ class _Writer:
         self.num_left_out = 0
         self._num_spans = 0
 
-    def forest(self, roots: Sequence[Segment]) -> str:
+    def forest(self, roots: Sequence[TimeSegment]) -> str:
         parts: list[str] = []
-        todo: list[tuple[int, Segment] | str] = [(0, segment) for segment in reversed(roots)]
+        todo: list[tuple[int, TimeSegment] | str] = [(0, segment) for segment in reversed(roots)]
         while todo:
             item = todo.pop()
             if isinstance(item, str):
@@ -55,7 +55,7 @@ class _Writer:
                 todo.extend((depth, each) for stage in reversed(segment.stages) for each in reversed(stage))
                 continue
             parts.append('<div class="rt-seq">' + self._messages(segment.spans))
-            inner: list[tuple[int, Segment] | str] = []
+            inner: list[tuple[int, TimeSegment] | str] = []
             for stage in segment.stages:
                 has_frame = len(stage) > 1 and depth < MAX_DEPTH
                 inner.append('<div class="rt-forks">' if has_frame else "")
@@ -68,7 +68,7 @@ class _Writer:
             todo.extend(reversed(inner))
         return "".join(parts)
 
-    def _messages(self, spans: Sequence[Span]) -> str:
+    def _messages(self, spans: Sequence[NodeSpan]) -> str:
         parts: list[str] = []
         is_open = False
         for span in spans:
@@ -87,7 +87,7 @@ class _Writer:
             parts.append(self._span(span))
         return "".join([*parts, "</div></div>" if is_open else ""])
 
-    def _span(self, span: Span) -> str:
+    def _span(self, span: NodeSpan) -> str:
         self._num_spans += 1
         text = escape(printable(shortened(span.text, MAX_SPAN_CHARS)))
         if span.kind == "text":
@@ -98,7 +98,7 @@ class _Writer:
         kind = {"error": "rt-bad", "missing": f"rt-c{color} rt-soft"}.get(span.kind, f"rt-c{color}")
         return f'<span class="rt-span {kind}" title="{escape(printable(self._words(span)))}">{text or "&#8203;"}</span>'
 
-    def _words(self, span: Span) -> str:
+    def _words(self, span: NodeSpan) -> str:
         record = self._record.nodes.get(span.node_id)
         if record is None:
             return span.name

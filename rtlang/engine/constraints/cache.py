@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.compile_time import CompileTime
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes
-from rtlang.engine.daemon_pool import Timer
-from rtlang.engine.fair_queue import Owner
+from rtlang.engine.threads.daemon_pool import JobTimer
+from rtlang.engine.threads.fair_queue import Owner
 from rtlang_grammars import CompletionPath
 from rtlang_grammars.api.rtlang_backend import RtlangGrammar
 
@@ -58,7 +58,7 @@ class PendingCompile:
         grammar: the compiled grammar, while its completion path is searched.
     """
 
-    timer: Timer | None = None
+    timer: JobTimer | None = None
     is_unwanted: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[Future[ConstraintSession], int]] = field(default_factory=list)
     owners: set[Owner] = field(default_factory=set)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Collection
 
 from rtlang.contract.errors import OverloadError
-from rtlang.contract.principal import Principal
-from rtlang.engine.shares.token_bucket import TokenBucket
+from rtlang.contract.runs.principal import Principal
+from rtlang.engine.threads.token_bucket import TokenBucket
 
 
 class CompileQuota:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, OverloadError, RtlangError
-from rtlang.contract.metrics import Metrics
-from rtlang.contract.principal import LOCAL
+from rtlang.contract.runs.principal import LOCAL
+from rtlang.contract.service.metrics import Metrics
 from rtlang.engine.constraints.cache import CacheEntry, PendingCompile
 from rtlang.engine.constraints.compile_quota import CompileQuota
 from rtlang.engine.constraints.compile_time import CompileTime
@@ -30,9 +30,9 @@ from rtlang.engine.constraints.lanes import CompileLanes, cancelled
 from rtlang.engine.constraints.mask_threads import MaskThreads
 from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
 from rtlang.engine.constraints.stop_compiler import StopCompiler
-from rtlang.engine.daemon_pool import Timer, run_or_cancel, start_timer
-from rtlang.engine.fair_queue import Owner
-from rtlang.engine.stop_search import StopPattern
+from rtlang.engine.constraints.stop_search import StopPattern
+from rtlang.engine.threads.daemon_pool import JobTimer, run_or_cancel, start_timer
+from rtlang.engine.threads.fair_queue import Owner
 from rtlang_grammars import (
     CompletionSearch,
     Constraint,
@@ -89,7 +89,7 @@ class ConstraintCompiler:
         metrics: Metrics | None = None,
         *,
         executor: Executor | None = None,
-        timer: Callable[[float, Callable[[], None]], Timer] = start_timer,
+        timer: Callable[[float, Callable[[], None]], JobTimer] = start_timer,
         compile_time: Callable[[], CompileTime] = CompileTime,
         on_compiled: Callable[[float], None] | None = None,
     ) -> None:
@@ -418,7 +418,7 @@ class ConstraintCompiler:
                 self._backend = RtlangBackend.create(vocabulary, allow_checked=True, store=store)
             return self._backend, self._search
 
-    def _start_timer_of(self, constraint: Constraint, replaced: Timer | None = None) -> None:
+    def _start_timer_of(self, constraint: Constraint, replaced: JobTimer | None = None) -> None:
         """Look again when the compilation may have used up its time. It counts from its beginning, with a backend."""
         with self._lock:
             waiting = self._waiting.get(constraint)

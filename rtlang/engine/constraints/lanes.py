@@ -18,8 +18,8 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
-from rtlang.engine.daemon_pool import DaemonPool
-from rtlang.engine.fair_queue import Owner
+from rtlang.engine.threads.daemon_pool import DaemonPool
+from rtlang.engine.threads.fair_queue import Owner
 
 SLICES_S = (0.06, 0.3, math.inf)
 """For each lane the time of a thread after which a compilation makes way for others. Most constraints need less than 20 ms."""

@@ -15,9 +15,9 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang.contract.metrics import Metrics
+from rtlang.contract.service.metrics import Metrics
 from rtlang.engine.constraints.session import ConstraintSession
-from rtlang.engine.daemon_pool import DaemonPool, run_or_cancel
+from rtlang.engine.threads.daemon_pool import DaemonPool, run_or_cancel
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 
 NUM_SLOW = 4

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 
 from rtlang.engine.drafts.proposal import Proposal
 from rtlang.engine.drafts.token_index import LONGEST_MATCH, TokenIndex
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 
 MAX_SITE_TOKENS = 4096
 """Tokens of one site; then the older half is dropped."""

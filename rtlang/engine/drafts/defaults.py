@@ -6,7 +6,7 @@ import logging
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.thread_watch import ThreadWatch, exclude_computation
+from rtlang.contract.process.thread_watch import ThreadWatch, exclude_computation
 from rtlang.engine.drafts.call_sites import CallSites
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter

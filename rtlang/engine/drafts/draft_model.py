@@ -19,7 +19,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.step import Row, SampledRow, Step
 from rtlang.engine.drafts.model_pages import ComputedSequence, ModelPages
 from rtlang.engine.planning.step_cost import StepCost, StepSize, size_of
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 from rtlang.model.runner import Runner
 
 logger = logging.getLogger(__name__)

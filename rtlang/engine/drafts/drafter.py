@@ -19,9 +19,9 @@ from rtlang.engine.drafts.acceptance import Acceptance, OwnAcceptance
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.model_policy import MIN_GAIN, Expectation, ModelPolicy, ModelRow
 from rtlang.engine.drafts.overlap import Overlap
-from rtlang.engine.drafts.proposal import DRAFT_MODEL, Cost, Proposal, Source
+from rtlang.engine.drafts.proposal import DRAFT_MODEL, Cost, DraftSource, Proposal
 from rtlang.engine.planning.step_cost import StepSize
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 
 MAX_DRAFT_TOKENS = 16
 """Most draft tokens of a row."""
@@ -96,7 +96,7 @@ class Drafter:
 
     def __init__(
         self,
-        sources: Iterable[Source],
+        sources: Iterable[DraftSource],
         cost: Cost,
         *,
         max_draft_tokens: int = MAX_DRAFT_TOKENS,

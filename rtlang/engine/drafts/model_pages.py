@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from rtlang.cache.node import RadixNode
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.params import SamplingParams
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 
 
 @dataclass(slots=True)

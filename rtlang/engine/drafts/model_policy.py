@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rtlang.engine.drafts.draft_model import MIN_CHUNK, DraftModel
 from rtlang.engine.drafts.proposal import Cost
 from rtlang.engine.planning.step_cost import StepSize
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 
 MIN_GAIN = 1.03
 """Tokens a second that drafts must gain: less is within the error of the cost."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rtlang.engine.drafts.proposal import Proposal
 from rtlang.engine.drafts.token_index import TokenIndex
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 
 MAX_PROMPT_TOKENS = 8192
 """Tokens at the end of a prompt that are searched: about 2 ms to index, and 2 MB."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rtlang.engine.planning.step_cost import StepSize
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 
 DRAFT_MODEL = "draft_model"
 """The name of the draft model among the sources."""
@@ -27,7 +27,7 @@ class Proposal:
     evidence: int
 
 
-class Source(Protocol):
+class DraftSource(Protocol):
     """A source of drafts. Used on the engine thread."""
 
     @property

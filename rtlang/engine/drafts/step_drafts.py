@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 
 from rtlang.cache.prefix_cache import PrefixCache
-from rtlang.engine.credit import Credit
 from rtlang.engine.drafts.drafter import MAX_DRAFT_TOKENS, Candidate, Drafter
 from rtlang.engine.planning.step_cost import StepSize, num_row_scores
-from rtlang.engine.request import Request
+from rtlang.engine.requests.credit import Credit
+from rtlang.engine.requests.request import Request
 
 
 def add_drafts(

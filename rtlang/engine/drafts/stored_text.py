@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.engine.drafts.proposal import Proposal
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 
 
 class StoredText:

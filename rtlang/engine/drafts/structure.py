@@ -6,7 +6,7 @@ Forced text can be cut into tokens in many ways, so the model may spell it other
 from __future__ import annotations
 
 from rtlang.engine.drafts.proposal import Proposal
-from rtlang.engine.request import Request
+from rtlang.engine.requests.request import Request
 
 _SHORTEST = 2  # bytes of forced text worth a draft
 

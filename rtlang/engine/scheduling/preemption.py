@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable
 
 from rtlang.cache.prefix_cache import PrefixCache
-from rtlang.engine import policy
-from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.requests.flow import Flow
+from rtlang.engine.requests.request import Request, RequestStatus
+from rtlang.engine.scheduling import policy
+from rtlang.engine.scheduling.fair_shares import FairShares
 from rtlang.engine.scheduling.running_requests import RunningRequests
 from rtlang.engine.scheduling.step_plan import StepPlan
-from rtlang.engine.shares.fair_shares import FairShares
-from rtlang.engine.shares.flow import Flow
 
 logger = logging.getLogger(__name__)
 

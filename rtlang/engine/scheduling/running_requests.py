@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 
 from rtlang.cache.prefix_cache import PrefixCache
-from rtlang.engine.batch_layout import BatchLayout
-from rtlang.engine.request import Request, RequestStatus
-from rtlang.engine.shares.fair_shares import FairShares
-from rtlang.engine.shares.flow import Flow
+from rtlang.engine.requests.flow import Flow
+from rtlang.engine.requests.request import Request, RequestStatus
+from rtlang.engine.scheduling.batch_layout import BatchLayout
+from rtlang.engine.scheduling.fair_shares import FairShares
 
 
 class RunningRequests:

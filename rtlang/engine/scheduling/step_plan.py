@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rtlang.engine.credit import Credit
-from rtlang.engine.request import Request
-from rtlang.engine.shares.flow import Entry, Flow
+from rtlang.engine.requests.credit import Credit
+from rtlang.engine.requests.flow import Entry, Flow
+from rtlang.engine.requests.request import Request
 
 
 @dataclass(slots=True, eq=False)

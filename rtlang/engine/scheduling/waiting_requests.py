@@ -6,10 +6,10 @@ import heapq
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from rtlang.engine.policy import Key
-from rtlang.engine.request import Request, RequestStatus
-from rtlang.engine.shares.fair_shares import FairShares
-from rtlang.engine.shares.flow import Entry, Flow
+from rtlang.engine.requests.flow import Entry, Flow
+from rtlang.engine.requests.request import Request, RequestStatus
+from rtlang.engine.scheduling.fair_shares import FairShares
+from rtlang.engine.scheduling.policy import Key
 
 _QUEUED = (RequestStatus.WAITING, RequestStatus.PREEMPTED)
 

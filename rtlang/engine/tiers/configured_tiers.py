@@ -16,7 +16,7 @@ from rtlang.cache.tiers.peers.peer_tier import PeerTier
 from rtlang.cache.tiers.tier import CacheTier
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
-from rtlang.contract.peer_address import listen_address, peer_addresses
+from rtlang.contract.process.peer_address import listen_address, peer_addresses
 from rtlang.contract.version import VERSION
 from rtlang.model.identity import model_identity
 from rtlang.model.runner import PageMemory

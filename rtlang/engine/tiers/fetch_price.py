@@ -22,7 +22,7 @@ _ASKING_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class PageRun:
+class FetchRun:
     """Consecutive pages of a sequence in the same tier; `tier` is None if another request is loading them."""
 
     tier: str | None
@@ -77,7 +77,7 @@ class FetchPrices:
         self._asking_s *= _DISCOUNT
         return False
 
-    def plan(self, runs: Sequence[PageRun], wait_s: float, compute_s: Callable[[int], float | None]) -> FetchPlan:
+    def plan(self, runs: Sequence[FetchRun], wait_s: float, compute_s: Callable[[int], float | None]) -> FetchPlan:
         """Choose how many of the pages at the start of `runs` to load.
 
         Args:
@@ -116,7 +116,7 @@ def compute_seconds(cost: StepCost, num_before: int, num_tokens: int, max_step_t
     return seconds
 
 
-def _behind(runs: Sequence[PageRun], num_pages: int) -> dict[str, int]:
+def _behind(runs: Sequence[FetchRun], num_pages: int) -> dict[str, int]:
     """Pages of each tier after the first `num_pages`."""
     found: dict[str, int] = {}
     end = 0

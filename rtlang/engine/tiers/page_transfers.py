@@ -36,9 +36,9 @@ from rtlang.cache.prefix_cache import NewPage, PrefixCache
 from rtlang.cache.tiers.digest import sequence_digests
 from rtlang.cache.tiers.peers.page_server import PageServer
 from rtlang.cache.tiers.tier import CacheTier, RemoteTier
-from rtlang.engine.daemon_pool import DaemonPool
-from rtlang.engine.request import Request, RequestStatus
-from rtlang.engine.tiers.fetch_price import FetchPrices, PageRun
+from rtlang.engine.requests.request import Request, RequestStatus
+from rtlang.engine.threads.daemon_pool import DaemonPool
+from rtlang.engine.tiers.fetch_price import FetchPrices, FetchRun
 from rtlang.model.runner import PageMemory
 
 logger = logging.getLogger(__name__)
@@ -294,7 +294,7 @@ class PageTransfers:
         named = [
             None if digest in awaited else place for digest, place in zip(digests[num_before:], places, strict=True)
         ]
-        runs = [PageRun(tier, len(list(pages))) for tier, pages in groupby(named)]
+        runs = [FetchRun(tier, len(list(pages))) for tier, pages in groupby(named)]
         plan = self.prices.plan(
             runs, self._seconds_left(), lambda num_pages: self._compute_s(num_before * size, num_pages * size)
         )

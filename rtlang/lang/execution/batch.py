@@ -16,16 +16,16 @@ from functools import partial
 from typing import Any
 
 from rtlang.contract.errors import OverloadError, ParameterError
-from rtlang.contract.target import Target
-from rtlang.lang.body import Body
-from rtlang.lang.coroutines import run_coroutine
-from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
-from rtlang.lang.execution.program_options import ProgramOptions
+from rtlang.contract.process.coroutines import run_coroutine
+from rtlang.contract.service.target import Target
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import resolve_runtime, run_async
-from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S
 from rtlang.lang.execution.shared_pieces import SharedPieces
+from rtlang.lang.program_state.body import Body
+from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
+from rtlang.lang.sessions.program_options import ProgramOptions
+from rtlang.lang.sessions.session import MAX_OVERLOAD_WAIT_S
 
 MAX_THREADS = 64
 MAX_COROUTINES = 10_000

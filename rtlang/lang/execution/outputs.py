@@ -12,12 +12,12 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.graph import Generate, Select, choices_of, parent_of
-from rtlang.lang.recording import Recording
-from rtlang.lang.state import State, record_of
-from rtlang.lang.state_record import StateRecord
-from rtlang.lang.values import Value, needs_of
-from rtlang.lang.variables import Generated, Plain, TextVariable
+from rtlang.contract.request_graph import Generate, Select, choices_of, parent_of
+from rtlang.lang.lazy_values.values import Value, needs_of
+from rtlang.lang.program_state.state import State, record_of
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.program_state.variables import Generated, Plain, TextVariable
+from rtlang.lang.recordings.recording import Recording
 
 
 def needed_nodes(state: StateRecord, returned: object, outputs: Collection[str] | None) -> set[int] | None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtlang.contract.target import Target
-from rtlang.lang.body import Body
+from rtlang.contract.service.target import Target
 from rtlang.lang.execution.outputs import asked_nodes, needed_nodes
-from rtlang.lang.execution.program_options import ProgramOptions
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.session import Session
-from rtlang.lang.state import State
-from rtlang.lang.state_record import StateRecord
+from rtlang.lang.program_state.body import Body
+from rtlang.lang.program_state.state import State
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.sessions.program_options import ProgramOptions
+from rtlang.lang.sessions.session import Session
 
 
 class ProgramRun:

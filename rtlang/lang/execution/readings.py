@@ -11,12 +11,12 @@ from typing import Any, Protocol, get_args
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import Generate, Node, Part, Ref, Select, Text, choices_of, name_of
 from rtlang.contract.pictures.run_record import RunRecord
-from rtlang.lang.execution.session import Session
-from rtlang.lang.forcing import deep_real
-from rtlang.lang.state_record import StateRecord
-from rtlang.lang.variables import Reading, Variable, generated, messages_of, view, without_cancelled
+from rtlang.contract.request_graph import Generate, Node, Part, Ref, Select, Text, choices_of, name_of
+from rtlang.lang.program_state.forcing import deep_real
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.program_state.variables import Reading, Variable, generated, messages_of, view, without_cancelled
+from rtlang.lang.sessions.session import Session
 from rtlang.lang.views.run_records import record_of
 
 

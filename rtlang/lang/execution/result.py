@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, Generic, Never
 
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import Usage
 from rtlang.contract.pictures.page import run_fragment, run_page
 from rtlang.contract.pictures.run_record import RunRecord
+from rtlang.contract.request_graph import RequestGraph
 from rtlang.lang.execution.readings import StateReadings, WholeRunReadings
-from rtlang.lang.execution.session import Session
-from rtlang.lang.forcing import deep_real
-from rtlang.lang.recording import Break
-from rtlang.lang.state_record import StateRecord
-from rtlang.lang.static_types import AnyValue, R_co
-from rtlang.lang.variables import Reading
+from rtlang.lang.lazy_values.static_types import AnyValue, R_co
+from rtlang.lang.program_state.forcing import deep_real
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.program_state.variables import Reading
+from rtlang.lang.recordings.recording import Break
+from rtlang.lang.sessions.session import Session
 from rtlang.lang.views.notebook import with_cell_names
 from rtlang.lang.views.run_records import ended
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang.contract.target import Target
-from rtlang.lang.body import Body
-from rtlang.lang.coroutines import run_coroutine
-from rtlang.lang.execution.program_options import OnError, ProgramOptions
+from rtlang.contract.process.coroutines import run_coroutine
+from rtlang.contract.service.target import Target
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
-from rtlang.lang.values import user_location
+from rtlang.lang.lazy_values.values import user_location
+from rtlang.lang.program_state.body import Body
+from rtlang.lang.sessions.program_options import OnError, ProgramOptions
 
 _T = TypeVar("_T")
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from rtlang.compiler.context import ShareOf, Sharing
-from rtlang.contract.graph import Part
+from rtlang.contract.request_graph import Part
 
 MAX_LEAVES = 10_000  # of one run
 MIN_CHARS_WITHIN = 4  # shorter arguments count only as whole pieces: they are parts of too many texts by chance

@@ -16,18 +16,18 @@ from typing import Any, Generic, TypeAlias
 
 from rtlang.contract.errors import RtlangError, TraceError, ValueParseError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph import Node, Text
-from rtlang.contract.growing_json import Path, Place
-from rtlang.lang.body import Body
-from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
-from rtlang.lang.execution.program_options import ProgramOptions
+from rtlang.contract.growing_json import JsonPath, Path
+from rtlang.contract.request_graph import Node, Text
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import resolve_runtime, settle
-from rtlang.lang.meta import Meta
+from rtlang.lang.lazy_values.static_types import R_co
+from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.partials.partial_object import PartialObject
-from rtlang.lang.static_types import R_co
-from rtlang.lang.values import user_location
+from rtlang.lang.program_state.body import Body
+from rtlang.lang.recordings.meta import Meta
+from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
+from rtlang.lang.sessions.program_options import ProgramOptions
 from rtlang.lang.views.live_display import LiveDisplay, live_display
 
 
@@ -71,7 +71,7 @@ class PartialEvent:
     node_id: int
     choice: int
     _object: PartialObject = field(repr=False, compare=False)
-    _places: tuple[Place, ...] = field(repr=False, compare=False)
+    _places: tuple[JsonPath, ...] = field(repr=False, compare=False)
     _length: int = field(repr=False, compare=False)
 
     @property

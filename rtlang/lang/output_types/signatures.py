@@ -11,7 +11,7 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.lang.output_types.kinds import Member
-from rtlang.lang.output_types.pydantic_schema import generator
+from rtlang.lang.output_types.schemas.pydantic_schema import generator
 from rtlang.lang.output_types.value_kinds import kind_of_model
 
 _SECTION = re.compile(r"^(Args|Arguments|Parameters):\s*$")

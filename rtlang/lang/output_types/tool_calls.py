@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from rtlang.contract.errors import ToolError, TraceError, ValueParseError, described
-from rtlang.lang.coroutines import run_coroutine
+from rtlang.contract.process.coroutines import run_coroutine
 from rtlang.lang.output_types.signatures import Signature
 from rtlang_grammars.formats import parsing
 

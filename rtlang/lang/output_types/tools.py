@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import RoleStart
-from rtlang.contract.template_options import TemplateOptions
-from rtlang.contract.tool_list import tools_to_text
+from rtlang.contract.graph.template_options import TemplateOptions
+from rtlang.contract.graph.tool_list import tools_to_text
+from rtlang.contract.request_graph import RoleStart
 from rtlang.lang.output_types.forms import json_style
 from rtlang.lang.output_types.kinds import STR, Kind, Listed, Member, NullableKind, Reading, Record, reading_of_json
 from rtlang.lang.output_types.signatures import signature_of

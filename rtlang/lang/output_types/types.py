@@ -26,9 +26,9 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError, ValueParseError
 from rtlang.contract.params import Constraint, ConstraintKind
-from rtlang.lang.output_types.date_patterns import DATE, TIME
 from rtlang.lang.output_types.kinds import Reading, reading_of_json
-from rtlang.lang.output_types.pydantic_schema import generator
+from rtlang.lang.output_types.schemas.date_patterns import DATE, TIME
+from rtlang.lang.output_types.schemas.pydantic_schema import generator
 from rtlang.lang.output_types.signatures import signature_of
 from rtlang.lang.output_types.value_kinds import reading_of_type
 from rtlang.lang.partials.shapes import PLAIN, ValueShape, shape_of, whole

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rtlang.contract.events import Completion
-from rtlang.contract.graph import Generate, Node
-from rtlang.contract.growing_json import GrowingJson, Path, Place
+from rtlang.contract.growing_json import GrowingJson, JsonPath, Path
 from rtlang.contract.params import ConstraintKind
+from rtlang.contract.request_graph import Generate, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ def _by_field(steps: tuple[tuple[float, int], ...], text: str) -> dict[Path, flo
     growing = GrowingJson()
     growing.push(text)
     growing.finish()
-    places: list[Place] = []
+    places: list[JsonPath] = []
     waiting = [] if growing.root is None else [growing.root]
     while waiting:  # every place before those inside it, in the order of the text
         place = waiting.pop()
         places.append(place)
         waiting.extend(reversed(place.children.values()))
     found: dict[Path, float] = {}
-    inside: list[Place] = []
+    inside: list[JsonPath] = []
     next_place = start = 0
     for nats, end in steps:
         while next_place < len(places) and places[next_place].start <= start:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtlang.contract.growing_json import GrowingJson, Kind, Path, Place
+from rtlang.contract.growing_json import GrowingJson, JsonKind, JsonPath, Path
 from rtlang.lang.partials.shapes import PLAIN, ValueShape
 
 
@@ -15,16 +15,16 @@ class PartialObject:
         self.text = GrowingJson()
         self._shape = shape
 
-    def push(self, chunk: str) -> tuple[tuple[Place, ...], Place | None, str]:
+    def push(self, chunk: str) -> tuple[tuple[JsonPath, ...], JsonPath | None, str]:
         """Read more text: the values that became final and are known before the whole is, the string that grows, and its new text."""
         places, added = self.text.push(chunk)
         return self._known(places), self.text.growing, added
 
-    def finish(self) -> tuple[Place, ...]:
+    def finish(self) -> tuple[JsonPath, ...]:
         """End the text; returns the places that this makes final, as `push` does."""
         return self._known(self.text.finish())
 
-    def value_at(self, place: Place) -> Any:
+    def value_at(self, place: JsonPath) -> Any:
         """The typed value of a final place.
 
         Raises:
@@ -44,11 +44,11 @@ class PartialObject:
             text.push(self.text.text(0, length))
         return None if text.root is None else _so_far(text, text.root, self._shape)[0]
 
-    def _known(self, places: list[Place]) -> tuple[Place, ...]:
+    def _known(self, places: list[JsonPath]) -> tuple[JsonPath, ...]:
         return tuple(place for place in places if self._shape_at(place) is not None)
 
-    def _shape_at(self, place: Place) -> ValueShape | None:
-        steps: list[tuple[Kind, str | int]] = []
+    def _shape_at(self, place: JsonPath) -> ValueShape | None:
+        steps: list[tuple[JsonKind, str | int]] = []
         at = place
         while at.parent is not None:
             steps.append((at.parent.kind, at.path[-1]))
@@ -59,7 +59,7 @@ class PartialObject:
         return shape
 
 
-def _so_far(text: GrowingJson, place: Place, shape: ValueShape | None) -> tuple[Any, bool]:
+def _so_far(text: GrowingJson, place: JsonPath, shape: ValueShape | None) -> tuple[Any, bool]:
     """The value of a place, and whether there is one."""
     if place.end is not None and shape is not None:
         try:
@@ -67,20 +67,20 @@ def _so_far(text: GrowingJson, place: Place, shape: ValueShape | None) -> tuple[
         except ValueError:
             return None, False
     match place.kind:
-        case Kind.STRING:
+        case JsonKind.STRING:
             return "".join(place.pieces), True
-        case Kind.OBJECT | Kind.ARRAY:
+        case JsonKind.OBJECT | JsonKind.ARRAY:
             found = {
                 step: value
                 for step, child in place.children.items()
                 for value, exists in [_so_far(text, child, None if shape is None else shape.inside(place.kind, step))]
                 if exists
             }
-            return (found if place.kind is Kind.OBJECT else list(found.values())), True
+            return (found if place.kind is JsonKind.OBJECT else list(found.values())), True
         case _ if place.end is not None:
             return PLAIN.parse(text.text(place.start, place.end)), True
         case _:
             return None, False
 
 
-__all__ = ["PartialObject", "Path", "Place"]
+__all__ = ["JsonPath", "PartialObject", "Path"]

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from rtlang.contract.growing_json import Kind
+from rtlang.contract.growing_json import JsonKind
 
 _LEAVES = (
     str,
@@ -48,12 +48,12 @@ class ValueShape:
     __slots__ = ("_inner", "_known", "parse")
 
     def __init__(
-        self, parse: Callable[[str], Any], inner: Callable[[Kind, str | int], ValueShape | None] | None = None
+        self, parse: Callable[[str], Any], inner: Callable[[JsonKind, str | int], ValueShape | None] | None = None
     ) -> None:
         self.parse, self._inner = parse, inner
-        self._known: dict[tuple[Kind, str | int], ValueShape | None] = {}
+        self._known: dict[tuple[JsonKind, str | int], ValueShape | None] = {}
 
-    def inside(self, kind: Kind, step: str | int) -> ValueShape | None:
+    def inside(self, kind: JsonKind, step: str | int) -> ValueShape | None:
         """The shape of the value at `step` in an object or array of this shape; None if nothing is known of it early."""
         if self._inner is None:
             return None
@@ -113,7 +113,7 @@ def _parse(adapter: _Adapter, text: str) -> Any:
     return adapter.validate(text)
 
 
-def _inside(hint: Any, config: Any, kind: Kind, step: str | int) -> ValueShape | None:
+def _inside(hint: Any, config: Any, kind: JsonKind, step: str | int) -> ValueShape | None:
     origin = typing.get_origin(hint)
     if origin is typing.Annotated:
         hint, *marks = typing.get_args(hint)
@@ -126,7 +126,7 @@ def _inside(hint: Any, config: Any, kind: Kind, step: str | int) -> ValueShape |
         return _inside(typing.get_args(hint)[0], config, kind, step)
     if hint is Any or hint is object:
         return PLAIN
-    if kind is Kind.ARRAY:
+    if kind is JsonKind.ARRAY:
         return _item(hint, origin, config, step)
     if hint is dict:
         return PLAIN

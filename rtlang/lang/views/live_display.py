@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import Any, Protocol, TextIO
 
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import Text, choices_of
 from rtlang.contract.pictures.page import run_fragment
-from rtlang.contract.terminal_text import terminal_text
-from rtlang.lang.execution.session import Session
+from rtlang.contract.process.terminal_text import terminal_text
+from rtlang.contract.request_graph import Text, choices_of
+from rtlang.lang.sessions.session import Session
 from rtlang.lang.views.notebook import shell
 from rtlang.lang.views.run_records import ended, record_of
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import Apply, Arg, Const, Node, Operand, Part, Ref, Repeat, Switch, name_of
+from rtlang.contract.graph.pure_functions import apply, text_of_plain
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
-from rtlang.contract.pure_functions import apply, text_of_plain
-from rtlang.lang.execution.session import Session
-from rtlang.lang.recording import Recording
+from rtlang.contract.request_graph import Apply, Arg, Const, Node, Operand, Part, Ref, Repeat, Switch, name_of
+from rtlang.lang.recordings.recording import Recording
+from rtlang.lang.sessions.session import Session
 from rtlang.lang.views.notebook import with_cell_names
 
 

@@ -19,7 +19,7 @@ _LEAST_OF_LARGE = 32  # tokens for which one large tile is computed instead of s
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class TokenTile:
     """Consecutive tokens of a step.
 
     Attributes:
@@ -32,13 +32,13 @@ class Tile:
     size: int
 
 
-def tiles_of(batch: Batch) -> Iterator[Tile]:
+def tiles_of(batch: Batch) -> Iterator[TokenTile]:
     """The tiles of a step, in order: later ones read keys and values that earlier ones have written."""
     start = 0
     while start < batch.num_tokens:
         size = LARGE_TILE if batch.num_tokens - start >= _LEAST_OF_LARGE else SMALL_TILE
         stop = min(start + size, batch.num_tokens)
-        yield Tile(_part(batch, start, stop), start, size)
+        yield TokenTile(_part(batch, start, stop), start, size)
         start = stop
 
 

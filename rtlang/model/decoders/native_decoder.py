@@ -22,9 +22,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from rtlang.model.decoders.attention import HeadGeometry, StepAttention, Window
-from rtlang.model.decoders.linear import Linear, own_memory, tune_linears
-from rtlang.model.decoders.weight_source import WeightSource
+from rtlang.model.layers.attention import HeadGeometry, StepAttention, Window
+from rtlang.model.layers.linear import Linear, own_memory, tune_linears
+from rtlang.model.layers.weight_source import WeightSource
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.summed_linear import SummedLinear, with_shared_scale

@@ -33,12 +33,12 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.model.batch import Batch, moved
 from rtlang.model.decoders import falcon
-from rtlang.model.decoders.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.decoders.fixed_tiles import tiles_of
 from rtlang.model.decoders.float32_math import Float32Math
-from rtlang.model.decoders.linear import own_memory, pack_linears
+from rtlang.model.decoders.transformers_loading import load_model, progress_reported
+from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
+from rtlang.model.layers.linear import own_memory, pack_linears
 from rtlang.model.loading.published import quiet, read_config
-from rtlang.model.loading.transformers_loading import load_model, progress_reported
 from rtlang.model.parallel.divided_layers import divide
 from rtlang.model.parallel.group import RankGroup, in_turn
 from rtlang.model.parallel.plan_table import read_plan

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from rtlang.contract.step import Row
 from rtlang.model.gpu.accelerator import Accelerator
-from rtlang.model.gpu.device_sampler import Masks
+from rtlang.model.gpu.device_sampler import DeviceMasks
 from rtlang_grammars import Vocabulary
-from rtlang_grammars.machine.export import Automaton, Walk
+from rtlang_grammars.machine.export import ExportedAutomaton, Walk
 from rtlang_grammars.machine.token_index.token_trie import MAX_TOKEN_BYTES
 from rtlang_kernels.host.transfer import copy_to_device
 
@@ -34,7 +34,9 @@ class DeviceGrammars:
     def __init__(self, accelerator: Accelerator, vocabulary: Callable[[], Vocabulary], num_slots: int) -> None:
         self._accelerator, self._make_vocabulary, self._num_slots = accelerator, vocabulary, num_slots
         self._store: Any = None
-        self._number_of: dict[int, tuple[Automaton, int]] = {}  # by id(); holds the automaton to keep its id valid
+        self._number_of: dict[
+            int, tuple[ExportedAutomaton, int]
+        ] = {}  # by id(); holds the automaton to keep its id valid
         self._slot_of: dict[int, int] = {}  # by request, for the step sampled last
         self._is_wanted = False  # whether the step being built uses an automaton
         self._most_frames = 0
@@ -45,14 +47,14 @@ class DeviceGrammars:
         Args:
             vocab_size: width of the logits.
         """
-        from rtlang_kernels.triton.grammar.automaton_store import AutomatonStore, Place
+        from rtlang_kernels.triton.grammar.automaton_store import AutomatonStore, DeviceSlot
 
         nothing, nowhere = np.zeros(1, dtype=np.int64), np.full((1, 1), -1, dtype=np.int32)
         ends = np.zeros(-(-vocab_size // 32), dtype=np.int32)
         device = self._accelerator.device
         store = AutomatonStore(device, vocab_size, nothing[:0].astype(np.uint8), nothing, ends, 1, cache_bytes=0)
         store.add(np.zeros(256, np.uint8), nowhere, np.zeros((1, 2), np.int32), np.zeros(1, np.bool_))
-        store.put([0], [Place(0, 0, (), False)])
+        store.put([0], [DeviceSlot(0, 0, (), False)])
         store.build_masks([0])
         store.advance([0], torch.zeros(1, dtype=torch.int64, device=device), [0])
 
@@ -63,14 +65,16 @@ class DeviceGrammars:
         self._is_wanted = True
         return True
 
-    def masks(self, rows: Sequence[Row], walks: Sequence[Walk | None], bitmask: NDArray[np.int32] | None) -> Masks:
+    def masks(
+        self, rows: Sequence[Row], walks: Sequence[Walk | None], bitmask: NDArray[np.int32] | None
+    ) -> DeviceMasks:
         """The masks of a step.
 
         Args:
             walks: by row; None if the host computes the mask.
             bitmask: masks computed by the host, indexed by `Row.mask_row`.
         """
-        from rtlang_kernels.triton.grammar.automaton_store import Place
+        from rtlang_kernels.triton.grammar.automaton_store import DeviceSlot
 
         before, self._slot_of = self._slot_of, {}
         slots = [
@@ -86,7 +90,7 @@ class DeviceGrammars:
                     number = self._number(walk.automaton)
                     assert number is not None
                     new.append(slots[index])
-                    places.append(Place(number, walk.state, tuple(walk.stack), walk.is_complete))
+                    places.append(DeviceSlot(number, walk.state, tuple(walk.stack), walk.is_complete))
                 self._slot_of[row.request_id] = slots[index]
             elif row.mask_row is not None:
                 slots[index] = next(free)
@@ -100,7 +104,7 @@ class DeviceGrammars:
             where, lines = zip(*given, strict=True)
             there, content = copy_to_device(self._accelerator.device, [np.array(where), bitmask[list(lines)]])
             self._store.masks.index_copy_(0, there, content)
-        return Masks(self._store.masks, np.array(slots, dtype=np.int32))
+        return DeviceMasks(self._store.masks, np.array(slots, dtype=np.int32))
 
     def advance(self, rows: Sequence[Row], walks: Sequence[Walk | None], sampled: Tensor) -> None:
         """Advance the rows of the last `masks` call by their sampled tokens.
@@ -111,14 +115,14 @@ class DeviceGrammars:
         places = [index for index, walk in enumerate(walks) if walk is not None]
         self._store.advance([self._slot_of[rows[index].request_id] for index in places], sampled, places)
 
-    def _number(self, automaton: Automaton) -> int | None:
+    def _number(self, automaton: ExportedAutomaton) -> int | None:
         found = self._number_of.get(id(automaton))
         if found is not None:
             return found[1]
         with torch.inference_mode():
             return self._added(automaton)
 
-    def _added(self, automaton: Automaton) -> int | None:
+    def _added(self, automaton: ExportedAutomaton) -> int | None:
         if self._store is None:
             self._make_store()
         arrays = automaton.classes, automaton.trans, automaton.calls, automaton.may_end

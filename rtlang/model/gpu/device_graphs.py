@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from rtlang.model.batch import Batch
-from rtlang.model.decoders.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.gpu.accelerator import Accelerator
 from rtlang.model.gpu.device_batch import DecodeSteps, Heads, HeadsPlan, JointPlan, resolved
+from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
 
 logger = logging.getLogger(__name__)
 

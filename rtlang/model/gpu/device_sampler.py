@@ -24,7 +24,7 @@ from rtlang_kernels.host.transfer import copy_to_device
 
 
 @dataclass(frozen=True, slots=True)
-class Masks:
+class DeviceMasks:
     """Masks on the device: int32 [num_masks, words], and for each row of logits the mask it uses (-1: none)."""
 
     table: Tensor
@@ -60,7 +60,7 @@ class PendingSample:
 
 
 def launch_sampling(
-    accelerator: Accelerator, logits: Tensor, rows: Sequence[Row], masks: Masks | None
+    accelerator: Accelerator, logits: Tensor, rows: Sequence[Row], masks: DeviceMasks | None
 ) -> PendingSample:
     """Enqueue sampling of one token per row.
 

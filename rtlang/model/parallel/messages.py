@@ -21,7 +21,7 @@ _PARAMS = SamplingParams()
 _NUM_FIELDS = 9
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """The first word of a message."""
 
     STEP = 1
@@ -47,7 +47,7 @@ def step_words(step: Step) -> Words:
         )
         for row in rows
     ]
-    sizes = Kind.STEP, len(rows), len(step.copies)
+    sizes = MessageKind.STEP, len(rows), len(step.copies)
     return np.concatenate(
         [
             np.array(sizes, dtype=np.int32),
@@ -98,7 +98,7 @@ def step_of(words: Words) -> Step:
 
 def sampled_words(num_sampled: int, sampled_at: Mapping[int, int]) -> Words:
     """How many tokens were sampled on the device, and by request id where its token is among them."""
-    head = np.array([Kind.SAMPLED, num_sampled], dtype=np.int32)
+    head = np.array([MessageKind.SAMPLED, num_sampled], dtype=np.int32)
     return np.concatenate([head, np.array(list(sampled_at.values()), dtype=np.int32), _long_words(list(sampled_at))])
 
 
@@ -111,7 +111,7 @@ def sampled_of(words: Words) -> tuple[int, dict[int, int]]:
 
 def release_words(runs: Sequence[tuple[int, int]]) -> Words:
     """Runs of unused pages (first page, number of pages), whose memory is given back."""
-    return np.array([Kind.RELEASE, *(number for run in runs for number in run)], dtype=np.int32)
+    return np.array([MessageKind.RELEASE, *(number for run in runs for number in run)], dtype=np.int32)
 
 
 def release_of(words: Words) -> list[tuple[int, int]]:
@@ -121,7 +121,7 @@ def release_of(words: Words) -> list[tuple[int, int]]:
 
 def end_words() -> Words:
     """The other ranks end."""
-    return np.array([Kind.END], dtype=np.int32)
+    return np.array([MessageKind.END], dtype=np.int32)
 
 
 def _long_words(numbers: Sequence[int]) -> Words:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang.model.decoders.attention import PagedKV
+from rtlang.model.layers.attention import PagedKV
 from rtlang.model.parallel.messages import Words, release_words
 
 

@@ -30,7 +30,7 @@ import torch.distributed
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import EngineDeadError, ModelLoadError, RtlangError, rebuild
-from rtlang.contract.logs import writes_json
+from rtlang.contract.process.logs import writes_json
 from rtlang.model.parallel.group import COLLECTIVE_TIMEOUT_S, RankGroup
 from rtlang.model.parallel.messages import end_words
 
@@ -204,7 +204,7 @@ def failure_path(store_path: Path, rank: int) -> Path:
 
 def _spawn(start: dict[str, Any]) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "rtlang.model.parallel.rank_worker"],
+        [sys.executable, "-m", "rtlang.model.rank_worker"],
         stdin=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )

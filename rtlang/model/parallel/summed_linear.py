@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rtlang.model.decoders.linear import Linear
+from rtlang.model.layers.linear import Linear
 from rtlang.model.parallel.group import RankGroup
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rtlang.contract.errors import ConfigError
-from rtlang.model.decoders.weight_source import WeightSource
+from rtlang.model.layers.weight_source import WeightSource
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
 

@@ -21,10 +21,10 @@ from typing import Any, Protocol
 import jinja2
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.template_options import TemplateOptions
+from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.model.text import tracked_text
 from rtlang.model.text.chat_template import MAX_RENDERED_CHARS, LimitExceeded, TemplateEnvironment
-from rtlang.model.text.tracked_text import Source, TrackedText, tracked
+from rtlang.model.text.tracked_text import TextSource, TrackedText, tracked
 from rtlang_grammars.formats.catalogue import detect_format
 
 _MAX_SETTINGS = 256
@@ -39,7 +39,7 @@ _PLAIN_TEMPLATE = (
 )
 """The form of models without a template."""
 OF_CONVERSATION = -1
-"""The message of a `Source` for tools and options."""
+"""The message of a `TextSource` for tools and options."""
 
 
 class Encoder(Protocol):
@@ -285,11 +285,11 @@ class ChatTemplate:
     @functools.cached_property
     def _conversation_variables(self) -> dict[str, Any]:
         """The variables that all renderings share: the sandbox lets no template change them."""
-        found = tracked(self._variables, Source(OF_CONVERSATION, "variables"))
+        found = tracked(self._variables, TextSource(OF_CONVERSATION, "variables"))
         if self._source is None:
             found["names"] = _ROLES
         given = {tracked_text.plain(name): value for name, value in found.items()}
-        tools = tracked(self._tools, Source(OF_CONVERSATION, "tools"))
+        tools = tracked(self._tools, TextSource(OF_CONVERSATION, "tools"))
         return self._special_names | given | {"tools": tools, "documents": None}
 
     def _writes_tools(self) -> bool:
@@ -341,7 +341,7 @@ def _last_framing(text: TrackedText) -> str:
 def _tracked_message(message: Mapping[str, Any], index: int) -> dict[str, Any]:
     """A message for the template. Names of roles are the template's own text: it makes names of special tokens of them."""
     role = message["role"]
-    found = {name: tracked(value, Source(index, name)) for name, value in message.items()}
+    found = {name: tracked(value, TextSource(index, name)) for name, value in message.items()}
     return found | {"role": role if role in _KNOWN_ROLES else found["role"]}
 
 

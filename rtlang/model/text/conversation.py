@@ -15,7 +15,7 @@ from typing import Any
 from rtlang.contract.errors import ParameterError
 from rtlang.model.text import tracked_text
 from rtlang.model.text.chat import ChatTemplate, UnusableTemplateError
-from rtlang.model.text.tracked_text import Source, TrackedText
+from rtlang.model.text.tracked_text import TextSource, TrackedText
 
 MARK = "rtlangcontentmark"
 """Content in place of one that is not known yet, or that a template would leave out."""
@@ -97,11 +97,11 @@ class Conversation:
         text = render(messages)
         if self.anchor is None:
             return text
-        end = end_of(text, Source(self.anchor, "content"))
+        end = end_of(text, TextSource(self.anchor, "content"))
         if end is None:  # an empty content, or one of which nothing is left
             messages[self.anchor] = {**messages[self.anchor], "content": MARK}
             text = render(messages)
-            end = end_of(text, Source(self.anchor, "content"))
+            end = end_of(text, TextSource(self.anchor, "content"))
         if end is None:
             role = messages[self.anchor]["role"]
             raise ParameterError("role", role, "the model's chat template does not write the content of this message")
@@ -164,13 +164,13 @@ def _before_mark(chat: ChatTemplate, messages: Messages, role: str) -> TrackedTe
         except ParameterError as error:
             refusal = refusal or ParameterError("role", role, error.allowed)
             continue
-        start = start_of(text, Source(len(messages), "content"))
+        start = start_of(text, TextSource(len(messages), "content"))
         if start is not None:
             return text[:start]
     raise refusal or ParameterError("role", role, "the model's chat template does not write messages of this role")
 
 
-def start_of(text: TrackedText, source: Source) -> int | None:
+def start_of(text: TrackedText, source: TextSource) -> int | None:
     """The place of the first character from a source; None if there is none."""
     at = 0
     for num_chars, each in text.runs:
@@ -180,7 +180,7 @@ def start_of(text: TrackedText, source: Source) -> int | None:
     return None
 
 
-def end_of(text: TrackedText, source: Source) -> int | None:
+def end_of(text: TrackedText, source: TextSource) -> int | None:
     """The place after the last character from a source; None if there is none."""
     at, end = 0, None
     for num_chars, each in text.runs:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.text_service import HistoryEnd
+from rtlang.contract.service.text_service import HistoryEnd
 from rtlang.model.text.chat import ChatTemplate, UnusableTemplateError
 from rtlang.model.text.conversation import MARK, end_of, start_of, text_before
-from rtlang.model.text.tracked_text import Source, TrackedText
+from rtlang.model.text.tracked_text import TextSource, TrackedText
 from rtlang_grammars.formats.catalogue import detect_format
 from rtlang_grammars.formats.parsing import ToolCall
 from rtlang_grammars.formats.reasoning import PLAIN_FORMAT
@@ -46,7 +46,7 @@ def chat_prompt(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd
         given[0]["content"] = _with_text(given[0].get("content"), chat.description_of_tools)
     text, used = _rendered(chat, given, end)
     if end == "open":
-        last = Source(len(used) - 1, "content")
+        last = TextSource(len(used) - 1, "content")
         stop = end_of(text, last)
         is_begun = used[-1]["role"] == "assistant" and not used[-1].get("tool_calls")
         if (
@@ -104,7 +104,7 @@ def _is_whole(text: TrackedText, messages: Messages) -> bool:
         return False
     written = {source for _, source in text.runs}
     return all(
-        Source(index, field) in written
+        TextSource(index, field) in written
         for index, message in enumerate(messages)
         for field in ("content", "tool_calls")
         if _has_text(message.get(field))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 
-class Source(NamedTuple):
+class TextSource(NamedTuple):
     """The origin of text.
 
     Attributes:
@@ -25,7 +25,7 @@ class Source(NamedTuple):
     field: str
 
 
-Runs: TypeAlias = tuple[tuple[int, Source | None], ...]
+Runs: TypeAlias = tuple[tuple[int, TextSource | None], ...]
 """Consecutive runs of characters: their number, and their source; None for text of the template."""
 
 _MAX_DEPTH = 50
@@ -51,7 +51,7 @@ class TrackedText(str):
         return made
 
     @classmethod
-    def whole(cls, text: str, source: Source | None) -> TrackedText:
+    def whole(cls, text: str, source: TextSource | None) -> TrackedText:
         """Text of one source."""
         return cls.made(text, ((len(text), source),) if text else ())
 
@@ -153,7 +153,7 @@ class TrackedText(str):
 def joined(pieces: Iterable[str], separator: str = "") -> TrackedText:
     """The pieces one after another, with the separator between them."""
     listed = list(pieces)
-    runs: list[tuple[int, Source | None]] = []
+    runs: list[tuple[int, TextSource | None]] = []
     for index, piece in enumerate(listed):
         if index:
             runs += runs_of(separator)
@@ -173,7 +173,7 @@ def plain(text: str) -> str:
     return str.__str__(text) if type(text) is str else "".join((text,))
 
 
-def tracked(value: Any, source: Source, depth: int = 0) -> Any:
+def tracked(value: Any, source: TextSource, depth: int = 0) -> Any:
     """A copy of plain data in which all texts, names of fields included, come from this source."""
     if isinstance(value, str):
         return TrackedText.whole(value, source)
@@ -185,7 +185,7 @@ def tracked(value: Any, source: Source, depth: int = 0) -> Any:
     return value
 
 
-def first_source(value: Any, depth: int = 0) -> Source | None:
+def first_source(value: Any, depth: int = 0) -> TextSource | None:
     """The source of the first text of a message in a value, which may be nested; None if there is none."""
     if isinstance(value, TrackedText):
         return next((source for _, source in value.runs if source is not None), None)
@@ -255,8 +255,8 @@ def _cut(runs: Runs, start: int, stop: int) -> Runs:
     return tuple(found)
 
 
-def _merged(runs: list[tuple[int, Source | None]]) -> Runs:
-    found: list[tuple[int, Source | None]] = []
+def _merged(runs: list[tuple[int, TextSource | None]]) -> Runs:
+    found: list[tuple[int, TextSource | None]] = []
     for num_chars, source in runs:
         if found and found[-1][1] == source:
             found[-1] = (found[-1][0] + num_chars, source)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rtlang.contract.budget import Budget
 from rtlang.contract.errors import SpentError
-from rtlang.contract.graph import Generate
 from rtlang.contract.params import Usage
+from rtlang.contract.request_graph import Generate
+from rtlang.contract.runs.budget import Budget
 
 
 class BudgetAccount:

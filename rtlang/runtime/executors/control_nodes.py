@@ -8,13 +8,13 @@ from functools import partial
 
 from rtlang.contract.blocks import BlockPlacement, chosen_block, placed_until
 from rtlang.contract.errors import RequestError, SwitchError
-from rtlang.contract.graph import MAX_NODES, Block, Node, Operand, Repeat, Switch
+from rtlang.contract.request_graph import MAX_NODES, Block, Node, Operand, Repeat, Switch
 from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.slots import operand_slots
 from rtlang.runtime.nodes.work_slices import WorkSlices
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 
 @dataclass(slots=True)

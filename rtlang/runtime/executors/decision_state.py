@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rtlang.contract.graph import Decide
+from rtlang.contract.request_graph import Decide
 
 
 class DecisionState:

@@ -12,15 +12,15 @@ from typing import Any
 
 from rtlang.contract.errors import ApplyError, RequestError
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import Decide, Generate, Node, Operand
-from rtlang.contract.known import KnownOutcome
+from rtlang.contract.request_graph import Decide, Generate, Node, Operand
+from rtlang.contract.runs.known import KnownOutcome
 from rtlang.runtime.executors.decision_state import DecisionState
 from rtlang.runtime.executors.model_calls import ModelCalls
 from rtlang.runtime.executors.staging import Staging
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.slots import Slot, operand_slots, slots_of
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 
 class Decisions:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtlang.contract.graph import Apply, Const, Operand, Ref
-from rtlang.contract.growing_json import GrowingJson, Path, Place, plain_value
-from rtlang.contract.pure_functions import check_plain
+from rtlang.contract.graph.pure_functions import check_plain
+from rtlang.contract.growing_json import GrowingJson, JsonPath, Path, plain_value
+from rtlang.contract.request_graph import Apply, Const, Operand, Ref
 
 Text = tuple[int, int]
 """A generated text: the id of its node, and the index of the completion."""
@@ -83,7 +83,7 @@ class EarlyFields:
         self._readers.pop(node_id, None)
 
 
-def _place(growing: GrowingJson, path: Path) -> Place | None:
+def _place(growing: GrowingJson, path: Path) -> JsonPath | None:
     place = growing.root
     for key in path:
         place = None if place is None else place.children.get(key)

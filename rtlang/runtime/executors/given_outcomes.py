@@ -8,16 +8,16 @@ from typing import Any
 
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import Call, Generate, Node, Select, Text, name_of
-from rtlang.contract.known import KnownOutcome, check_known
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.request_graph import Call, Generate, Node, Select, Text, name_of
+from rtlang.contract.runs.known import KnownOutcome, check_known
 from rtlang.runtime.executors.budget_account import BudgetAccount
 from rtlang.runtime.executors.host import Host
 from rtlang.runtime.executors.model_calls import ModelCalls
 from rtlang.runtime.nodes.node_ends import NodeEnds
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.slots import cancellation
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 
 class GivenOutcomes:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from rtlang.contract.graph import Call, Generate, Select, Text
-from rtlang.contract.known import KnownOutcome
+from rtlang.contract.request_graph import Call, Generate, Select, Text
+from rtlang.contract.runs.known import KnownOutcome
 from rtlang.engine.program_pages import ProgramPages
-from rtlang.engine.request import Request, RequestSpec
+from rtlang.engine.requests.request import Request, RequestSpec
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.work_slices import Later
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 Encoded = TokenSequence | Exception
 Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[KnownOutcome], None]], bool]

@@ -18,20 +18,20 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.graph import Apply, Generate, Node, Select, choices_of, num_requests
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, Usage
-from rtlang.contract.run_options import RunOptions
-from rtlang.engine.request import Request, RequestOutput, RequestSpec
+from rtlang.contract.request_graph import Apply, Generate, Node, Select, choices_of, num_requests
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from rtlang.runtime.executors.best_of_pruning import BestOfPruning
 from rtlang.runtime.executors.budget_account import BudgetAccount
 from rtlang.runtime.executors.early_fields import EarlyFields
 from rtlang.runtime.executors.host import Host
+from rtlang.runtime.executors.seeds import node_seed
+from rtlang.runtime.executors.selection import select_scores, softmax, token_logprobs
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
-from rtlang.runtime.seeds import node_seed
-from rtlang.runtime.selection import select_scores, softmax, token_logprobs
-from rtlang.runtime.token_healing import Healing, ends_with_text, healing_of
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_healing import Healing, ends_with_text, healing_of
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 _STARTS_A_TURN = 16
 """Requests of one node that start in one turn; each copies its prompt."""

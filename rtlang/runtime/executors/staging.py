@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from rtlang.contract.graph import Decide, Generate, Node, Ref
+from rtlang.contract.request_graph import Decide, Generate, Node, Ref
 from rtlang.runtime.executors.decision_state import DecisionState
 from rtlang.runtime.nodes.slots import operand_slots
 from rtlang.runtime.nodes.uses import Uses

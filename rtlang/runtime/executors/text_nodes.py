@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from rtlang.contract.graph import Arg, Part, Ref, RoleEnd, RoleStart, Text
-from rtlang.contract.pure_functions import text_of_plain
+from rtlang.contract.graph.pure_functions import text_of_plain
+from rtlang.contract.request_graph import Arg, Part, Ref, RoleEnd, RoleStart, Text
 from rtlang.model.text.conversation import CHARS_OF_MESSAGE
 from rtlang.runtime.executors.host import Encoded, Host
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.work_slices import WorkSlices
-from rtlang.runtime.token_sequence import TokenSequence, append_text
+from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 
 SHORT_CHARS = 4_000
 """Longest text in characters that the engine thread encodes, or conversation that a chat template writes there: about 2 ms."""

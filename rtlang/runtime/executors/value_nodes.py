@@ -7,11 +7,11 @@ from typing import Any
 
 from rtlang.contract.errors import CallError, rebuild
 from rtlang.contract.events import CallRequested, ValueKnown
-from rtlang.contract.graph import Apply, Call
-from rtlang.contract.pure_functions import apply
+from rtlang.contract.graph.pure_functions import apply
+from rtlang.contract.request_graph import Apply, Call
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 
 class ValueNodes:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rtlang.contract.graph import Generate, Node, Repeat, Select, Switch, Text, parent_of
+from rtlang.contract.request_graph import Generate, Node, Repeat, Select, Switch, Text, parent_of
 from rtlang.engine.program_pages import Hold, ProgramPages
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 
 @dataclass(slots=True, eq=False)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Protocol
 
 from rtlang.contract.errors import RtlangError, internal_error
 from rtlang.contract.events import Completion, Event, NodeFailed, NodeFinished, Timing
-from rtlang.contract.graph import Generate, Node, Select, name_of, parent_of
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.request_graph import Generate, Node, Select, name_of, parent_of
 from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.slots import CANCELLED, Slot
 from rtlang.runtime.nodes.work_slices import WorkSlices
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 logger = logging.getLogger(__name__)
 

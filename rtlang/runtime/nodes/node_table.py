@@ -31,7 +31,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtlang.contract.errors import DependencyError, RtlangError
-from rtlang.contract.graph import (
+from rtlang.contract.graph.pure_functions import text_of_plain
+from rtlang.contract.node_work import NO_INPUTS, NodeWork, node_work
+from rtlang.contract.request_graph import (
     Apply,
     Arg,
     Const,
@@ -45,11 +47,9 @@ from rtlang.contract.graph import (
     name_of,
     num_requests,
 )
-from rtlang.contract.node_work import NO_INPUTS, NodeWork, node_work
-from rtlang.contract.pure_functions import text_of_plain
 from rtlang.runtime.nodes.slots import Slot, cancellation
 from rtlang.runtime.nodes.uses import Uses
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rtlang.contract.errors import AbortedError
-from rtlang.contract.graph import (
+from rtlang.contract.request_graph import (
     Node,
     Operand,
     Ref,

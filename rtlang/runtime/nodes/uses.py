@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from rtlang.contract.graph import (
+from rtlang.contract.request_graph import (
     Apply,
     Node,
     Repeat,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from rtlang.contract.graph import Node
+from rtlang.contract.request_graph import Node
 from rtlang.runtime.nodes.node_table import Waits
 
 TURN_WORK = 100

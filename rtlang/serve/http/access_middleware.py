@@ -15,10 +15,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rtlang.contract.config import ServeConfig
-from rtlang.contract.principal import Principal
-from rtlang.serve.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
+from rtlang.contract.runs.principal import Principal
 from rtlang.serve.http.errors import error_response
-from rtlang.serve.key_table import KeyTable
+from rtlang.serve.network.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
+from rtlang.serve.network.key_table import KeyTable
 
 OPEN_PATHS = frozenset({"/", "/rtlang.js", "/health", "/ready"})
 _PREFLIGHT = {

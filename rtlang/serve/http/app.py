@@ -10,18 +10,16 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from rtlang.contract.errors import RtlangError
-from rtlang.serve.http import (
-    routes_cache,
-    routes_native,
-    routes_openai,
-    routes_operations,
-    routes_page,
-    routes_programs,
-    routes_responses,
-    routes_tokens,
-)
 from rtlang.serve.http.access_middleware import AccessMiddleware
 from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_response, raised_error_response
+from rtlang.serve.http.routes import cache as routes_cache
+from rtlang.serve.http.routes import live_view as routes_page
+from rtlang.serve.http.routes import openai as routes_openai
+from rtlang.serve.http.routes import operations as routes_operations
+from rtlang.serve.http.routes import programs as routes_programs
+from rtlang.serve.http.routes import responses as routes_responses
+from rtlang.serve.http.routes import sglang as routes_native
+from rtlang.serve.http.routes import tokens as routes_tokens
 from rtlang.serve.service import StreamService
 
 GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (

@@ -11,10 +11,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 from rtlang.contract.errors import AbortedError, OverloadError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
-from rtlang.contract.graph import RequestGraph
-from rtlang.contract.principal import Principal
-from rtlang.contract.run_options import DEFAULT_OPTIONS, RunOptions
-from rtlang.contract.target import GraphRun
+from rtlang.contract.request_graph import RequestGraph
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, RunOptions
+from rtlang.contract.service.target import GraphRun
 from rtlang.serve.resumable import cancel
 from rtlang.serve.service import StreamService
 

@@ -10,10 +10,10 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from rtlang.contract.fleet_report import ReportsFleet
-from rtlang.contract.principal import LOCAL, Principal
-from rtlang.contract.snapshot import MAX_STEPS, EngineSnapshot, Watchable, plain_snapshot, seen_by
-from rtlang.contract.target import Target
+from rtlang.contract.runs.principal import LOCAL, Principal
+from rtlang.contract.service.fleet_report import ReportsFleet
+from rtlang.contract.service.snapshot import MAX_STEPS, EngineSnapshot, Watchable, plain_snapshot, seen_by
+from rtlang.contract.service.target import Target
 
 MIN_INTERVAL_S = 0.1
 """A sample is used for so long."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
-from rtlang.contract.nodes import Part, RoleEnd, RoleStart, TokenIds
+from rtlang.contract.graph.nodes import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.params import MAX_MAX_TOKENS
-from rtlang.contract.principal import Principal
-from rtlang.contract.text_service import TextService, text_service_of
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.service.text_service import TextService, text_service_of
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.openai.chat import ChatFormat, ChatRequest, read_chat
 from rtlang.serve.service import StreamService

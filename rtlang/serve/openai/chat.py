@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, TokenLogprob
-from rtlang.contract.graph import Generate, Part, RequestGraph, Text
 from rtlang.contract.params import MAX_LOGPROBS, MAX_N
-from rtlang.contract.text_service import TextService
+from rtlang.contract.request_graph import Generate, Part, RequestGraph, Text
+from rtlang.contract.service.text_service import TextService
 from rtlang.serve.openai import reasoning, sampling, structured, template_options, tools
 from rtlang.serve.openai.completions import read_model, read_stream
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int

@@ -12,8 +12,8 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, TokenLogprob
-from rtlang.contract.graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.contract.params import MAX_LOGPROBS, MAX_N
+from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.serve.openai import sampling, structured
 from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool, read_ids, read_int
 from rtlang.serve.openai.logprobs import CompletionLogprobs, TokenBytes

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
-from rtlang.contract.text_service import HistoryEnd, TextService
+from rtlang.contract.request_graph import Part, RoleEnd, RoleStart, TokenIds
+from rtlang.contract.service.text_service import HistoryEnd, TextService
 from rtlang.serve.openai.fields import check_inner, read_list, read_text
 from rtlang_grammars.formats.parsing import ToolCall
 from rtlang_grammars.formats.reasoning import PLAIN_FORMAT

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rtlang.contract.graph import RequestGraph
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.request_graph import RequestGraph
 
 
 @dataclass(frozen=True, slots=True)

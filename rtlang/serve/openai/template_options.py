@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.template_options import TemplateOptions
+from rtlang.contract.graph.template_options import TemplateOptions
 
 FIELDS = frozenset(("chat_template", "chat_template_kwargs"))
 """The fields that `read_template_options` reads."""

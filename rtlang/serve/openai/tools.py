@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
+from rtlang.contract.graph.tool_list import tools_to_text
 from rtlang.contract.params import Constraint, ConstraintKind
-from rtlang.contract.tool_list import tools_to_text
 from rtlang.serve.openai.fields import check_inner, read_bool, read_list, read_text
 from rtlang.serve.openai.reasoning import ReasoningRequest, ThoughtPlace
 from rtlang.serve.openai.sections import Sections

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.contract.params import MAX_LOGPROBS, MAX_MAX_TOKENS, MAX_N, MAX_PRIORITY, Constraint, SamplingParams
+from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.serve.openai.completions import MAX_PROMPTS, Prompt
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists, read_int
 from rtlang.serve.openai.sampling import read_biases

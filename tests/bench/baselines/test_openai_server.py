@@ -14,8 +14,8 @@ from rtlang.bench.measure import run_on_target
 from rtlang.bench.workloads.requests import json_constraint
 from rtlang.bench.workloads.workload import Workload, tool_call
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, Ref, RequestGraph, Text
 from rtlang.serve.server import TokenizerInfo, running_server
 from tests.support.encoders import Letters
 

@@ -6,8 +6,8 @@ import pytest
 
 from rtlang.bench.baselines.plain_graphs import measurement, plain_nodes, running
 from rtlang.bench.workloads.workload import Workload, tool_call
-from rtlang.contract.graph import Call, Const, Generate, Node, Ref, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.request_graph import Call, Const, Generate, Node, Ref, RequestGraph, Text
 from tests.support.encoders import Letters
 
 

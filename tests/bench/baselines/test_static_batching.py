@@ -11,8 +11,8 @@ import transformers
 
 from rtlang.bench.baselines.static_batching import Member, StaticBatching
 from rtlang.bench.workloads.workload import Workload, tool_call
-from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import Constraint, SamplingParams
+from rtlang.contract.request_graph import Generate, Ref, RequestGraph, Text
 from rtlang_grammars import CompiledGrammar
 from tests.support.encoders import Bytes
 from tests.support.tiny_models import BOS_TOKEN_ID, make_checkpoint

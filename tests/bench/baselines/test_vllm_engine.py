@@ -11,8 +11,8 @@ import pytest
 from rtlang.bench.baselines.vllm_engine import VllmEngine
 from rtlang.bench.workloads.workload import Workload, tool_call
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.request_graph import Generate, Ref, RequestGraph, Text
 from tests.support.encoders import Letters
 
 STAND_IN = """

@@ -12,9 +12,9 @@ import rtlang as rt
 from rtlang.bench.comparison.step_profile import FUSED, PARTS, PartTimer, Profile, profile, profile_rows
 from rtlang.bench.measure import run_on_target
 from rtlang.bench.workloads.workload import fixed_generation
-from rtlang.contract.graph import RequestGraph, Text
-from rtlang.engine.detokenizer import IncrementalDetokenizer
-from rtlang.model.decoders.linear import Linear
+from rtlang.contract.request_graph import RequestGraph, Text
+from rtlang.engine.requests.detokenizer import IncrementalDetokenizer
+from rtlang.model.layers.linear import Linear
 from rtlang_kernels import ops
 
 

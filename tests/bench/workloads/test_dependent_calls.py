@@ -7,7 +7,7 @@ import json
 from rtlang.bench.workloads import dependent_calls
 from rtlang.bench.workloads.catalogue import make
 from rtlang.bench.workloads.workload import generations, tool_of
-from rtlang.contract.graph import Call, Ref, Text, dependencies
+from rtlang.contract.request_graph import Call, Ref, Text, dependencies
 from tests.support.encoders import Bytes
 
 

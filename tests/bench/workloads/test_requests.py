@@ -9,7 +9,7 @@ from rtlang.bench.workloads import requests
 from rtlang.bench.workloads.catalogue import make
 from rtlang.bench.workloads.text import Encoder
 from rtlang.bench.workloads.workload import generations
-from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from tests.support.encoders import Bytes
 
 

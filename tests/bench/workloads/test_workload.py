@@ -13,8 +13,8 @@ from rtlang.bench.workloads.workload import (
     tool_call,
     tool_of,
 )
-from rtlang.contract.graph import Call, Const, Ref, RequestGraph, Text
 from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.contract.request_graph import Call, Const, Ref, RequestGraph, Text
 
 
 def test_a_tool_is_a_host_call_that_is_read_again() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.events import Event, TextDelta
-from rtlang.contract.target import Listener
+from rtlang.contract.service.target import Listener
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
 from rtlang_bench.conformance.__main__ import main

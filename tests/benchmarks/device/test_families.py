@@ -10,7 +10,7 @@ pytest.importorskip("triton")  # there is none for some platforms
 
 from rtlang.bench.checkpoint import write_random
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 from rtlang_bench.device import families as device_families
 from rtlang_kernels_bench.output import Output
 from tests.support.own_backends import use_own_backends

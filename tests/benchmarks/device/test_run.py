@@ -23,8 +23,8 @@ from rtlang.bench.checkpoint import SHAPE
 from rtlang.bench.workloads.text import TextMaker
 from rtlang.bench.workloads.workload import Workload
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.device import run as device

@@ -12,8 +12,8 @@ from functools import partial
 import pytest
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.model.loading.loader import model_directory
-from rtlang.supervise.engine_host import EngineHost
+from rtlang.fleet.host.engine_host import EngineHost
+from rtlang.model.loader import model_directory
 from rtlang_bench.fleet import fleet_figures
 from rtlang_bench.fleet.fleet_figures import child_processes, cpu_seconds, measure_rules, measure_throughput
 from rtlang_bench.fleet.fleet_programs import ProgramSizes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rtlang.bench.workloads.workload import generations
-from rtlang.contract.graph import Text, parent_of
-from rtlang.model.loading.loader import model_directory
+from rtlang.contract.request_graph import Text, parent_of
+from rtlang.model.loader import model_directory
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_bench.fleet.fleet_programs import QUICK, ProgramSizes, chats, trees
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.cluster.router import ProgramWork, Router
+from rtlang.fleet.routing.router import ProgramWork, Router
 from rtlang_bench.fleet.request_rules import IMBALANCED_THRESHOLD, Exchangeable, PowerOfTwo, PrefixAffinity
 
 

@@ -11,8 +11,8 @@ from rtlang.bench.measure import run_on_target
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.events import GraphFailed
-from rtlang.contract.graph import Generate, RequestGraph
-from rtlang.model.loading.loader import model_directory
+from rtlang.contract.request_graph import Generate, RequestGraph
+from rtlang.model.loader import model_directory
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.fleet.fleet_programs import ProgramSizes, chats, trees

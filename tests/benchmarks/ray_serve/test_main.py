@@ -10,8 +10,8 @@ import pytest
 
 from rtlang.bench.measure import Measurement, run_on_target
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.graph import RequestGraph
-from rtlang.model.loading.loader import model_directory
+from rtlang.contract.request_graph import RequestGraph
+from rtlang.model.loader import model_directory
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.fleet.fleet_programs import QUICK
 from rtlang_bench.ray_serve import __main__ as serve_routers

@@ -15,7 +15,7 @@ from rtlang.bench.measure import run_on_target
 from rtlang.bench.workloads.workload import fixed_generation
 from rtlang.contract.errors import EngineDeadError, InternalError
 from rtlang.contract.events import GraphFinished, NodeFinished
-from rtlang.contract.graph import RequestGraph, Text, TokenIds
+from rtlang.contract.request_graph import RequestGraph, Text, TokenIds
 from tests.support.ray_cluster import set_environment
 
 SETTINGS = {"model": "rtlang:tiny", "dtype": "float32", "num_pages": 64, "num_threads": 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rtlang.contract.graph import RequestGraph
+from rtlang.contract.request_graph import RequestGraph
 from rtlang_bench.serve import hostile
 from rtlang_bench.serve.streams import generation
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import GraphError
-from rtlang.contract.graph import Node, RequestGraph
+from rtlang.contract.request_graph import Node, RequestGraph
 from rtlang.runtime.result_size import check_result_sizes
 from rtlang_bench.serve.thread_attacks import ATTACKS
 

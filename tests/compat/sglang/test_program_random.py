@@ -15,7 +15,7 @@ import pytest
 
 import rtlang.compat.sglang as sgl
 from rtlang.compat.sglang import execution
-from rtlang.contract.graph import Select
+from rtlang.contract.request_graph import Select
 from rtlang.testing import ScriptedRuntime, SeenRequest
 from tests.support.long_tests import sized
 from tests.support.sglang_programs import CHOICES, NAMES, execute, statements

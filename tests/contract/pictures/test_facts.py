@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rtlang.contract.events import Timing
-from rtlang.contract.graph import Block, Const, Generate, Node, Repeat, Select, Text
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.facts import facts_of, labels_of_run, seconds
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
+from rtlang.contract.request_graph import Block, Const, Generate, Node, Repeat, Select, Text
 
 NODES: tuple[Node, ...] = (
     Text(0, None, ("Hi",)),

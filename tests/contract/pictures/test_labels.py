@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.contract.graph import Apply, Call, Const, Decide, Generate, Marks, Ref, RoleEnd, RoleStart, Select, Text
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 from rtlang.contract.pictures.labels import (
     fitted,
@@ -14,6 +13,19 @@ from rtlang.contract.pictures.labels import (
     shortened,
     width_of,
     wrapped,
+)
+from rtlang.contract.request_graph import (
+    Apply,
+    Call,
+    Const,
+    Decide,
+    Generate,
+    Marks,
+    Ref,
+    RoleEnd,
+    RoleStart,
+    Select,
+    Text,
 )
 from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph

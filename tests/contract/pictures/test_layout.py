@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rtlang.contract.graph import Generate, Node, Ref, RequestGraph, Text, all_nodes
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.pictures.layout import MAX_BOXES, Box, Drawing, draw
+from rtlang.contract.request_graph import Generate, Node, Ref, RequestGraph, Text, all_nodes
 from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 

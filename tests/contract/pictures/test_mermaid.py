@@ -8,8 +8,8 @@ from html import unescape
 
 import pytest
 
-from rtlang.contract.graph import Arg, Const, Generate, Node, Ref, Repeat, RequestGraph, Switch, Text, all_nodes
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Arg, Const, Generate, Node, Ref, Repeat, RequestGraph, Switch, Text, all_nodes
 from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 

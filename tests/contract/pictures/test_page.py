@@ -8,7 +8,6 @@ import time
 import pytest
 
 from rtlang.contract.events import Timing
-from rtlang.contract.graph import Generate, Node, RequestGraph, Text, all_nodes
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.page import (
     graph_fragment,
@@ -19,6 +18,7 @@ from rtlang.contract.pictures.page import (
 )
 from rtlang.contract.pictures.page_style import NUM_COLORS, SCRIPT, TRANSCRIPT_CSS
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
+from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text, all_nodes
 from tests.support.html_check import read_html
 from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph

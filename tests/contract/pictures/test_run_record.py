@@ -6,9 +6,9 @@ import pickle
 
 from rtlang.contract.errors import RequestError
 from rtlang.contract.events import Completion, NodeFinished, Timing, TokenLogprob
-from rtlang.contract.graph import Generate, Node, Ref, RoleEnd, RoleStart, Text
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
-from rtlang.contract.pictures.run_record import NodeRecord, RunRecord, Segment, segments
+from rtlang.contract.pictures.run_record import NodeRecord, RunRecord, TimeSegment, segments
+from rtlang.contract.request_graph import Generate, Node, Ref, RoleEnd, RoleStart, Text
 
 PARAMS = SamplingParams(max_tokens=4)
 
@@ -22,7 +22,7 @@ def finished(node_id: int, *texts: str) -> NodeRecord:
     return NodeRecord.of(event, 1.5)
 
 
-def shape(found: list[Segment]) -> list[object]:
+def shape(found: list[TimeSegment]) -> list[object]:
     """Kinds and texts, and the shapes of stages."""
     return [
         [f"{span.kind}:{span.text}" for span in each.spans] + [shape(stage) for stage in each.stages] for each in found

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from rtlang.contract.graph import Apply, Generate, Node, Ref, RoleEnd, RoleStart, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.pictures.structure import MAX_ALIKE, NUM_SHOWN, level_of
+from rtlang.contract.request_graph import Apply, Generate, Node, Ref, RoleEnd, RoleStart, Text
 from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 

@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rtlang.contract.graph import Apply, Generate, Ref, RequestGraph, Text, all_nodes
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.pictures.layout import draw
 from rtlang.contract.pictures.svg import HUES, graph_svg
+from rtlang.contract.request_graph import Apply, Generate, Ref, RequestGraph, Text, all_nodes
 from tests.support.long_tests import sized
 from tests.support.random_graphs import random_graph
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from rtlang.contract.events import Timing
-from rtlang.contract.graph import Block, Const, Decide, Generate, Ref, Repeat, Text
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 from rtlang.contract.pictures.timeline import MAX_ROWS, PHASES, phases_of, timeline_svg
+from rtlang.contract.request_graph import Block, Const, Decide, Generate, Ref, Repeat, Text
 
 SPACE = "{http://www.w3.org/2000/svg}"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rtlang.contract.graph import Generate, Node, RoleEnd, RoleStart, Text
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 from rtlang.contract.pictures.transcript import MAX_DEPTH, MAX_SPANS, transcript
+from rtlang.contract.request_graph import Generate, Node, RoleEnd, RoleStart, Text
 from tests.support.html_check import read_html
 
 PARAMS = SamplingParams()

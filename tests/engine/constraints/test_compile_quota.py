@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtlang.contract.errors import OverloadError
-from rtlang.contract.principal import Principal, PrincipalLimits
+from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.engine.constraints.compile_quota import CompileQuota
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, OverloadError
-from rtlang.contract.metrics import Metrics
+from rtlang.contract.service.metrics import Metrics
 from rtlang.engine.constraints import compiler as compiler_module
 from rtlang.engine.constraints.compiler import MAX_LATE, ConstraintCompiler, ConstraintSession
 from rtlang.engine.constraints.lanes import NUM_THREADS

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.principal import Principal
+from rtlang.contract.runs.principal import Principal
 from rtlang.contract.step import Row, SampledRow, SampledToken, StepOutput
 from rtlang.engine.drafts import draft_model
 from rtlang.engine.drafts.draft_model import DraftModel

@@ -6,16 +6,16 @@ import random
 from typing import Any
 
 import pytest
+from tests.engine.test_request import request as make_request
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError
-from rtlang.engine.credit import Credit
 from rtlang.engine.drafts.drafter import Candidate, Drafter
 from rtlang.engine.drafts.proposal import Proposal
 from rtlang.engine.planning.step_cost import StepSize
-from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.requests.credit import Credit
+from rtlang.engine.requests.request import Request, RequestStatus
 from tests.engine.test_engine import prompts
-from tests.engine.test_request import request as make_request
 from tests.support.draft_sources import FreeCost, Oracle
 from tests.support.engine_driver import ExpectingDriver
 from tests.support.fake_runner import EOS, FakeRunner, naive_generate

@@ -24,7 +24,7 @@ from rtlang.engine.drafts.stored_text import StoredText
 from rtlang.engine.drafts.structure import Structure
 from rtlang.engine.engine import Engine
 from rtlang.engine.planning.step_cost import StepSize
-from rtlang.engine.request import Request, RequestOutput, RequestSpec
+from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from rtlang.model.draft_runner import DraftRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang_grammars import Constraint, ConstraintKind

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-
-from rtlang.cache.scope import PUBLIC, Scope
-from rtlang.engine.drafts.model_pages import ModelPages
-from rtlang.engine.request import Request
 from tests.engine.test_request import request
+
+from rtlang.cache.scope import PUBLIC, CacheScope
+from rtlang.engine.drafts.model_pages import ModelPages
+from rtlang.engine.requests.request import Request
 
 PAGE = 4
 
@@ -54,11 +54,11 @@ def test_a_later_request_finds_the_pages_of_an_ended_one(sharing: bool) -> None:
 
 def test_a_namespace_finds_its_own_sequences_only() -> None:
     pages = ModelPages(16, PAGE, sharing=True)
-    first = request(list(range(10)), scope=Scope(1))
+    first = request(list(range(10)), scope=CacheScope(1))
     assert compute(pages, first)
     pages.close(first)
-    assert len(pages.open(request(list(range(12)), scope=Scope(1))).token_ids) == 8
-    assert len(pages.open(request(list(range(12)), scope=Scope(2))).token_ids) == 0
+    assert len(pages.open(request(list(range(12)), scope=CacheScope(1))).token_ids) == 8
+    assert len(pages.open(request(list(range(12)), scope=CacheScope(2))).token_ids) == 0
     assert len(pages.open(request(list(range(12)), scope=PUBLIC)).token_ids) == 0
 
 
@@ -90,7 +90,7 @@ def test_random_use_loses_no_page(seed: int) -> None:
     live: list[Request] = []
     for _ in range(200):
         if not live or rng.random() < 0.2:
-            live.append(request(rng.choices(range(3), k=rng.randint(1, 12)), scope=Scope(rng.randint(0, 1))))
+            live.append(request(rng.choices(range(3), k=rng.randint(1, 12)), scope=CacheScope(rng.randint(0, 1))))
         target = rng.choice(live)
         match rng.randint(0, 3):
             case 0:

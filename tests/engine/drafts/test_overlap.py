@@ -10,11 +10,11 @@ import pytest
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError
 from rtlang.contract.step import StepOutput
-from rtlang.engine.credit import Credit
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.drafts.overlap import Overlap
 from rtlang.engine.planning.step_cost import StepSize, size_of
-from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.requests.credit import Credit
+from rtlang.engine.requests.request import Request, RequestStatus
 from tests.engine.test_engine import prompts
 from tests.support.draft_sources import FreeCost, Oracle
 from tests.support.engine_driver import EngineDriver, ExpectingDriver

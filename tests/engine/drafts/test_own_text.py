@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rtlang.engine.drafts.own_text import MAX_PROMPT_TOKENS, OwnText
 from tests.engine.test_request import request
+
+from rtlang.engine.drafts.own_text import MAX_PROMPT_TOKENS, OwnText
 
 
 def test_what_followed_in_the_prompt_is_proposed() -> None:

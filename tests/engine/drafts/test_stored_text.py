@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 
-from rtlang.cache.prefix_cache import PrefixCache
-from rtlang.cache.scope import PUBLIC, Scope
-from rtlang.engine.drafts.stored_text import StoredText
 from tests.engine.test_request import request
+
+from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.cache.scope import PUBLIC, CacheScope
+from rtlang.engine.drafts.stored_text import StoredText
 
 PAGE = 4
 
 
-def store(cache: PrefixCache, tokens: list[int], scope: Scope = PUBLIC) -> None:
+def store(cache: PrefixCache, tokens: list[int], scope: CacheScope = PUBLIC) -> None:
     """Compute a sequence and end its request."""
     match = cache.match(tokens, len(tokens), scope)
     cache.lock(match.node)
@@ -57,14 +58,14 @@ def _is_stored(stored: list[list[int]], tokens: list[int]) -> bool:
 def test_a_namespace_finds_its_own_texts_only() -> None:
     cache = PrefixCache(64, PAGE)
     tokens = list(range(10, 30))
-    store(cache, tokens, Scope(1))
-    for scope, is_found in ((Scope(1), True), (Scope(2), False), (PUBLIC, False)):
+    store(cache, tokens, CacheScope(1))
+    for scope, is_found in ((CacheScope(1), True), (CacheScope(2), False), (PUBLIC, False)):
         match = cache.match(tokens[:8], 8, scope)
         assert bool(cache.continuation(match.node, tokens[match.num_tokens : 10], 4, scope, match.num_tokens)) == (
             is_found and match.num_tokens == 8
         )
-    match = cache.match(tokens[:8], 8, Scope(1))
-    assert cache.continuation(match.node, tokens[8:10], 4, Scope(1), 8) == tokens[10:14]
+    match = cache.match(tokens[:8], 8, CacheScope(1))
+    assert cache.continuation(match.node, tokens[8:10], 4, CacheScope(1), 8) == tokens[10:14]
 
 
 def test_more_tokens_that_came_true_are_more_evidence() -> None:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from rtlang.engine.planning.step_cost import StepCost, StepSize
-from rtlang.engine.tiers.fetch_price import FetchPrices, PageRun, compute_seconds
+from rtlang.engine.tiers.fetch_price import FetchPrices, FetchRun, compute_seconds
 from tests.support.long_tests import sized
 
 
@@ -18,7 +18,7 @@ def test_the_plan_is_the_best_of_all_choices() -> None:
         cost = {"host": rng.choice([0.1, 1.0, 3.0]), "disk": rng.choice([0.5, 2.0, 10.0])}
         for tier, seconds in cost.items():
             prices.observe(tier, 5, 5 * seconds)
-        runs = [PageRun(rng.choice(["host", "disk", None]), rng.randint(1, 5)) for _ in range(rng.randint(1, 5))]
+        runs = [FetchRun(rng.choice(["host", "disk", None]), rng.randint(1, 5)) for _ in range(rng.randint(1, 5))]
         wait_s, growth = rng.choice([0.0, 4.0, 30.0]), rng.choice([0.0, 0.1])
         pages = [run.tier for run in runs for _ in range(run.num_pages)]
 
@@ -44,7 +44,7 @@ def test_the_plan_is_the_best_of_all_choices() -> None:
 
 def test_pages_are_loaded_while_a_price_is_unknown() -> None:
     prices = FetchPrices()
-    runs = [PageRun("host", 2), PageRun("disk", 3)]
+    runs = [FetchRun("host", 2), FetchRun("disk", 3)]
     assert prices.plan(runs, 0.0, lambda num_pages: 0.001 * num_pages).num_pages == 5
     for tier in ("host", "disk"):
         prices.observe(tier, 1, 100.0)
@@ -58,7 +58,7 @@ def test_a_tier_that_was_slow_once_is_tried_again() -> None:
     prices = FetchPrices()
     prices.observe("disk", 4, 40.0)
     num_passed = 0
-    while prices.plan([PageRun("disk", 4)], 0.0, lambda num_pages: float(num_pages)).num_pages == 0:
+    while prices.plan([FetchRun("disk", 4)], 0.0, lambda num_pages: float(num_pages)).num_pages == 0:
         num_passed += 1
         assert num_passed < 100
     assert num_passed > 20

@@ -18,8 +18,8 @@ from rtlang.cache.tiers.disk_tier import DiskTier
 from rtlang.cache.tiers.host_tier import HostTier
 from rtlang.cache.tiers.tier import CacheTier
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.principal import Principal
-from rtlang.engine.request import Request, RequestStatus
+from rtlang.contract.runs.principal import Principal
+from rtlang.engine.requests.request import Request, RequestStatus
 from rtlang.engine.tiers import page_transfers
 from rtlang.engine.tiers.page_transfers import PageTransfers
 from tests.support.engine_driver import EngineDriver

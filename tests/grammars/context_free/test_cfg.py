@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rtlang_grammars.context_free.cfg import (
-    Call,
     Cfg,
     Rule,
+    RuleCall,
     Terminal,
-    Token,
+    TokenSymbol,
     nullable_rules,
     prune,
     strongly_connected_components,
@@ -24,34 +24,40 @@ X, Y, NEVER = (
 )
 
 
-def grammar(*rules: tuple[tuple[Token | Call, ...], ...]) -> Cfg:
+def grammar(*rules: tuple[tuple[TokenSymbol | RuleCall, ...], ...]) -> Cfg:
     return Cfg((X, Y, NEVER), tuple(Rule(f"r{index}", alternatives) for index, alternatives in enumerate(rules)), 0)
 
 
 def test_nullable_rules() -> None:
     cfg = grammar(
-        ((Call(1), Call(2)), (Call(3),)),
-        ((), (Token(0),)),
-        ((Call(1),),),
-        ((Call(3), Token(0)),),
-        ((Token(2),), (Token(1),)),
-        ((Token(2),),),
+        ((RuleCall(1), RuleCall(2)), (RuleCall(3),)),
+        ((), (TokenSymbol(0),)),
+        ((RuleCall(1),),),
+        ((RuleCall(3), TokenSymbol(0)),),
+        ((TokenSymbol(2),), (TokenSymbol(1),)),
+        ((TokenSymbol(2),),),
     )
     assert nullable_rules(cfg) == {0, 1, 2}
 
 
 def test_pruning_removes_unproductive_and_unreachable_symbols() -> None:
-    cfg = prune(grammar(((Call(1),), (Call(0),), (Call(1),), (Call(2),), (Token(2),)), ((Token(1),),), ((Call(2),),)))
-    assert [rule.alternatives for rule in cfg.rules] == [((Call(1),),), ((Token(0),),)]
+    cfg = prune(
+        grammar(
+            ((RuleCall(1),), (RuleCall(0),), (RuleCall(1),), (RuleCall(2),), (TokenSymbol(2),)),
+            ((TokenSymbol(1),),),
+            ((RuleCall(2),),),
+        )
+    )
+    assert [rule.alternatives for rule in cfg.rules] == [((RuleCall(1),),), ((TokenSymbol(0),),)]
     assert cfg.terminals == (Y,)
     assert cfg.start == 0
 
 
 def test_pruning_an_empty_language_is_an_error() -> None:
     with pytest.raises(GrammarError, match="nothing can match"):
-        prune(grammar(((Call(0), Token(0)),)))
+        prune(grammar(((RuleCall(0), TokenSymbol(0)),)))
     with pytest.raises(GrammarError, match="nothing can match"):
-        prune(grammar(((Token(2),),)))
+        prune(grammar(((TokenSymbol(2),),)))
 
 
 def test_components_are_in_reverse_topological_order() -> None:

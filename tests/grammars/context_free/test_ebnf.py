@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from rtlang_grammars.context_free.cfg import Cfg, Symbol, Terminal
-from rtlang_grammars.context_free.ebnf import CfgBuilder, Choice, Expression, Name, Pattern, Repeat, Sequence, names_in
+from rtlang_grammars.context_free.ebnf import (
+    CfgBuilder,
+    EbnfChoice,
+    EbnfRepeat,
+    EbnfSequence,
+    Expression,
+    Name,
+    Pattern,
+    names_in,
+)
 from rtlang_grammars.regular.language import compile_regex
 from rtlang_grammars.spec.limits import Budget
 from tests.support.cfg_membership import cfg_accepts
@@ -28,12 +37,14 @@ def lowered(expression: Expression, *, ignored: str | None = None) -> Cfg:
 
 
 @pytest.mark.parametrize(
-    "item", [X, Sequence((X, Choice((X, X)))), Choice((X, Pattern("xx", "")))], ids=["token", "pair", "1 or 2"]
+    "item",
+    [X, EbnfSequence((X, EbnfChoice((X, X)))), EbnfChoice((X, Pattern("xx", "")))],
+    ids=["token", "pair", "1 or 2"],
 )
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 0), (0, None), (1, None), (2, 2), (3, 5), (2, None), (0, 4)])
 def test_repetitions_match_exactly_their_counts(item: Expression, low: int, high: int | None) -> None:
-    cfg = lowered(Repeat(item, low, high))
-    sizes = {X: {1}}.get(item, {2} if isinstance(item, Sequence) else {1, 2})  # type: ignore[arg-type]
+    cfg = lowered(EbnfRepeat(item, low, high))
+    sizes = {X: {1}}.get(item, {2} if isinstance(item, EbnfSequence) else {1, 2})  # type: ignore[arg-type]
     expected = {0} if low == 0 else set()
     totals = {0}
     for count in range(1, 9 if high is None else high + 1):
@@ -47,7 +58,7 @@ def test_repetitions_match_exactly_their_counts(item: Expression, low: int, high
 @pytest.mark.parametrize("more", [0, 1, 70])
 def test_large_counts_are_exact_and_need_few_rules(low: int, more: int) -> None:
     cfg = lowered(
-        Repeat(Sequence((X,)), low, low + more), ignored="z"
+        EbnfRepeat(EbnfSequence((X,)), low, low + more), ignored="z"
     )  # with ignored terminals, repetitions stay rules
     assert len(cfg.rules) < 90
     for length in {max(low - 1, 0), low, low + more // 2, low + more, low + more + 1}:
@@ -55,18 +66,18 @@ def test_large_counts_are_exact_and_need_few_rules(low: int, more: int) -> None:
 
 
 def test_a_count_of_a_billion_needs_few_rules() -> None:
-    assert len(lowered(Repeat(X, 10**9, 10**9 + 10**8), ignored="z").rules) < 300
+    assert len(lowered(EbnfRepeat(X, 10**9, 10**9 + 10**8), ignored="z").rules) < 300
 
 
 def test_a_nullable_terminal_is_optional() -> None:
-    cfg = lowered(Sequence((X, Y, X)))
+    cfg = lowered(EbnfSequence((X, Y, X)))
     assert cfg_accepts(cfg, "xx")
     assert cfg_accepts(cfg, "xyx")
     assert not any(terminal.language.accepts("") for terminal in cfg.terminals)
 
 
 def test_ignored_terminals_are_allowed_only_around_tokens() -> None:
-    cfg = lowered(Sequence((X, Y, Pattern("ab", ""))), ignored="z+")
+    cfg = lowered(EbnfSequence((X, Y, Pattern("ab", ""))), ignored="z+")
     for text in ("xab", "zxzzyzabzz", "xyabz"):
         assert cfg_accepts(cfg, text)
     for text in ("xazb", "z", ""):
@@ -75,5 +86,5 @@ def test_ignored_terminals_are_allowed_only_around_tokens() -> None:
 
 def test_names_in_returns_references_in_order() -> None:
     inner = Name("b", (Name("c", (), ""),), "")
-    expression = Sequence((Name("a", (), ""), Repeat(Choice((inner, X)), 0, None)))
+    expression = EbnfSequence((Name("a", (), ""), EbnfRepeat(EbnfChoice((inner, X)), 0, None)))
     assert [name.name for name in names_in(expression)] == ["a", "b", "c"]

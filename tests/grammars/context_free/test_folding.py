@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtlang_grammars.context_free.cfg import Alternative, Call, Cfg, Rule, Symbol, Terminal, Token, prune
+from rtlang_grammars.context_free.cfg import Alternative, Cfg, Rule, RuleCall, Symbol, Terminal, TokenSymbol, prune
 from rtlang_grammars.context_free.folding import regular_languages
 from rtlang_grammars.context_free.lark_library import library_grammar
 from rtlang_grammars.context_free.lark_reader import read_lark
@@ -31,7 +31,7 @@ def fold_regular_rules(cfg: Cfg, budget: Budget | None = None, *, max_size: int 
     replaced: dict[int, Symbol] = {}
     for index, language in languages.items():
         nonempty = language.bounded(1, None) if language.accepts("", budget) else language
-        token = Token(len(terminals))
+        token = TokenSymbol(len(terminals))
         terminals.append(Terminal(cfg.rules[index].name, nonempty))
         alternatives: tuple[Alternative, ...] = ((token,),) if nonempty is language else ((token,), ())
         rules[index] = Rule(cfg.rules[index].name, alternatives)
@@ -42,7 +42,7 @@ def fold_regular_rules(cfg: Cfg, budget: Budget | None = None, *, max_size: int 
             rules[index] = Rule(
                 rule.name,
                 tuple(
-                    tuple(replaced.get(each.rule, each) if isinstance(each, Call) else each for each in alternative)
+                    tuple(replaced.get(each.rule, each) if isinstance(each, RuleCall) else each for each in alternative)
                     for alternative in rule.alternatives
                 ),
             )

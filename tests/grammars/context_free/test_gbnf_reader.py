@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
+from rtlang_grammars.context_free.gbnf_reader import GrammarNotation, read_gbnf
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.tokens import SpecialTokens
@@ -83,7 +83,7 @@ def test_w3c_notation_is_supported() -> None:
 Date ::= Year '-' ('0' [1-9] | "1" [0-2]) #x2E [#x30-#x31]? /* dot */
 Year ::= [0-9] [0-9] '\\'
 """
-    cfg = read_gbnf(source, notation=Notation.W3C)
+    cfg = read_gbnf(source, notation=GrammarNotation.W3C)
     assert cfg_accepts(cfg, "20\\-12.1")
     assert cfg_accepts(cfg, "20\\-01.")
     assert not cfg_accepts(cfg, "20\\-13.1")

@@ -21,7 +21,7 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.completion.token_budget import TokenBudget
 from rtlang_grammars.context_free import lark_library
-from rtlang_grammars.context_free.cfg import Cfg, Token
+from rtlang_grammars.context_free.cfg import Cfg, TokenSymbol
 from rtlang_grammars.context_free.lark_library import library_constraint, library_grammar
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import left_recursive_rules
@@ -106,11 +106,13 @@ def samples(name: str, count: int) -> list[str]:
     def expand(rule: int, depth: int) -> str:
         ways = cfg.rules[rule].alternatives
         way = (
-            rng.choice(ways) if depth < 14 else min(ways, key=lambda each: sum(not isinstance(s, Token) for s in each))
+            rng.choice(ways)
+            if depth < 14
+            else min(ways, key=lambda each: sum(not isinstance(s, TokenSymbol) for s in each))
         )
         parts = []
         for symbol in way:
-            if isinstance(symbol, Token):
+            if isinstance(symbol, TokenSymbol):
                 parts += cfg.terminals[symbol.terminal].language.samples(rng, 1)
             else:
                 parts.append(expand(symbol.rule, depth + 1))

@@ -19,7 +19,7 @@ import sqlglot
 import yaml
 
 from rtlang_grammars.context_free.lark_library import library_constraint
-from rtlang_grammars.context_free.lexing.parse_trees import parse_tree
+from rtlang_grammars.context_free.lexer_build.parse_trees import parse_tree
 from tests.support.library_texts import ACCEPTED, REFUSED
 from tests.support.long_tests import sized
 from tests.support.mask_walks import in_grammar, random_walk

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtlang_grammars.context_free.cfg import Call
+from rtlang_grammars.context_free.cfg import RuleCall
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import left_recursive_rules, without_left_recursion
 from rtlang_grammars.spec.errors import GrammarError
@@ -74,7 +74,7 @@ def test_random_grammars_keep_their_language(source: str, texts: list[str]) -> N
     free = without_left_recursion(cfg)
     assert not left_recursive_rules(free)
     assert all(
-        isinstance(each, Call) or each.terminal < len(free.terminals)
+        isinstance(each, RuleCall) or each.terminal < len(free.terminals)
         for r in free.rules
         for a in r.alternatives
         for each in a

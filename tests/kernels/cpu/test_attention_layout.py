@@ -15,7 +15,7 @@ from rtlang_kernels.cpu import attention_layout
 from rtlang_kernels.cpu.attention_kernel import RELEASE, form_of
 from rtlang_kernels.cpu.attention_layout import layout_of, tile_fault
 from rtlang_kernels.cpu.codegen.attention_tiles import fits_tiles
-from rtlang_kernels.cpu.codegen.page_vectors import PAIRED, Form
+from rtlang_kernels.cpu.codegen.page_vectors import PAIRED, PageForm
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
 from rtlang_kernels.cpu.linear_tuning import usable_tiles
 from rtlang_kernels.host.processor import processor
@@ -104,15 +104,15 @@ def test_not_a_number_stays_in_its_row(attend: Attend, tiles: int) -> None:
 @pytest.mark.parametrize(
     ("form", "fits"),
     [
-        (Form(PAIRED, 64, 64), True),
-        (Form(PAIRED, 96, 80), True),
-        (Form(PAIRED, 80, 80), False),
-        (Form(PAIRED, 64, 24), False),
-        (Form(0, 64, 64), False),
+        (PageForm(PAIRED, 64, 64), True),
+        (PageForm(PAIRED, 96, 80), True),
+        (PageForm(PAIRED, 80, 80), False),
+        (PageForm(PAIRED, 64, 24), False),
+        (PageForm(0, 64, 64), False),
     ],
     ids=str,
 )
-def test_heads_that_fill_tiles_use_them(form: Form, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_that_fill_tiles_use_them(form: PageForm, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fits_tiles(form) == fits
     monkeypatch.setattr(attention_layout, "usable_tiles", lambda: EMULATED)
     if form.is_paired:

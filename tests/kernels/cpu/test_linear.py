@@ -15,7 +15,15 @@ from torch.nn import functional
 
 from rtlang_kernels.contract.fused_step import BLOCK
 from rtlang_kernels.cpu import linear as linear_module
-from rtlang_kernels.cpu.linear import ROW_COUNTS, Ahead, PackedLinear, Prefetch, lines_of, pack_blocks, tiling
+from rtlang_kernels.cpu.linear import (
+    ROW_COUNTS,
+    PackedLinear,
+    Prefetch,
+    PrefetchDistance,
+    lines_of,
+    pack_blocks,
+    tiling,
+)
 from rtlang_kernels.host.processor import Processor, processor
 
 ROOT = Path(__file__).parents[3]
@@ -135,8 +143,10 @@ def test_gates_far_from_zero() -> None:
     assert torch.allclose(linear(x), expected, rtol=1e-5, atol=1e-33, equal_nan=True)
 
 
-@pytest.mark.parametrize("ahead", [Ahead(0, 3), Ahead(4096, 2), Ahead(1 << 40, 3)], ids=str)
-def test_prefetch_changes_no_result(ahead: Ahead) -> None:
+@pytest.mark.parametrize(
+    "ahead", [PrefetchDistance(0, 3), PrefetchDistance(4096, 2), PrefetchDistance(1 << 40, 3)], ids=str
+)
+def test_prefetch_changes_no_result(ahead: PrefetchDistance) -> None:
     linear, x = PackedLinear.pack(random(torch.bfloat16, 64, 40)), random(torch.bfloat16, 3, 40, seed=1)
     expected = linear(x)
     linear.prefetch = Prefetch(ahead, ahead, ahead)

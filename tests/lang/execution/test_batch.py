@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.contract.graph import RequestGraph
+from rtlang.contract.request_graph import RequestGraph
 from tests.support.fake_target import Call, FakeRun, FakeTarget, answer, default_script
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import rtlang as rt
-from rtlang.lang.driver import AheadOfTime
 from rtlang.lang.execution.outputs import needed_nodes
-from rtlang.lang.recording import Recording
-from rtlang.lang.state import State
-from rtlang.lang.state_record import StateRecord
+from rtlang.lang.program_state.state import State
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.recordings.driver import AheadOfTime
+from rtlang.lang.recordings.recording import Recording
 
 
 @dataclass

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.contract.graph import Generate
-from rtlang.lang.execution.session import Session
-from rtlang.lang.state_record import StateRecord
+from rtlang.contract.request_graph import Generate
+from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.sessions.session import Session
 from tests.support.fake_target import FakeTarget, answer, by_name
 
 

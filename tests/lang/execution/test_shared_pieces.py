@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rtlang.contract.graph import Ref
+from rtlang.contract.request_graph import Ref
 from rtlang.lang.execution.shared_pieces import SharedPieces
 
 ARGUMENTS = [

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
+from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
 from tests.support.fake_target import Call, FakeTarget, answer, by_name, default_script
 from tests.support.waiting import wait_until
 

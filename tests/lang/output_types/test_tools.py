@@ -9,8 +9,8 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.errors import ParameterError, TraceError
-from rtlang.contract.graph import Generate
-from rtlang.runtime.scripts.shortest_text import allows
+from rtlang.contract.request_graph import Generate
+from rtlang.runtime.texts.shortest_text import allows
 from rtlang_grammars import ANY_STYLE, JsonStyle
 from rtlang_grammars.formats.parsing import ToolCall as ParsedCall
 from rtlang_grammars.formats.rendering import rendered_calls

@@ -11,8 +11,8 @@ import transformers
 
 import rtlang as rt
 from rtlang.contract.events import Completion
-from rtlang.contract.graph import Generate
 from rtlang.contract.params import Constraint, ConstraintKind, FinishReason, SamplingParams
+from rtlang.contract.request_graph import Generate
 from rtlang.lang.partials.distortion import distortion_of
 from tests.support.tiny_models import make_checkpoint
 

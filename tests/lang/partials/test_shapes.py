@@ -13,7 +13,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from typing_extensions import TypedDict
 
-from rtlang.contract.growing_json import GrowingJson, Kind
+from rtlang.contract.growing_json import GrowingJson, JsonKind
 from rtlang.lang.partials.partial_object import PartialObject
 from rtlang.lang.partials.shapes import PLAIN, ValueShape, shape_of, whole
 
@@ -147,24 +147,24 @@ class Completed:
     ],
 )
 def test_what_a_type_may_change_is_not_known_early(hint: Any, step: str) -> None:
-    assert shape_of(hint).inside(Kind.OBJECT, step) is None
+    assert shape_of(hint).inside(JsonKind.OBJECT, step) is None
 
 
 def test_other_fields_of_a_checked_model_are_known() -> None:
-    inner = shape_of(Checked).inside(Kind.OBJECT, "plain")
+    inner = shape_of(Checked).inside(JsonKind.OBJECT, "plain")
     assert inner is not None
     assert inner.parse("3") == 3
 
 
 @pytest.mark.parametrize("hint", [set[int], frozenset[int], tuple[int, int]])
 def test_items_of_sets_and_beyond_a_tuple_are_not_known(hint: Any) -> None:
-    assert shape_of(hint).inside(Kind.ARRAY, 2) is None
+    assert shape_of(hint).inside(JsonKind.ARRAY, 2) is None
 
 
 def test_plain_data_is_plain_all_the_way_and_a_whole_has_no_inside() -> None:
-    inner = PLAIN.inside(Kind.OBJECT, "a")
+    inner = PLAIN.inside(JsonKind.OBJECT, "a")
     assert inner is not None
-    assert inner.inside(Kind.ARRAY, 0) is PLAIN
-    assert whole(int).inside(Kind.OBJECT, "a") is None
+    assert inner.inside(JsonKind.ARRAY, 0) is PLAIN
+    assert whole(int).inside(JsonKind.OBJECT, "a") is None
     assert isinstance(shape_of(Any), ValueShape)
     assert GrowingJson().root is None

@@ -16,8 +16,8 @@ import torch
 
 pytest.importorskip("triton")  # there is none for some platforms
 
+from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu.accelerator import Accelerator, accelerator_for
-from rtlang.model.gpu.device_runner import DeviceRunner
 from tests.support.families import FAMILIES, make_config
 from tests.support.family_check import SMALL, check_tokens, load_config
 from tests.support.recorded_graphs import RecordedGraphs

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from rtlang.model.loading import loader
+from rtlang.model import loader
 from tests.support.tiny_models import make_checkpoint
 
 MAIN, OTHER = "0123456789abcdef0123456789abcdef01234567", "89abcdef0123456789abcdef0123456789abcdef"
@@ -41,7 +41,7 @@ LOAD = """
 import sys
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
-from rtlang.model.loading.loader import load_model
+from rtlang.model.loader import load_model
 try:
     settings = dict(pair.split("=") for pair in sys.argv[2:])
     decoder, config, _ = load_model(RuntimeConfig(model=sys.argv[1], dtype="float32", **settings))

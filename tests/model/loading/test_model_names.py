@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.loading.loader import model_directory
+from rtlang.model.loader import model_directory
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.model_names import HubName
 

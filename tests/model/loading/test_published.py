@@ -16,7 +16,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
-from rtlang.model.loading.loader import load_model, weight_bytes
+from rtlang.model.loader import load_model, weight_bytes
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.published import read_config, text_readers
 from tests.support.hub_models import HUB_ROWS, HubModel

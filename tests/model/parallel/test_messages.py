@@ -9,7 +9,7 @@ import pytest
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.model.parallel.messages import (
-    Kind,
+    MessageKind,
     end_words,
     release_of,
     release_words,
@@ -50,7 +50,7 @@ def test_a_step_comes_out_as_it_was_put_in_without_what_only_sampling_needs(seed
     copies = tuple((chance.randrange(99), chance.randrange(99)) for _ in range(chance.randrange(3)))
     step = Step(chance.choice((1, 2**40)), rows, copies, num_mask_rows=3)
     words = step_words(step)
-    assert words[0] == Kind.STEP
+    assert words[0] == MessageKind.STEP
     found = step_of(words)
     assert (found.step_id, found.copies) == (step.step_id, step.copies)
     names = (
@@ -71,11 +71,11 @@ def test_a_decoding_step_of_64_rows_takes_a_few_kilobytes() -> None:
 @pytest.mark.parametrize("sampled_at", [{}, {7: 0}, {2**40: 2, 5: 1}])
 def test_the_places_of_sampled_tokens_come_out_again(sampled_at: dict[int, int]) -> None:
     words = sampled_words(4, sampled_at)
-    assert words[0] == Kind.SAMPLED
+    assert words[0] == MessageKind.SAMPLED
     assert sampled_of(words) == (4, sampled_at)
 
 
 def test_runs_of_unused_pages_come_out_again() -> None:
     assert release_of(release_words([(3, 4), (9, 1)])) == [(3, 4), (9, 1)]
     assert release_of(release_words([])) == []
-    assert end_words().tolist() == [Kind.END]
+    assert end_words().tolist() == [MessageKind.END]

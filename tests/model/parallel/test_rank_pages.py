@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rtlang.model.decoders.attention import HeadGeometry, PagedKV
+from rtlang.model.layers.attention import HeadGeometry, PagedKV
 from rtlang.model.parallel.messages import Words, release_of
 from rtlang.model.parallel.rank_pages import RankPages
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rtlang.model.decoders.linear import Linear
+from rtlang.model.layers.linear import Linear
 from rtlang.model.loading.quantized import quantized
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.summed_linear import SummedLinear, with_shared_scale

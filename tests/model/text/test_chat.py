@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.template_options import TemplateOptions
+from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.model.text.tracked_text import Source
+from rtlang.model.text.tracked_text import TextSource
 from tests.support.tokenizer_kinds import write_tokenizer_kind
 
 CHATML = (
@@ -209,7 +209,7 @@ def test_the_present_is_fixed_and_generation_marks_are_printed_through(tmp_path:
     chat = ChatTemplate(tokenizer, template, {}, now=datetime.datetime(2031, 5, 1))
     text = chat.render([{"role": "user", "content": "x"}], adds_prompt=False)
     assert text == '2031 {"a": "é<"} x!'
-    assert text.runs == ((17, None), (1, Source(0, "content")), (1, None))
+    assert text.runs == ((17, None), (1, TextSource(0, "content")), (1, None))
 
 
 def test_a_template_may_stand_in_a_file_of_its_own_or_among_several(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rtlang.model.text import chat_template
 from rtlang.model.text.chat_template import MAX_SOURCE_CHARS, LimitExceeded, TemplateEnvironment
-from rtlang.model.text.tracked_text import Source, TrackedText, joined
+from rtlang.model.text.tracked_text import TextSource, TrackedText, joined
 
 NOW = datetime.datetime(2024, 5, 17)
 MESSAGES = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
@@ -41,8 +41,8 @@ def test_what_templates_are_written_with_works(source: str, expected: str) -> No
 
 
 MARKED = {
-    "content": TrackedText.whole(" ab\ncd ", Source(0, "content")),
-    "parts": [TrackedText.whole("xy", Source(0, "parts")), TrackedText.whole("z", Source(0, "parts"))],
+    "content": TrackedText.whole(" ab\ncd ", TextSource(0, "content")),
+    "parts": [TrackedText.whole("xy", TextSource(0, "parts")), TrackedText.whole("z", TextSource(0, "parts"))],
 }
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ContextLengthError, RequestError
-from rtlang.contract.graph import Part, RoleEnd, RoleStart
-from rtlang.contract.tool_list import tools_to_text
+from rtlang.contract.graph.tool_list import tools_to_text
+from rtlang.contract.request_graph import Part, RoleEnd, RoleStart
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.token_sequence import TokenSequence, append_text
+from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 from rtlang_grammars.formats.parsing import parse_output
 from tests.support.texts import SHARED
 from tests.support.tokenizer_kinds import write_tokenizer_kind

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Part, RoleEnd, RoleStart
+from rtlang.contract.request_graph import Part, RoleEnd, RoleStart
 from rtlang.model.text.conversation import framing
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.token_sequence import TokenSequence, append_text
+from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 from tests.model.text.test_chat import CHATML, INSTRUCT, NO_ASSISTANT_END, TEMPLATES, TURNS, load
 
 THINKING = (  # thoughts of earlier turns are dropped, and an answer begins with one

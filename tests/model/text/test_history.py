@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.template_options import TemplateOptions
+from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.model.text import chat_template
 from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.text_service import TokenizerTextService
+from rtlang.runtime.texts.text_service import TokenizerTextService
 from tests.model.text.test_chat_tools import GRANITE, LLAMA, QWEN, TOOLS
 from tests.support.tokenizer_kinds import write_tokenizer_kind
 

@@ -13,9 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtlang.model.text.tracked_text import Source, TrackedText, covered, first_source, formatted, joined, plain, tracked
+from rtlang.model.text.tracked_text import (
+    TextSource,
+    TrackedText,
+    covered,
+    first_source,
+    formatted,
+    joined,
+    plain,
+    tracked,
+)
 
-CONTENT = Source(0, "content")
+CONTENT = TextSource(0, "content")
 PIECES = st.lists(st.tuples(st.booleans(), st.text(" \nab-", max_size=6)), max_size=5)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.contract.graph import Generate
+from rtlang.contract.request_graph import Generate
 from rtlang.runtime.executors.budget_account import BudgetAccount
 from tests.support.serving import serving
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.graph import Const, Decide
+from rtlang.contract.request_graph import Const, Decide
 from rtlang.runtime.executors.decision_state import DecisionState
 
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 import rtlang as rt
-from rtlang.contract.graph import Apply, Const, Ref
+from rtlang.contract.request_graph import Apply, Const, Ref
 from rtlang.runtime.executors.early_fields import EarlyFields
 
 GENERATION, PARSE = 1, 2

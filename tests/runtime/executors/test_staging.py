@@ -11,8 +11,8 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.errors import RequestError
-from rtlang.contract.graph import Apply, Const, Decide, Generate, Node, Ref, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Apply, Const, Decide, Generate, Node, Ref, RequestGraph, Text
 from rtlang.runtime.executors.decision_state import DecisionState
 from rtlang.runtime.executors.staging import Staging
 from rtlang.runtime.nodes.uses import Uses

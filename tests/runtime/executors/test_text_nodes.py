@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
-from rtlang.contract.graph import Arg, Part, Ref, RequestGraph, RoleEnd, RoleStart, Text
-from rtlang.contract.nodes import Generate
+from rtlang.contract.graph.nodes import Generate
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Arg, Part, Ref, RequestGraph, RoleEnd, RoleStart, Text
 from rtlang.runtime.executors import text_nodes
 from rtlang.runtime.executors.text_nodes import SHORT_CHARS, is_long, num_chars, with_texts
 from rtlang.runtime.runtime import Runtime
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 
 @pytest.mark.parametrize(

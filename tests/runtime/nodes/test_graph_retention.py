@@ -13,7 +13,8 @@ from rtlang.compiler.context import Context
 from rtlang.compiler.pipeline import compile_graph
 from rtlang.contract.errors import AbortedError
 from rtlang.contract.events import CallRequested, GraphFinished
-from rtlang.contract.graph import (
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import (
     Block,
     Call,
     Const,
@@ -26,7 +27,6 @@ from rtlang.contract.graph import (
     Select,
     Text,
 )
-from rtlang.contract.params import SamplingParams
 from rtlang.runtime.graph_execution import GraphExecution
 from tests.support.fake_device import FakeDeviceRunner
 from tests.support.fake_runner import FakeRunner

@@ -10,12 +10,12 @@ from random import Random
 import pytest
 
 from rtlang.contract.errors import AbortedError, RequestError
-from rtlang.contract.graph import Apply, Arg, Call, Const, Generate, Node, Ref, Select, Text, choices_of
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Apply, Arg, Call, Const, Generate, Node, Ref, Select, Text, choices_of
 from rtlang.runtime.nodes.node_table import NodeTable, Waits, named_values
 from rtlang.runtime.nodes.slots import CANCELLED, Slot
 from rtlang.runtime.nodes.work_slices import NODES_A_TURN, TURN_WORK, WorkSlices
-from rtlang.runtime.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence
 
 
 def text(node_id: int, parent: int | None = None) -> Text:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.graph import (
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import (
     Apply,
     Block,
     Call,
@@ -25,7 +26,6 @@ from rtlang.contract.graph import (
     blocks_of,
     choices_of,
 )
-from rtlang.contract.params import SamplingParams
 from rtlang.runtime.nodes import uses as uses_module
 from rtlang.runtime.nodes.slots import Slot, operand_slots, slots_of
 from rtlang.runtime.nodes.uses import Uses

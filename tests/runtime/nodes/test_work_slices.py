@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from rtlang.contract.graph import Node, Text
+from rtlang.contract.request_graph import Node, Text
 from rtlang.runtime.nodes.node_table import Waits
 from rtlang.runtime.nodes.work_slices import NODES_A_TURN, TURN_WORK, WorkSlices
 

@@ -10,10 +10,10 @@ import pytest
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import AbortedError, OverloadError, SlowConsumerError
 from rtlang.contract.events import GraphFinished, NodeFinished, TextDelta
-from rtlang.contract.generation import generation_graph
-from rtlang.contract.metrics import Metrics
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.run_options import RunOptions
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.service.generation import generation_graph
+from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.service import StreamService

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import EngineDeadError
-from rtlang.contract.snapshot import StepRow, WatchedStep, read_snapshot
+from rtlang.contract.service.snapshot import StepRow, WatchedStep, read_snapshot
 from rtlang.serve.http import snapshot_feed
 from rtlang.serve.http.snapshot_feed import SnapshotFeed
 from tests.support.scripted_target import ScriptedTarget

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.nodes import RoleStart
-from rtlang.contract.principal import Principal, PrincipalLimits
-from rtlang.contract.text_service import TextServiceInfo
+from rtlang.contract.graph.nodes import RoleStart
+from rtlang.contract.runs.principal import Principal, PrincipalLimits
+from rtlang.contract.service.text_service import TextServiceInfo
 from rtlang.serve.http.text_models import read_served_chat
 from rtlang_grammars.formats.reasoning import PromptEnd
 from tests.support.scripted_target import ScriptedTarget

@@ -9,8 +9,8 @@ import pytest
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
-from rtlang.contract.graph import Generate, RoleStart, Text
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.request_graph import Generate, RoleStart, Text
 from rtlang.serve.openai.chat import ChatRequest, ChatWriter, read_chat
 from rtlang.serve.openai.shapes import Heading
 from tests.support.openai_models import calls_of, joined_chunks

@@ -8,8 +8,8 @@ import pytest
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, GraphFinished, NodeFinished, TextDelta, Timing, TokenLogprob
-from rtlang.contract.graph import Generate, Text, TokenIds
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.request_graph import Generate, Text, TokenIds
 from rtlang.serve.openai.completions import CompletionRequest, CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Heading
 from tests.support.openai_models import read_completion as parsed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph import Part, RoleEnd, RoleStart, TokenIds
+from rtlang.contract.request_graph import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.serve.openai.messages import read_messages
 from tests.support.fake_text_service import FakeTextService
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ParameterError
-from rtlang.runtime.scripts.shortest_text import allows
+from rtlang.runtime.texts.shortest_text import allows
 from rtlang.serve.openai.structured import read_structured
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader, plan_reply, read_tool_request
 from rtlang_grammars.formats.catalogue import FORMATS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.runtime.scripts.shortest_text import allows
+from rtlang.runtime.texts.shortest_text import allows
 from rtlang.serve.openai.reasoning import read_reasoning
 from rtlang.serve.openai.structured import read_structured
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader, plan_reply, read_tool_request

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ParameterError, RtlangError
-from rtlang.contract.graph import Generate, Text, TokenIds
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.request_graph import Generate, Text, TokenIds
 from rtlang.serve.sglang.generate_requests import generate_graph, read_generate
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from rtlang_grammars.lowering.grammars.rules import Frame, Grammar, Rule
+from rtlang_grammars.lowering.grammars.rules import Frame, NumberedRule, NumberedRules
 from rtlang_grammars.lowering.languages.embedding import Embedding
 from rtlang_grammars.lowering.languages.raw_text import RawLanguage, raw_embedding
 from rtlang_grammars.machine.automaton.json_base_states import BEFORE_TEXT_SLICE
@@ -63,7 +63,7 @@ class GrammarTables:
         raw: by terminal, raw text (its nonempty texts are the terminal's language, bounds aside).
     """
 
-    def __init__(self, grammar: Grammar, tables: Tables, budget: Budget) -> None:
+    def __init__(self, grammar: NumberedRules, tables: Tables, budget: Budget) -> None:
         """Start empty.
 
         Args:
@@ -140,7 +140,7 @@ class GrammarTables:
                 self._nullable.add(i)
                 waiting |= callers.get(i, set())
 
-    def _closure(self, rule: Rule, positions: Iterable[int]) -> _Set:
+    def _closure(self, rule: NumberedRule, positions: Iterable[int]) -> _Set:
         """The positions that are reachable without reading a byte."""
         found, waiting = set(positions), list(positions)
         while waiting:
@@ -153,7 +153,7 @@ class GrammarTables:
                     waiting.append(to)
         return frozenset(found)
 
-    def _subsets(self, rule: Rule) -> list[_State]:
+    def _subsets(self, rule: NumberedRule) -> list[_State]:
         """The deterministic automaton of a rule over symbols; state 0 is its start and has no predecessors."""
         states = [_State()]
         sets = [self._closure(rule, {0})]

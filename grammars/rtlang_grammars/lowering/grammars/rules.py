@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rtlang_grammars.context_free.cfg import Call, Cfg, Terminal, Token, strongly_connected_components
+from rtlang_grammars.context_free.cfg import Cfg, RuleCall, Terminal, TokenSymbol, strongly_connected_components
 from rtlang_grammars.lowering.languages.token_sets import add_token_set
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.regular.language import Language
@@ -39,7 +39,7 @@ class Frame:
 
 
 @dataclass(slots=True)
-class Rule:
+class NumberedRule:
     """A nondeterministic automaton over symbols; position 0 is the start, position 1 the end.
 
     Attributes:
@@ -60,22 +60,22 @@ class Rule:
 
 
 @dataclass(slots=True)
-class Grammar:
+class NumberedRules:
     """Rules and terminals by number.
 
     Attributes:
-        rules: see `Rule`.
+        rules: see `NumberedRule`.
         terminals: languages without the empty text, and frames.
         start: number of the start rule.
     """
 
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[NumberedRule] = field(default_factory=list)
     terminals: list[Language | Frame] = field(default_factory=list)
     start: int = 0
 
     def rule(self, name: str) -> int:
         """Add a rule that derives nothing yet; returns its number."""
-        self.rules.append(Rule(name))
+        self.rules.append(NumberedRule(name))
         return len(self.rules) - 1
 
     def terminal(self, terminal: Language | Frame) -> int:
@@ -100,9 +100,9 @@ def _terminal(terminal: Terminal, tables: Tables) -> Language | Frame:
 
 
 class _Addition:
-    """The state of one call of `Grammar.add`."""
+    """The state of one call of `NumberedRules.add`."""
 
-    def __init__(self, grammar: Grammar, cfg: Cfg, terminals: list[Language | Frame], budget: Budget) -> None:
+    def __init__(self, grammar: NumberedRules, cfg: Cfg, terminals: list[Language | Frame], budget: Budget) -> None:
         self._grammar, self._cfg, self._budget = grammar, cfg, budget
         self._terminals = [grammar.terminal(terminal) for terminal in terminals]
         self._numbers: dict[int, int] = {}
@@ -123,18 +123,18 @@ class _Addition:
             self._waiting.append(index)
         return self._numbers[index]
 
-    def _write(self, rule: Rule, index: int, begin: int, end: int) -> None:
+    def _write(self, rule: NumberedRule, index: int, begin: int, end: int) -> None:
         """Add the alternatives of rule `index` of the grammar between two positions of `rule`."""
         for alternative in self._cfg.rules[index].alternatives:
             self._budget.spend(states=1)
             at = begin
             for i, symbol in enumerate(alternative):
                 is_last = i == len(alternative) - 1
-                if is_last and symbol == Call(index):
+                if is_last and symbol == RuleCall(index):
                     rule.empty[at].append(begin)
                     break
                 to = end if is_last else rule.position()
-                if isinstance(symbol, Token):
+                if isinstance(symbol, TokenSymbol):
                     rule.moves[at].append((self._terminals[symbol.terminal], to))
                 elif symbol.rule in self._sizes:
                     inner = rule.position()  # a position of its own: the rule may lead back to it
@@ -155,7 +155,7 @@ class _Addition:
             called = []
             for alternative in rule.alternatives:
                 for i, symbol in enumerate(alternative):
-                    if isinstance(symbol, Call) and not (symbol.rule == index and i == len(alternative) - 1):
+                    if isinstance(symbol, RuleCall) and not (symbol.rule == index and i == len(alternative) - 1):
                         called.append(symbol.rule)
                         num_uses[symbol.rule] += 1
             calls.append(called)
@@ -169,7 +169,7 @@ class _Addition:
             if index in kept:
                 continue
             size = sum(
-                1 + (sizes.get(symbol.rule, 0) if isinstance(symbol, Call) else 0)
+                1 + (sizes.get(symbol.rule, 0) if isinstance(symbol, RuleCall) else 0)
                 for alternative in rules[index].alternatives
                 for symbol in alternative
             )

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rtlang_grammars.lowering.languages.embedding import ByteAutomaton, Embedding, QuotedEmbedding, continuation_state
+from rtlang_grammars.lowering.languages.embedding import (
+    EmbeddedAutomaton,
+    Embedding,
+    QuotedEmbedding,
+    continuation_state,
+)
 from rtlang_grammars.machine.automaton.json_base_states import QUOTE, TWIN_SLICE
 from rtlang_grammars.machine.automaton.layout import AT_LEAST, AT_MOST, COUNT, NONE, PARAM, ROW, SLICE, WIDTH
 from rtlang_grammars.machine.automaton.tables import Register, Tables
@@ -24,7 +29,7 @@ class CountedEmbedding:
     """
 
     def __init__(
-        self, tables: Tables, automaton: ByteAutomaton, end: int, least: int, most: int, missing: dict[int, int]
+        self, tables: Tables, automaton: EmbeddedAutomaton, end: int, least: int, most: int, missing: dict[int, int]
     ) -> None:
         """`missing`: for each state of the automaton, the minimum number of missing code points; at most `most` at the start."""
         assert least <= 1 or set(missing.values()) == {0}
@@ -132,7 +137,7 @@ class NumberEmbedding(Embedding):
     Where the end is near, only bytes that lead nearer to it are allowed, so every beginning can be completed.
     """
 
-    def __init__(self, tables: Tables, automaton: ByteAutomaton, most: int, *, has_cycles: bool) -> None:
+    def __init__(self, tables: Tables, automaton: EmbeddedAutomaton, most: int, *, has_cycles: bool) -> None:
         """Start empty.
 
         Args:

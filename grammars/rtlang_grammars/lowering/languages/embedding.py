@@ -25,7 +25,7 @@ FREE_LENGTH = 16
 """If this many plain characters may follow, most tokens need no walk: 99 % of the tokens of Qwen2 are shorter."""
 
 
-class ByteAutomaton(Protocol):
+class EmbeddedAutomaton(Protocol):
     """The interface that an automaton must have; see `regular.automata.byte_automaton`."""
 
     start: int
@@ -81,7 +81,7 @@ def add_continuations(tables: Tables, target: int, block: int = 0) -> int:
 
 
 def continuation_state(
-    tables: Tables, automaton: ByteAutomaton, local: int, state: Callable[[int], int], states: dict[int, int]
+    tables: Tables, automaton: EmbeddedAutomaton, local: int, state: Callable[[int], int], states: dict[int, int]
 ) -> int | None:
     """The machine's number of a state from which all ways to complete the character lead to one state; adds it with its neighbours.
 
@@ -103,7 +103,12 @@ class Embedding:
     """One automaton within the tables. A text and its frame end where something else follows."""
 
     def __init__(
-        self, tables: Tables, automaton: ByteAutomaton, *, is_deterministic: bool = True, is_everything: bool = False
+        self,
+        tables: Tables,
+        automaton: EmbeddedAutomaton,
+        *,
+        is_deterministic: bool = True,
+        is_everything: bool = False,
     ) -> None:
         """Start empty.
 
@@ -207,7 +212,7 @@ class QuotedEmbedding:
     def __init__(
         self,
         tables: Tables,
-        automata: Sequence[ByteAutomaton],
+        automata: Sequence[EmbeddedAutomaton],
         ends: Sequence[int],
         *,
         block: int = 0,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rtlang_grammars.lowering.languages.embedding import ByteAutomaton, Embedding
+from rtlang_grammars.lowering.languages.embedding import EmbeddedAutomaton, Embedding
 from rtlang_grammars.machine.automaton.json_base_states import TEXT_SLICE
 from rtlang_grammars.machine.automaton.layout import COUNT, COUNT_UP, NONE, OPEN, PARAM, ROW, SLICE
 from rtlang_grammars.machine.automaton.tables import Register, Tables, TextFacts
@@ -104,7 +104,7 @@ class RawEmbedding(Embedding):
     def __init__(
         self,
         tables: Tables,
-        automaton: ByteAutomaton,
+        automaton: EmbeddedAutomaton,
         raw: RawLanguage,
         facts: Callable[[int], int],
         *,

@@ -36,14 +36,14 @@ _SOURCES = (
     "machine/token_index/token_trie.py",
     "machine/token_index/coarse_token_trie.py",
     "machine/token_index/byte_kinds.py",
-    "machine/lexing/layout.py",
-    "machine/lexing/lexeme_rules.py",
-    "machine/lexing/graph_stack.py",
-    "machine/lexing/parser_feed.py",
-    "machine/lexing/viability.py",
-    "machine/lexing/trie_walk.py",
-    "machine/lexing/sequence_tree.py",
-    "machine/lexing/tree_visit.py",
+    "machine/lexer_run/lexer_layout.py",
+    "machine/lexer_run/lexeme_rules.py",
+    "machine/lexer_run/graph_stack.py",
+    "machine/lexer_run/parser_feed.py",
+    "machine/lexer_run/viability.py",
+    "machine/lexer_run/trie_walk.py",
+    "machine/lexer_run/sequence_tree.py",
+    "machine/lexer_run/tree_visit.py",
     "lowering/json_shapes/literal_trie.py",
 )
 """Files with compiled functions, or with constants that these functions contain."""
@@ -58,7 +58,7 @@ class _Here(threading.local):
 _here = _Here()
 
 
-class Entry:
+class CompiledEntry:
     """A compiled function called from Python."""
 
     __slots__ = ("_dispatcher", "_is_fixed", "_run")
@@ -100,7 +100,7 @@ class Entry:
         self._run = self._dispatcher
 
 
-_entries: list[Entry] = []
+_entries: list[CompiledEntry] = []
 
 
 def is_any_missing_on_disk() -> bool:
@@ -143,7 +143,7 @@ def compiled(
 
     Args:
         inner: called by compiled code only: the function has no Python entry and is cached as part of its callers. All other functions are
-            called from Python only (`Entry`).
+            called from Python only (`CompiledEntry`).
         is_fixed: all calls have arguments of the same types, with arrays in C order that can be written to. After the first call numba no
             longer looks at them, which takes 0.1 us for each array.
         is_rare: most processes never call it, so it is neither compiled ahead of time nor interpreted.
@@ -162,7 +162,7 @@ def compiled(
             dispatcher = njit(**options)(function)
         if inner or is_rare:
             return dispatcher
-        _entries.append(Entry(dispatcher, is_fixed=is_fixed))
+        _entries.append(CompiledEntry(dispatcher, is_fixed=is_fixed))
         return _entries[-1]
 
     return decorate

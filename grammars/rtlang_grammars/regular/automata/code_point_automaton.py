@@ -32,7 +32,7 @@ class CodePointAutomaton:
         start: the start state; NO_STATE if the language is empty.
     """
 
-    def __init__(self, tree: syntax.Node, budget: Budget, decoder: CharacterDecoder | None = None) -> None:
+    def __init__(self, tree: syntax.PatternNode, budget: Budget, decoder: CharacterDecoder | None = None) -> None:
         """Create the start state.
 
         Args:
@@ -51,7 +51,7 @@ class CodePointAutomaton:
         self._lock = threading.Lock()
         self._begin(tree)
 
-    def _begin(self, tree: syntax.Node) -> None:
+    def _begin(self, tree: syntax.PatternNode) -> None:
         self._numbers: dict[Configuration, int] = {}
         self._configurations: list[Configuration] = []
         self._vectors: list[tuple[int, ...] | None] = []
@@ -59,7 +59,7 @@ class CodePointAutomaton:
         first = self._terms.load(tree)
         self.start = self._number((first, tuple(self._terms.lookbehinds)))
 
-    def sibling(self, tree: syntax.Node, budget: Budget) -> CodePointAutomaton | None:
+    def sibling(self, tree: syntax.PatternNode, budget: Budget) -> CodePointAutomaton | None:
         """The automaton of another tree that shares terms, derivatives and classes with this one.
 
         Returns:
@@ -303,7 +303,7 @@ def _complete_moves(moves: Moves, all_mask: int) -> Moves:
     return (*moves, (all_mask, NOTHING)) if all_mask else moves
 
 
-def sets_of(tree: syntax.Node) -> Iterable[CodePoints]:
+def sets_of(tree: syntax.PatternNode) -> Iterable[CodePoints]:
     """The sets of code points in a tree, without duplicates."""
     found: dict[CodePoints, None] = {}
     worklist = [tree]

@@ -20,7 +20,7 @@ from rtlang_grammars.regular.automata.terms import ANY_TEXT as ANY_TERM
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.partition import Partition
 from rtlang_grammars.regular.patterns import syntax
-from rtlang_grammars.regular.patterns.escapes import Dialect
+from rtlang_grammars.regular.patterns.escapes import RegexDialect
 from rtlang_grammars.regular.patterns.parser import parse_pattern
 from rtlang_grammars.regular.patterns.syntax import ANY_TEXT, AnchorKind
 from rtlang_grammars.regular.patterns.zero_width import refuse_anchors, resolve_anchors, resolve_anchors_at
@@ -53,7 +53,9 @@ class SearchTables:
     later: tuple[int, ...]
 
 
-def compile_search(pattern: str, *, max_states: int, budget: Budget, dialect: Dialect = Dialect.PYTHON) -> SearchTables:
+def compile_search(
+    pattern: str, *, max_states: int, budget: Budget, dialect: RegexDialect = RegexDialect.PYTHON
+) -> SearchTables:
     """Compile a pattern to the tables of its search.
 
     Raises:
@@ -71,12 +73,12 @@ def compile_search(pattern: str, *, max_states: int, budget: Budget, dialect: Di
 class _SearchAutomaton(CodePointAutomaton):
     """Both trees over one set of terms. `start` is the context before the text."""
 
-    def __init__(self, first: syntax.Node, later: syntax.Node, budget: Budget) -> None:
+    def __init__(self, first: syntax.PatternNode, later: syntax.PatternNode, budget: Budget) -> None:
         self._trees = first, later
         sets = frozenset([code_points.ALL, *sets_of(first), *sets_of(later)])
         super().__init__(ANY_TEXT, budget, decoder_for(sets))
 
-    def _begin(self, tree: syntax.Node) -> None:
+    def _begin(self, tree: syntax.PatternNode) -> None:
         self._loaded = [
             self._terms.load(each) for each in self._trees
         ]  # before the context: it follows their lookbehinds

@@ -300,7 +300,7 @@ class Terms:
             return not wanted
         return self.is_nullable(self.first[term], matched)
 
-    def load(self, node: syntax.Node) -> int:
+    def load(self, node: syntax.PatternNode) -> int:
         """The term of a tree whose sets are in the partition."""
         if isinstance(node, syntax.Characters):
             return self.characters(self.partition.mask(node.points))

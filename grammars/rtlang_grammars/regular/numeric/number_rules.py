@@ -22,7 +22,7 @@ _ALL_DIFFERENT = tuple(range(10))
 _ZERO_OR_NOT = (0, *[1] * 9)
 
 
-class Rule(Protocol):
+class NumberRule(Protocol):
     """One rule. The methods that read a symbol return the next state, or None to reject."""
 
     def start(self) -> Hashable:

@@ -16,7 +16,7 @@ from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.numeric.bound_machines import bound_table
-from rtlang_grammars.regular.numeric.number_rules import MAX_PLAIN_EXPONENT, Form, Multiple, PlainForm, Rule
+from rtlang_grammars.regular.numeric.number_rules import MAX_PLAIN_EXPONENT, Form, Multiple, NumberRule, PlainForm
 from rtlang_grammars.regular.patterns import syntax
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -170,7 +170,7 @@ def _multiple_dfa(step: Fraction, is_negated: bool) -> syntax.Dfa:
     return _build_dfa(multiple)
 
 
-def _build_dfa(rule: Rule) -> syntax.Dfa:
+def _build_dfa(rule: NumberRule) -> syntax.Dfa:
     """The product of a rule and the syntax of numbers. A rule has few states, so no budget is needed."""
     start = (_Phase.START, rule.start())
     numbers: dict[tuple[_Phase, Hashable], int] = {start: 0}
@@ -290,7 +290,7 @@ def _next_exponent_digit(phase: _Phase, digit: int) -> _Phase | None:
 _NEXT_PHASES = {phase: tuple(_next_phase(phase, symbol) for symbol in range(len(_SYMBOLS))) for phase in _Phase}
 
 
-def _next_rule_state(rule: Rule, value: Hashable, after: _Phase, symbol: int) -> Hashable | None:
+def _next_rule_state(rule: NumberRule, value: Hashable, after: _Phase, symbol: int) -> Hashable | None:
     """The state of a rule after a symbol; None if it rejects."""
     if after in _EXPONENT_DIGITS:
         return rule.exponent_digit(value, symbol)

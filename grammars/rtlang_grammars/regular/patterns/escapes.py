@@ -1,8 +1,8 @@
 """Escape sequences and character classes of the regex dialects.
 
-`Source` is a pattern with a read position. The functions read one escape or one class from there and return the set it matches. ECMA-262
-is read in Unicode mode, but as leniently as patterns in schemas require: any punctuation may be escaped, and a hyphen next to a class
-escape is a literal. Sources: ECMA-262 section 22.2.1, Python's `re`, the syntax of Rust's crate `regex`.
+`PatternSource` is a pattern with a read position. The functions read one escape or one class from there and return the set it matches.
+ECMA-262 is read in Unicode mode, but as leniently as patterns in schemas require: any punctuation may be escaped, and a hyphen next to a
+class escape is a literal. Sources: ECMA-262 section 22.2.1, Python's `re`, the syntax of Rust's crate `regex`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.spec.errors import GrammarError
 
 
-class Dialect(StrEnum):
+class RegexDialect(StrEnum):
     """A regex dialect. Lark's is Python's; Rust's is the dialect of the crate `regex`, in which pydantic writes patterns."""
 
     ECMA = "ecma"
@@ -37,7 +37,7 @@ class Flags:
     crlf: bool = False
 
 
-class Source:
+class PatternSource:
     """A pattern and a read position. Owned by one parse.
 
     Attributes:
@@ -46,9 +46,9 @@ class Source:
 
     __slots__ = ("is_ecma", "is_rust", "position", "references", "text")
 
-    def __init__(self, text: str, dialect: Dialect, references: list[tuple[str | int, int]] | None = None) -> None:
+    def __init__(self, text: str, dialect: RegexDialect, references: list[tuple[str | int, int]] | None = None) -> None:
         self.text, self.position = text, 0
-        self.is_ecma, self.is_rust = dialect is Dialect.ECMA, dialect is Dialect.RUST
+        self.is_ecma, self.is_rust = dialect is RegexDialect.ECMA, dialect is RegexDialect.RUST
         self.references = references
 
     def peek(self) -> str:
@@ -107,7 +107,7 @@ _OCTAL = frozenset("01234567")
 _RUST_HEX = {"x": 2, "u": 4, "U": 8}
 
 
-def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints | int:
+def read_escape(source: PatternSource, flags: Flags, *, in_class: bool) -> CodePoints | int:
     r"""Read the escape sequence after a backslash.
 
     Args:
@@ -163,7 +163,7 @@ def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints |
     return ord(letter)
 
 
-def _rust_escape(letter: str, source: Source, start: int) -> int:
+def _rust_escape(letter: str, source: PatternSource, start: int) -> int:
     if letter in _RUST_HEX:
         if not source.take("{"):
             return _check_code_point(_hex(source, _RUST_HEX[letter], start), source, start)
@@ -177,7 +177,7 @@ def _rust_escape(letter: str, source: Source, start: int) -> int:
     return ord(letter)
 
 
-def read_class(source: Source, flags: Flags) -> CodePoints:
+def read_class(source: PatternSource, flags: Flags) -> CodePoints:
     """Read a character class of a dialect other than Rust's, from after its opening bracket through its closing bracket.
 
     Raises:
@@ -217,7 +217,7 @@ def read_class(source: Source, flags: Flags) -> CodePoints:
     return code_points.complement(points) if is_negated else points
 
 
-def class_atom(source: Source, flags: Flags) -> CodePoints | int:
+def class_atom(source: PatternSource, flags: Flags) -> CodePoints | int:
     """Read one character or escape of a class."""
     letter = source.next("a character class")
     return read_escape(source, flags, in_class=True) if letter == "\\" else ord(letter)
@@ -240,7 +240,7 @@ def _add_atom(atom: CodePoints | int, ranges: list[tuple[int, int]], named: list
         named.append(atom)
 
 
-def _named_class(letter: str, source: Source, flags: Flags, start: int) -> CodePoints | None:
+def _named_class(letter: str, source: PatternSource, flags: Flags, start: int) -> CodePoints | None:
     r"""The set of \d \w \s \p or of their negations; None for other escapes."""
     kind = letter.lower()
     if kind not in "dwsp" or not letter.isascii():
@@ -272,7 +272,7 @@ _PYTHON_CLASSES = {"d": unicode_sets.python_digit, "w": unicode_sets.python_word
 _RUST_CLASSES = {"d": unicode_sets.unicode_digit, "w": unicode_sets.unicode_word, "s": unicode_sets.unicode_space}
 
 
-def _rust_property(source: Source, flags: Flags, start: int) -> CodePoints:
+def _rust_property(source: PatternSource, flags: Flags, start: int) -> CodePoints:
     r"""The set of `\pL`, `\p{Greek}`, `\p{sc=Greek}`, `\p{gc!=L}`; names are compared without case, blanks, hyphens and `_`."""
     name = source.until("}", "a property name") if source.take("{") else source.next("a property name")
     written, is_negated = name.replace(":", "="), False
@@ -290,7 +290,7 @@ def settled_complement(points: CodePoints) -> CodePoints:
     return code_points.intersection(code_points.complement(points), unicode_sets.settled())
 
 
-def _hex(source: Source, num_digits: int, start: int) -> int:
+def _hex(source: PatternSource, num_digits: int, start: int) -> int:
     digits = source.text[source.position : source.position + num_digits]
     if len(digits) < num_digits or not _HEX.issuperset(digits):
         raise source.error(f"this escape requires {num_digits} hexadecimal digits", start)
@@ -298,7 +298,7 @@ def _hex(source: Source, num_digits: int, start: int) -> int:
     return int(digits, 16)
 
 
-def _unicode_escape(source: Source, start: int) -> int:
+def _unicode_escape(source: PatternSource, start: int) -> int:
     if source.is_ecma and source.take("{"):
         return _braced_hex(source, start)
     unit = _hex(source, 4, start)
@@ -313,26 +313,26 @@ def _unicode_escape(source: Source, start: int) -> int:
     return unit
 
 
-def _braced_hex(source: Source, start: int) -> int:
+def _braced_hex(source: PatternSource, start: int) -> int:
     digits = source.until("}", "an escape")
     if not digits or not _HEX.issuperset(digits) or len(digits) > 64:
         raise source.error("this escape requires hexadecimal digits in its braces", start)
     return _check_code_point(int(digits, 16), source, start)
 
 
-def _check_code_point(code_point: int, source: Source, start: int) -> int:
+def _check_code_point(code_point: int, source: PatternSource, start: int) -> int:
     if code_point > code_points.MAX_CODE_POINT:
         raise source.error("code point out of range; the largest is 10FFFF", start)
     return code_point
 
 
-def _has_octal_digits(source: Source) -> bool:
+def _has_octal_digits(source: PatternSource) -> bool:
     """Whether two more octal digits follow; then the escape is octal and not a backreference."""
     following = source.text[source.position : source.position + 2]
     return len(following) == 2 and _OCTAL.issuperset(following)
 
 
-def _reference(letter: str, source: Source, start: int) -> int:
+def _reference(letter: str, source: PatternSource, start: int) -> int:
     """Record a backreference; any character stands for what it matches."""
     name = letter
     if letter == "k":
@@ -346,7 +346,7 @@ def _reference(letter: str, source: Source, start: int) -> int:
     return 0
 
 
-def _octal(first: str, source: Source, start: int) -> int:
+def _octal(first: str, source: PatternSource, start: int) -> int:
     if source.is_ecma:
         if source.peek().isdigit() and source.peek().isascii():
             raise source.error("octal escapes are not supported", start)

@@ -12,9 +12,16 @@ from enum import Enum, auto
 from rtlang_grammars.regular.characters import code_points, unicode_sets
 from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.patterns import syntax
-from rtlang_grammars.regular.patterns.escapes import Dialect, Flags, Source, apply_case_flag, read_class, read_escape
+from rtlang_grammars.regular.patterns.escapes import (
+    Flags,
+    PatternSource,
+    RegexDialect,
+    apply_case_flag,
+    read_class,
+    read_escape,
+)
 from rtlang_grammars.regular.patterns.rust_classes import read_rust_class
-from rtlang_grammars.regular.patterns.syntax import ANY_TEXT, Anchor, AnchorKind, Node
+from rtlang_grammars.regular.patterns.syntax import ANY_TEXT, Anchor, AnchorKind, PatternNode
 from rtlang_grammars.regular.patterns.zero_width import lookaround, repeat, resolve_anchors_at
 from rtlang_grammars.spec.limits import Budget
 
@@ -48,21 +55,21 @@ class _Group:
     kind: _Kind
     position: int
     outer_flags: Flags
-    alternatives: list[Node] = field(default_factory=list)
-    items: list[Node] = field(default_factory=list)
+    alternatives: list[PatternNode] = field(default_factory=list)
+    items: list[PatternNode] = field(default_factory=list)
 
 
-def parse_pattern(pattern: str, dialect: Dialect, budget: Budget) -> Node:
+def parse_pattern(pattern: str, dialect: RegexDialect, budget: Budget) -> PatternNode:
     """Parse a pattern to a syntax tree with anchors and lookarounds.
 
     Raises:
         GrammarError: a syntax error or an unsupported construct, with `line:column`; or the pattern is too large.
     """
     budget.check_source(pattern)
-    return _Parser(Source(pattern, dialect), budget).parse()
+    return _Parser(PatternSource(pattern, dialect), budget).parse()
 
 
-def check_pattern(pattern: str, dialect: Dialect, budget: Budget) -> None:
+def check_pattern(pattern: str, dialect: RegexDialect, budget: Budget) -> None:
     """Check the syntax of a pattern, which may have backreferences to its groups.
 
     Raises:
@@ -70,7 +77,7 @@ def check_pattern(pattern: str, dialect: Dialect, budget: Budget) -> None:
     """
     budget.check_source(pattern)
     references: list[tuple[str | int, int]] = []
-    source = Source(pattern, dialect, references)
+    source = PatternSource(pattern, dialect, references)
     parser = _Parser(source, budget)
     parser.parse()
     for group, position in references:
@@ -81,7 +88,7 @@ def check_pattern(pattern: str, dialect: Dialect, budget: Budget) -> None:
 class _Parser:
     """The state of one call of `parse_pattern`."""
 
-    def __init__(self, source: Source, budget: Budget) -> None:
+    def __init__(self, source: PatternSource, budget: Budget) -> None:
         self.source, self.budget = source, budget
         self.flags = Flags()
         self.groups: list[_Group] = []
@@ -90,7 +97,7 @@ class _Parser:
         self.num_assertions = 0
         self.can_repeat = False
 
-    def parse(self) -> Node:
+    def parse(self) -> PatternNode:
         source, budget = self.source, self.budget
         self.groups.append(_Group(_Kind.GROUP, 0, self.flags))
         text = source.text
@@ -119,11 +126,11 @@ class _Parser:
         root = self.groups[0]
         return self._check_depth(syntax.alternation([*root.alternatives, syntax.concatenation(root.items)]))
 
-    def _check_depth(self, node: Node) -> Node:
+    def _check_depth(self, node: PatternNode) -> PatternNode:
         self.budget.check_depth(node.depth, self.source.location())
         return node
 
-    def _add(self, node: Node, *, can_repeat: bool = True) -> None:
+    def _add(self, node: PatternNode, *, can_repeat: bool = True) -> None:
         self.groups[-1].items.append(node)
         self.can_repeat = can_repeat
 
@@ -152,7 +159,7 @@ class _Parser:
         else:
             self._add(syntax.character(ord(letter)))
 
-    def _add_assertion(self, node: Node) -> None:
+    def _add_assertion(self, node: PatternNode) -> None:
         self._add(node, can_repeat=self.source.is_rust)
 
     def _line_ends(self) -> CodePoints:
@@ -305,7 +312,7 @@ class _Parser:
             )
         self._add(inner)
 
-    def _assertion(self, inner: Node, position: int, *, is_ahead: bool, is_negative: bool) -> Node:
+    def _assertion(self, inner: PatternNode, position: int, *, is_ahead: bool, is_negative: bool) -> PatternNode:
         """A lookaround: `inner` must (not) match at the current position."""
         if is_ahead:
             whole = resolve_anchors_at(syntax.concatenation([inner, ANY_TEXT]), AnchorKind.END, self.budget)
@@ -322,7 +329,7 @@ class _Parser:
         if self.num_assertions > _MAX_ASSERTIONS:
             raise self.source.error(f"at most {_MAX_ASSERTIONS} assertions are supported in one pattern", position)
 
-    def _start_of_line(self) -> Node:
+    def _start_of_line(self) -> PatternNode:
         start = self.source.position
         self._count_assertion(start)
         ends = unicode_sets.NEWLINE if self.flags.crlf else self._line_ends()
@@ -332,11 +339,11 @@ class _Parser:
             after.append(syntax.concatenation([self._beside(_CARRIAGE_RETURN, start, is_ahead=False), alone]))
         return syntax.alternation([Anchor(AnchorKind.START), *after])
 
-    def _beside(self, points: CodePoints, start: int, *, is_ahead: bool, is_negative: bool = False) -> Node:
+    def _beside(self, points: CodePoints, start: int, *, is_ahead: bool, is_negative: bool = False) -> PatternNode:
         """Matches the empty string where the next or previous character is (not) of a set."""
         return self._assertion(syntax.characters(points), start, is_ahead=is_ahead, is_negative=is_negative)
 
-    def _dollar(self) -> Node:
+    def _dollar(self) -> PatternNode:
         source = self.source
         if (source.is_ecma or source.is_rust) and not self.flags.multiline:
             return Anchor(AnchorKind.END)
@@ -352,14 +359,14 @@ class _Parser:
             before = lookaround(syntax.text("\n"), is_ahead=True, is_negative=False)
         return syntax.alternation([Anchor(AnchorKind.END), before])
 
-    def _half_boundary(self) -> Node | None:
+    def _half_boundary(self) -> PatternNode | None:
         r"""Read the rest of Rust's `\b{start}`, `\b{end}`, `\b{start-half}` or `\b{end-half}`; None for a plain `\b`."""
         for kind in ("start", "end", "start-half", "end-half"):
             if self.source.take(f"{{{kind}}}"):
                 return self._boundary(kind)
         return None
 
-    def _boundary(self, kind: str) -> Node:
+    def _boundary(self, kind: str) -> PatternNode:
         """The start or the end of a word; the half ones only look at the side that is no word."""
         start = self.source.position
         self._count_assertion(start)
@@ -374,7 +381,7 @@ class _Parser:
             return unicode_sets.WORD
         return unicode_sets.unicode_word() if self.source.is_rust else unicode_sets.python_word()
 
-    def _word_boundary(self, *, is_negative: bool) -> Node:
+    def _word_boundary(self, *, is_negative: bool) -> PatternNode:
         start = self.source.position
         self._count_assertion(start)
         points = self._word()
@@ -399,13 +406,13 @@ class _Parser:
         )
 
 
-def _has_fixed_length(node: Node) -> bool:
+def _has_fixed_length(node: PatternNode) -> bool:
     """Whether all strings of a tree have one length, as Python's `re` requires of a lookbehind. True for nodes it does not analyze."""
     low, high = _length_range(node)
     return low == high
 
 
-def _length_range(node: Node) -> tuple[int, int | None]:
+def _length_range(node: PatternNode) -> tuple[int, int | None]:
     """The lengths of the shortest and the longest string; None if unbounded."""
     match node:
         case syntax.Concatenation():

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 
 from rtlang_grammars.regular.characters import code_points, unicode_sets
 from rtlang_grammars.regular.characters.code_points import CodePoints
-from rtlang_grammars.regular.patterns.escapes import Flags, Source, apply_case_flag, class_atom, settled_complement
+from rtlang_grammars.regular.patterns.escapes import (
+    Flags,
+    PatternSource,
+    apply_case_flag,
+    class_atom,
+    settled_complement,
+)
 
 _PROPERTIES = frozenset(f"\\{letter}" for letter in "dDsSwWpP")
 _ASCII_CLASSES: dict[str, CodePoints] = {
@@ -58,7 +64,7 @@ class _OpenClass:
         return _OPERATIONS[self.operation](self.left, points) if self.operation else points
 
 
-def read_rust_class(source: Source, flags: Flags) -> CodePoints:
+def read_rust_class(source: PatternSource, flags: Flags) -> CodePoints:
     """Read a character class from after its opening bracket through its closing bracket.
 
     Raises:
@@ -94,7 +100,7 @@ def read_rust_class(source: Source, flags: Flags) -> CodePoints:
             current.sets.append(_rust_range(source, flags))
 
 
-def _open_rust_class(source: Source, flags: Flags) -> _OpenClass:
+def _open_rust_class(source: PatternSource, flags: Flags) -> _OpenClass:
     """Read what may follow an opening bracket: the negation, hyphens and a bracket that stand for themselves."""
     opened = _OpenClass(source.position - 1, source.take("^"))
     _skip_blanks(source, flags)
@@ -106,7 +112,7 @@ def _open_rust_class(source: Source, flags: Flags) -> _OpenClass:
     return opened
 
 
-def _posix_class(source: Source, flags: Flags) -> CodePoints | None:
+def _posix_class(source: PatternSource, flags: Flags) -> CodePoints | None:
     """Read `[:alpha:]` or `[:^alpha:]`; None, with nothing read, if it is not one."""
     end = source.text.find(":]", source.position, source.position + 16)
     inner = source.text[source.position + 2 : end] if end >= 0 and source.text.startswith("[:", source.position) else ""
@@ -118,7 +124,7 @@ def _posix_class(source: Source, flags: Flags) -> CodePoints | None:
     return code_points.complement(points) if inner.startswith("^") else points
 
 
-def _rust_range(source: Source, flags: Flags) -> CodePoints:
+def _rust_range(source: PatternSource, flags: Flags) -> CodePoints:
     at = source.position
     low = class_atom(source, flags)
     _skip_blanks(source, flags)
@@ -139,7 +145,7 @@ def _rust_range(source: Source, flags: Flags) -> CodePoints:
     return code_points.single(low) if isinstance(low, int) else low
 
 
-def _skip_blanks(source: Source, flags: Flags) -> None:
+def _skip_blanks(source: PatternSource, flags: Flags) -> None:
     """Skip blanks and comments, which mean nothing in verbose mode, also inside a class."""
     while flags.verbose and (letter := source.peek()) and (letter.isspace() or letter == "#"):
         end = source.text.find("\n", source.position) if letter == "#" else source.position

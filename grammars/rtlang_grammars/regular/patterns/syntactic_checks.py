@@ -15,7 +15,7 @@ from rtlang_grammars.regular.patterns.syntax import (
     Concatenation,
     Intersection,
     Lookaround,
-    Node,
+    PatternNode,
     Repetition,
 )
 
@@ -23,18 +23,18 @@ _MANY = 1 << 40
 _MAX_PREFIX = 24
 
 
-def prefix(node: Node, limit: int = _MAX_PREFIX) -> list[CodePoints]:
+def prefix(node: PatternNode, limit: int = _MAX_PREFIX) -> list[CodePoints]:
     """Return sets that contain the first characters of every string, for up to `limit` positions; every string is at least that long."""
     return _prefix(node, limit)[0]
 
 
-def are_disjoint(one: Node, other: Node) -> bool:
+def are_disjoint(one: PatternNode, other: PatternNode) -> bool:
     """Whether the languages are known to be disjoint."""
     pairs = zip(prefix(one), prefix(other), strict=False)
     return any(not code_points.intersection(points, others) for points, others in pairs)
 
 
-def has_string(node: Node) -> bool:
+def has_string(node: PatternNode) -> bool:
     """Whether the language is known to be nonempty."""
     if isinstance(node, Intersection) and len(node.items) == 1 and not isinstance(node.items[0], Complement):
         length = node.items[0].min_length
@@ -42,12 +42,12 @@ def has_string(node: Node) -> bool:
     return _min_num_strings(node) > 0 or _excludes_few_prefixes(node)
 
 
-def has_more_strings_than(node: Node, limit: int) -> bool:
+def has_more_strings_than(node: PatternNode, limit: int) -> bool:
     """Whether the language is known to have more than `limit` strings."""
     return _min_num_strings(node) > limit or _excludes_few_prefixes(node)
 
 
-def alphabet(node: Node) -> CodePoints:
+def alphabet(node: PatternNode) -> CodePoints:
     """A set that contains all characters of all strings."""
     if isinstance(node, Characters):
         return node.points
@@ -64,7 +64,7 @@ def alphabet(node: Node) -> CodePoints:
     return found
 
 
-def _prefix(node: Node, limit: int) -> tuple[list[CodePoints], bool]:
+def _prefix(node: PatternNode, limit: int) -> tuple[list[CodePoints], bool]:
     """The prefix sets, and whether every string ends after them. Lookarounds only restrict the language, so they are skipped."""
     sets: list[CodePoints] = []
     if isinstance(node, Characters):
@@ -102,7 +102,7 @@ def _prefix(node: Node, limit: int) -> tuple[list[CodePoints], bool]:
     return sets, False
 
 
-def _min_num_strings(node: Node) -> int:
+def _min_num_strings(node: PatternNode) -> int:
     """A lower bound on the number of strings; 0 if unknown or if the tree has more than characters, alternations and repetitions."""
     if isinstance(node, Characters):
         return code_points.size(node.points)
@@ -126,7 +126,7 @@ def _min_num_strings(node: Node) -> int:
     return 0
 
 
-def _excludes_few_prefixes(node: Node) -> bool:
+def _excludes_few_prefixes(node: PatternNode) -> bool:
     """Whether the tree only excludes strings, and none that begins with a certain character: all strings beginning with it are left."""
     if isinstance(node, Complement):
         excluded = [node.item]

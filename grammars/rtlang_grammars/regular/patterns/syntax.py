@@ -19,7 +19,7 @@ _PREFIX_LEVELS = 30
 """The maximal number of nested alternations in a tree of literals; each adds two levels of depth."""
 
 
-class Node:
+class PatternNode:
     """A language.
 
     Attributes:
@@ -35,13 +35,13 @@ class Node:
 
 
 class ZeroWidth:
-    """The bits of `Node.zero_width`."""
+    """The bits of `PatternNode.zero_width`."""
 
     START, END, AHEAD, BEHIND = 1, 2, 4, 8
     ANY = START | END | AHEAD | BEHIND
 
 
-class Characters(Node):
+class Characters(PatternNode):
     """One character of a set."""
 
     __slots__ = ("points",)
@@ -51,12 +51,12 @@ class Characters(Node):
         self.depth, self.min_length, self.zero_width = 1, 1, 0
 
 
-class Concatenation(Node):
+class Concatenation(PatternNode):
     """A concatenation; the empty string if there are no items."""
 
     __slots__ = ("items",)
 
-    def __init__(self, items: tuple[Node, ...]) -> None:
+    def __init__(self, items: tuple[PatternNode, ...]) -> None:
         self.items = items
         depth = length = zero_width = 0
         for item in items:
@@ -66,12 +66,12 @@ class Concatenation(Node):
         self.depth, self.min_length, self.zero_width = depth + 1, length, zero_width
 
 
-class Alternation(Node):
+class Alternation(PatternNode):
     """An alternation of at least two items."""
 
     __slots__ = ("items",)
 
-    def __init__(self, items: tuple[Node, ...]) -> None:
+    def __init__(self, items: tuple[PatternNode, ...]) -> None:
         self.items = items
         depth, zero_width = 0, 0
         length = items[0].min_length
@@ -82,12 +82,12 @@ class Alternation(Node):
         self.depth, self.min_length, self.zero_width = depth + 1, length, zero_width
 
 
-class Repetition(Node):
+class Repetition(PatternNode):
     """`low` to `high` repetitions of the item, unbounded if `high` is None."""
 
     __slots__ = ("high", "item", "low")
 
-    def __init__(self, item: Node, low: int, high: int | None) -> None:
+    def __init__(self, item: PatternNode, low: int, high: int | None) -> None:
         self.item, self.low, self.high = item, low, high
         self.depth, self.min_length, self.zero_width = item.depth + 1, item.min_length * low, item.zero_width
 
@@ -99,7 +99,7 @@ class AnchorKind(Enum):
     END = auto()
 
 
-class Anchor(Node):
+class Anchor(PatternNode):
     """Matches the empty string at the start or the end of the whole string."""
 
     __slots__ = ("kind",)
@@ -110,23 +110,23 @@ class Anchor(Node):
         self.zero_width = ZeroWidth.START if kind is AnchorKind.START else ZeroWidth.END
 
 
-class Lookaround(Node):
+class Lookaround(PatternNode):
     """Matches the empty string where the item matches (or, if negative, does not match) the whole rest, or the whole string so far."""
 
     __slots__ = ("is_ahead", "is_negative", "item")
 
-    def __init__(self, item: Node, *, is_ahead: bool, is_negative: bool) -> None:
+    def __init__(self, item: PatternNode, *, is_ahead: bool, is_negative: bool) -> None:
         self.item, self.is_ahead, self.is_negative = item, is_ahead, is_negative
         self.depth, self.min_length = item.depth + 1, 0
         self.zero_width = item.zero_width | (ZeroWidth.AHEAD if is_ahead else ZeroWidth.BEHIND)
 
 
-class Intersection(Node):
+class Intersection(PatternNode):
     """The strings in every item with `low` to `high` code points. Its items do not see what follows it."""
 
     __slots__ = ("high", "items", "low")
 
-    def __init__(self, items: tuple[Node, ...], low: int, high: int | None) -> None:
+    def __init__(self, items: tuple[PatternNode, ...], low: int, high: int | None) -> None:
         self.items, self.low, self.high = items, low, high
         depth, length, zero_width = 0, low, 0
         for item in items:
@@ -136,17 +136,17 @@ class Intersection(Node):
         self.depth, self.min_length, self.zero_width = depth + 1, length, zero_width
 
 
-class Complement(Node):
+class Complement(PatternNode):
     """All strings that are not in the item."""
 
     __slots__ = ("item",)
 
-    def __init__(self, item: Node) -> None:
+    def __init__(self, item: PatternNode) -> None:
         self.item = item
         self.depth, self.min_length, self.zero_width = item.depth + 1, 0, item.zero_width & ZeroWidth.BEHIND
 
 
-class Dfa(Node):
+class Dfa(PatternNode):
     """A deterministic automaton given by its table, without dead states.
 
     Attributes:
@@ -170,17 +170,17 @@ CHARACTER = Characters(code_points.ALL)
 ANY_TEXT = Repetition(CHARACTER, 0, None)
 
 
-def is_empty_text(node: Node) -> bool:
+def is_empty_text(node: PatternNode) -> bool:
     """Whether the node is the empty string, by its structure."""
     return isinstance(node, Concatenation) and not node.items
 
 
-def is_nothing(node: Node) -> bool:
+def is_nothing(node: PatternNode) -> bool:
     """Whether the node is the empty language, by its structure."""
     return isinstance(node, Characters) and not node.points
 
 
-def is_any_text(node: Node) -> bool:
+def is_any_text(node: PatternNode) -> bool:
     """Whether the node is the language of all strings, by its structure."""
     return (
         isinstance(node, Repetition)
@@ -192,28 +192,28 @@ def is_any_text(node: Node) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def character(code_point: int) -> Node:
+def character(code_point: int) -> PatternNode:
     """One character; NOTHING for a surrogate."""
     return Characters(code_points.single(code_point))
 
 
-def characters(points: CodePoints) -> Node:
+def characters(points: CodePoints) -> PatternNode:
     """One character of a set."""
     return Characters(points) if points else NOTHING
 
 
-def text(value: str) -> Node:
+def text(value: str) -> PatternNode:
     """A literal string."""
     return concatenation([character(ord(each)) for each in value])
 
 
-def any_of_texts(values: Iterable[str]) -> Node:
+def any_of_texts(values: Iterable[str]) -> PatternNode:
     """An alternation of literal strings that shares their common prefixes."""
     words = sorted(set(values))
     return _prefix_tree(words, 0, _PREFIX_LEVELS) if words else NOTHING
 
 
-def _prefix_tree(words: Sequence[str], start: int, levels: int) -> Node:
+def _prefix_tree(words: Sequence[str], start: int, levels: int) -> PatternNode:
     """The suffixes from `start` of sorted words that agree up to there."""
     first, last = words[0], words[-1]
     if len(words) == 1:
@@ -223,7 +223,7 @@ def _prefix_tree(words: Sequence[str], start: int, levels: int) -> Node:
     end = start
     while end < len(first) and first[end] == last[end]:
         end += 1
-    branches: list[Node] = []
+    branches: list[PatternNode] = []
     index = 0
     if len(first) == end:
         branches.append(EMPTY_TEXT)
@@ -236,9 +236,9 @@ def _prefix_tree(words: Sequence[str], start: int, levels: int) -> Node:
     return concatenation([text(first[start:end]), alternation(branches)])
 
 
-def concatenation(items: Sequence[Node]) -> Node:
+def concatenation(items: Sequence[PatternNode]) -> PatternNode:
     """The concatenation of the items."""
-    flat: list[Node] = []
+    flat: list[PatternNode] = []
     for item in items:
         if isinstance(item, Concatenation):
             flat.extend(item.items)
@@ -251,9 +251,9 @@ def concatenation(items: Sequence[Node]) -> Node:
     return Concatenation(tuple(flat)) if flat else EMPTY_TEXT
 
 
-def alternation(items: Iterable[Node]) -> Node:
+def alternation(items: Iterable[PatternNode]) -> PatternNode:
     """The alternation of the items. Sets of characters are merged."""
-    flat: list[Node] = []
+    flat: list[PatternNode] = []
     sets: list[CodePoints] = []
     set_at = -1
     has_empty_text = False
@@ -279,7 +279,7 @@ def alternation(items: Iterable[Node]) -> Node:
     return Alternation(tuple(flat)) if flat else NOTHING
 
 
-def repetition(item: Node, low: int, high: int | None) -> Node:
+def repetition(item: PatternNode, low: int, high: int | None) -> PatternNode:
     """`low` to `high` repetitions of the item; `high` None means unbounded."""
     if high == 0 or is_empty_text(item):
         return EMPTY_TEXT
@@ -297,9 +297,9 @@ def repetition(item: Node, low: int, high: int | None) -> Node:
     return Repetition(item, low, high)
 
 
-def intersection(items: Sequence[Node], low: int = 0, high: int | None = None) -> Node:
+def intersection(items: Sequence[PatternNode], low: int = 0, high: int | None = None) -> PatternNode:
     """The strings in every item with `low` to `high` code points; `high` None means unbounded."""
-    flat: list[Node] = []
+    flat: list[PatternNode] = []
     for item in items:
         if isinstance(item, Intersection):
             flat.extend(item.items)
@@ -319,7 +319,7 @@ def intersection(items: Sequence[Node], low: int = 0, high: int | None = None) -
     return Intersection(tuple(flat), low, high)
 
 
-def complement(item: Node) -> Node:
+def complement(item: PatternNode) -> PatternNode:
     """All strings that are not in the item."""
     if isinstance(item, Complement):
         return item.item

@@ -17,7 +17,7 @@ from rtlang_grammars.regular.patterns.syntax import (
     AnchorKind,
     Concatenation,
     Lookaround,
-    Node,
+    PatternNode,
     Repetition,
     ZeroWidth,
     alternation,
@@ -34,14 +34,14 @@ from rtlang_grammars.spec.limits import Budget
 _MAX_ASSERTION_REPEAT = 8
 
 
-def lookaround(item: Node, *, is_ahead: bool, is_negative: bool) -> Node:
+def lookaround(item: PatternNode, *, is_ahead: bool, is_negative: bool) -> PatternNode:
     """An assertion about the rest of the string (`is_ahead`) or the string read so far."""
     if is_nothing(item) or is_any_text(item):
         return EMPTY_TEXT if is_any_text(item) != is_negative else NOTHING
     return Lookaround(item, is_ahead=is_ahead, is_negative=is_negative)
 
 
-def repeat(item: Node, low: int, high: int | None, budget: Budget, location: str) -> Node:
+def repeat(item: PatternNode, low: int, high: int | None, budget: Budget, location: str) -> PatternNode:
     """`item` repeated `low` to `high` times, such that no iteration is an assertion alone.
 
     Raises:
@@ -64,7 +64,7 @@ def repeat(item: Node, low: int, high: int | None, budget: Budget, location: str
     return concatenation([*[item] * low, repetition(once, 0, None if high is None else high - low)])
 
 
-def zero_width_paths(node: Node, budget: Budget) -> Node:
+def zero_width_paths(node: PatternNode, budget: Budget) -> PatternNode:
     """The part of a language that takes no character: the empty string, assertions, or NOTHING."""
     budget.spend()
     if node.min_length > 0:
@@ -89,14 +89,14 @@ def zero_width_paths(node: Node, budget: Budget) -> Node:
     return node
 
 
-def consuming_paths(node: Node, budget: Budget) -> Node:
+def consuming_paths(node: PatternNode, budget: Budget) -> PatternNode:
     """The part of a language that takes at least one character."""
     budget.spend()
     if node.min_length > 0:
         return node
     if isinstance(node, Concatenation):
-        paths: list[Node] = []
-        passed: list[Node] = []
+        paths: list[PatternNode] = []
+        passed: list[PatternNode] = []
         for index, item in enumerate(node.items):
             paths.append(concatenation([*passed, consuming_paths(item, budget), *node.items[index + 1 :]]))
             if item.min_length > 0:
@@ -116,7 +116,7 @@ def consuming_paths(node: Node, budget: Budget) -> Node:
     return NOTHING
 
 
-def resolve_anchors(node: Node, budget: Budget) -> Node:
+def resolve_anchors(node: PatternNode, budget: Budget) -> PatternNode:
     """Remove all anchors from the tree of the whole string, and the lookarounds at its ends that can be decided there."""
     for kind in AnchorKind:
         node = _resolve(node, kind, True, budget)
@@ -127,17 +127,17 @@ def resolve_anchors(node: Node, budget: Budget) -> Node:
     return node
 
 
-def resolve_anchors_at(node: Node, kind: AnchorKind, budget: Budget) -> Node:
+def resolve_anchors_at(node: PatternNode, kind: AnchorKind, budget: Budget) -> PatternNode:
     """Remove the anchors of one end of the string from a tree that reaches up to that end."""
     return _resolve(node, kind, True, budget)
 
 
-def refuse_anchors(node: Node, kind: AnchorKind, budget: Budget) -> Node:
+def refuse_anchors(node: PatternNode, kind: AnchorKind, budget: Budget) -> PatternNode:
     """Remove the anchors of one end of the string from a tree that does not reach up to that end: they do not hold."""
     return _resolve(node, kind, False, budget)
 
 
-def _resolve(node: Node, kind: AnchorKind, is_at_end: bool, budget: Budget) -> Node:
+def _resolve(node: PatternNode, kind: AnchorKind, is_at_end: bool, budget: Budget) -> PatternNode:
     """Remove anchors of one kind from a node; `is_at_end`: the near end of the node is that end of the string."""
     bit = ZeroWidth.START if kind is AnchorKind.START else ZeroWidth.END
     if not node.zero_width & bit:
@@ -168,11 +168,11 @@ def _resolve(node: Node, kind: AnchorKind, is_at_end: bool, budget: Budget) -> N
     return _resolve_sequence(items, kind, budget)
 
 
-def _resolve_sequence(items: Sequence[Node], kind: AnchorKind, budget: Budget) -> Node:
+def _resolve_sequence(items: Sequence[PatternNode], kind: AnchorKind, budget: Budget) -> PatternNode:
     """Resolve a concatenation at one end of the string; items are in order from that end."""
     bit = ZeroWidth.START if kind is AnchorKind.START else ZeroWidth.END
-    paths: list[Node] = []
-    passed: list[Node] = []
+    paths: list[PatternNode] = []
+    passed: list[PatternNode] = []
     last = max(index for index, item in enumerate(items) if item.zero_width & bit)
     for index, item in enumerate(items):
         if index > last:
@@ -196,19 +196,19 @@ def _resolve_sequence(items: Sequence[Node], kind: AnchorKind, budget: Budget) -
     return alternation(paths)
 
 
-def _resolve_elsewhere(items: Sequence[Node], kind: AnchorKind, budget: Budget) -> list[Node]:
+def _resolve_elsewhere(items: Sequence[PatternNode], kind: AnchorKind, budget: Budget) -> list[PatternNode]:
     parts = []
     for item in items:
         parts.append(_resolve(item, kind, False, budget))
     return parts
 
 
-def _concatenate_from_end(items: Sequence[Node], kind: AnchorKind) -> Node:
+def _concatenate_from_end(items: Sequence[PatternNode], kind: AnchorKind) -> PatternNode:
     """A concatenation of items that are in order from one end of the string."""
     return concatenation(items if kind is AnchorKind.START else items[::-1])
 
 
-def _absorb_assertion(node: Node, kind: AnchorKind) -> Node:
+def _absorb_assertion(node: PatternNode, kind: AnchorKind) -> PatternNode:
     """Decide a lookaround next to the end of the string in one alternative of the whole string."""
     is_start = kind is AnchorKind.START
     bit = ZeroWidth.BEHIND if is_start else ZeroWidth.AHEAD
@@ -224,11 +224,11 @@ def _absorb_assertion(node: Node, kind: AnchorKind) -> Node:
     return _attach_near(_apply_assertion(near, kind, is_at_end=False), others, is_start)
 
 
-def _attach_near(near: Node, others: Sequence[Node], is_start: bool) -> Node:
+def _attach_near(near: PatternNode, others: Sequence[PatternNode], is_start: bool) -> PatternNode:
     return concatenation([near, *others] if is_start else [*others, near])
 
 
-def _apply_assertion(node: Node, kind: AnchorKind, *, is_at_end: bool) -> Node:
+def _apply_assertion(node: PatternNode, kind: AnchorKind, *, is_at_end: bool) -> PatternNode:
     """The node at one end of the string, or separated from it by any string, which is then part of the result."""
     is_start = kind is AnchorKind.START
     if node.zero_width & (ZeroWidth.BEHIND if is_start else ZeroWidth.AHEAD):

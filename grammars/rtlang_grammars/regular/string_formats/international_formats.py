@@ -19,7 +19,7 @@ from rtlang_grammars.regular.language import Language
 from rtlang_grammars.regular.patterns.syntax import (
     ANY_TEXT,
     EMPTY_TEXT,
-    Node,
+    PatternNode,
     alternation,
     characters,
     complement,
@@ -68,7 +68,7 @@ def idn_hostname() -> Language:
     """Host names of U-labels and ASCII labels, separated by any of the four full stops."""
     separator = characters(_SEPARATORS)
 
-    def names(label: Node) -> Node:
+    def names(label: PatternNode) -> PatternNode:
         return concatenation([label, _zero_or_more(concatenation([separator, label]))])
 
     other = code_points.complement(_SEPARATORS)
@@ -81,7 +81,7 @@ def idn_hostname() -> Language:
     return Language(intersection([directed, lengths, complement(reserved)], 1, 253))
 
 
-def _left_to_right_label(permitted: CodePoints) -> Node:
+def _left_to_right_label(permitted: CodePoints) -> PatternNode:
     """Labels without right-to-left characters, and ASCII labels."""
     permitted = code_points.difference(permitted, _bidirectional("R", "AL", "AN"))
     initial = code_points.difference(permitted, _property("M"))
@@ -103,13 +103,13 @@ def _left_to_right_label(permitted: CodePoints) -> Node:
     return alternation([plain, with_dot, _label(letters, letters)])
 
 
-def _label(first: Node, unit: Node) -> Node:
+def _label(first: PatternNode, unit: PatternNode) -> PatternNode:
     """A label of units with hyphens between them."""
     rest = concatenation([_zero_or_more(alternation([unit, text("-")])), unit])
     return concatenation([first, alternation([EMPTY_TEXT, rest])])
 
 
-def _bidi_label(permitted: CodePoints) -> Node:
+def _bidi_label(permitted: CodePoints) -> PatternNode:
     """Labels of a single direction, for names with a right-to-left label. Their digits are either European or Arabic."""
     marks = _property("M")
     allowed = code_points.union(permitted, code_points.of_text("-"))
@@ -117,7 +117,7 @@ def _bidi_label(permitted: CodePoints) -> Node:
     def of(*names: str) -> CodePoints:
         return code_points.intersection(_bidirectional(*names), allowed)
 
-    def directed(first: Node, unit: Node, last: Node) -> Node:
+    def directed(first: PatternNode, unit: PatternNode, last: PatternNode) -> PatternNode:
         rest = concatenation([_zero_or_more(unit), last])
         return concatenation([first, alternation([EMPTY_TEXT, rest]), _zero_or_more(characters(of("NSM")))])
 
@@ -137,10 +137,10 @@ def _bidi_label(permitted: CodePoints) -> Node:
     return alternation(alternatives)
 
 
-def _joining_sequence(permitted: CodePoints) -> Node:
+def _joining_sequence(permitted: CodePoints) -> PatternNode:
     """Letters that join across zero-width non-joiners."""
 
-    def of(*kinds: str) -> Node:
+    def of(*kinds: str) -> PatternNode:
         points = code_points.union(*(_property(f"Joining_Type={kind}") for kind in kinds))
         return characters(code_points.intersection(points, permitted))
 
@@ -149,11 +149,11 @@ def _joining_sequence(permitted: CodePoints) -> Node:
     return concatenation([of("L", "D"), between, _zero_or_more(concatenation([of("D"), between])), of("R", "D")])
 
 
-def _zero_or_more(node: Node) -> Node:
+def _zero_or_more(node: PatternNode) -> PatternNode:
     return repetition(node, 0, None)
 
 
-def _one_or_more(node: Node) -> Node:
+def _one_or_more(node: PatternNode) -> PatternNode:
     return repetition(node, 1, None)
 
 

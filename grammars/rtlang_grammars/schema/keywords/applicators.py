@@ -31,12 +31,12 @@ from rtlang_grammars.schema.normal_form.facets import (
     TRUE,
     Conj,
     Facet,
-    Mark,
+    FacetMark,
     ObjectBody,
     meet,
 )
 from rtlang_grammars.schema.reading.dialects import invalid_value
-from rtlang_grammars.schema.reading.documents import Node
+from rtlang_grammars.schema.reading.documents import SchemaNode
 from rtlang_grammars.schema.reading.values import JsonType
 from rtlang_grammars.spec.errors import GrammarError
 
@@ -47,8 +47,8 @@ MAX_CASES_WITHOUT_DISCRIMINATOR = 64  # facets of a oneOf for objects that lack 
 MAX_PAIRS = 20_000  # limit on the square of the number of branches of a oneOf that are compared pairwise
 
 
-def _reader(keyword: str) -> Callable[[Algebra, Node, JsonType, bool, bool], Facets]:
-    def read(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def _reader(keyword: str) -> Callable[[Algebra, SchemaNode, JsonType, bool, bool], Facets]:
+    def read(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
         conj = algebra.demand(algebra.documents.resolve(node, keyword), positive)
         return algebra.all_of([conj], kind, track, node, keyword)
 
@@ -56,7 +56,7 @@ def _reader(keyword: str) -> Callable[[Algebra, Node, JsonType, bool, bool], Fac
     return read
 
 
-def _branches(algebra: Algebra, node: Node, keyword: str, positive: bool) -> list[Conj]:
+def _branches(algebra: Algebra, node: SchemaNode, keyword: str, positive: bool) -> list[Conj]:
     value = keyword_value(node, keyword)
     if not isinstance(value, list):
         raise invalid_value(value, "an array of schemas", keyword, node.location)
@@ -65,7 +65,7 @@ def _branches(algebra: Algebra, node: Node, keyword: str, positive: bool) -> lis
     return [algebra.demand(algebra.documents.child(node, keyword, index), positive) for index in range(len(value))]
 
 
-def read_all_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_all_of(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `allOf` (Core 10.2.1.1)."""
     conjs = _branches(algebra, node, "allOf", positive)
     if positive:
@@ -73,12 +73,12 @@ def read_all_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
     return _union(algebra, conjs, kind, track, node, "allOf")
 
 
-def spread_all_of(algebra: Algebra, node: Node, kind: JsonType, track: bool) -> Sequence[Facets]:
+def spread_all_of(algebra: Algebra, node: SchemaNode, kind: JsonType, track: bool) -> Sequence[Facets]:
     """Return the facets of each branch of `allOf`."""
     return [algebra.all_of([conj], kind, track, node, "allOf") for conj in _branches(algebra, node, "allOf", True)]
 
 
-def read_any_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_any_of(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `anyOf` (Core 10.2.1.2)."""
     conjs = _branches(algebra, node, "anyOf", positive)
     if not positive:
@@ -88,7 +88,9 @@ def read_any_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
     return _union(algebra, conjs, kind, track, node, "anyOf")
 
 
-def _union(algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, track: bool, node: Node, keyword: str) -> Facets:
+def _union(
+    algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, track: bool, node: SchemaNode, keyword: str
+) -> Facets:
     union: dict[Facet, None] = {}
     for conj in dict.fromkeys(conjs):
         facets = algebra.all_of([conj], kind, track, node, keyword)
@@ -98,7 +100,7 @@ def _union(algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, track: bool,
     return tuple(union)
 
 
-def _any_of_tracked(algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, node: Node) -> Facets:
+def _any_of_tracked(algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, node: SchemaNode) -> Facets:
     """Return the facets of `anyOf`, with the properties and items that each evaluates.
 
     Every valid branch contributes annotations, so each subset of branches that hold together is a case of its own, in which fewer
@@ -119,7 +121,7 @@ def _any_of_tracked(algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, nod
     return tuple(result)
 
 
-def read_not(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_not(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `not` (Core 10.2.1.4)."""
     conj = algebra.demand(algebra.documents.child(node, "not"), not positive)
     try:
@@ -128,7 +130,7 @@ def read_not(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track
         return algebra.unenforced(kind, node, "not", error.reason)
 
 
-def read_if(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_if(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `if`, `then` and `else` (Core 10.2.2)."""
     if not has_keyword(node, "if"):
         return (TOPS[kind],) if positive else ()
@@ -149,7 +151,7 @@ def read_if(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track:
     return tuple(dict.fromkeys(facet for facets in lists for facet in facets))
 
 
-def read_one_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_one_of(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `oneOf` without adjacent keywords (Core 10.2.1.3)."""
     if positive:
         return apply_one_of(algebra, node, (TOPS[kind],), kind, track)
@@ -158,7 +160,7 @@ def read_one_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
     return _negate_one_of(algebra, conjs, lists, kind, node)
 
 
-def apply_one_of(algebra: Algebra, node: Node, context: Facets, kind: JsonType, track: bool) -> Facets:
+def apply_one_of(algebra: Algebra, node: SchemaNode, context: Facets, kind: JsonType, track: bool) -> Facets:
     """Apply `oneOf` to the facets of its adjacent keywords, which often make its branches disjoint (a required property)."""
     conjs = _branches(algebra, node, "oneOf", True)
     lists = [algebra.all_of([conj], kind, track, node, "oneOf") for conj in conjs]
@@ -177,7 +179,7 @@ def _exactly_one(
     nonempty: Sequence[int],
     context: Facets,
     kind: JsonType,
-    node: Node,
+    node: SchemaNode,
 ) -> Facets:
     listed = _values_listed_once(lists, kind)
     if listed is not None:
@@ -207,7 +209,7 @@ def _separate(
     lists: Sequence[Facets],
     in_context: Sequence[Facets],
     kind: JsonType,
-    node: Node,
+    node: SchemaNode,
     limit: int,
 ) -> Facets:
     """Return the union of the branches, each without the branches that may overlap it.
@@ -246,8 +248,10 @@ def _negation(algebra: Algebra, branch: Conj) -> Conj:
     return negation
 
 
-def _with_mark(facets: Sequence[Facet], node: Node, reason: str) -> Facets:
-    marks = frozenset({Mark(node.location, "oneOf", f"it is not enforced that only one branch is valid: {reason}")})
+def _with_mark(facets: Sequence[Facet], node: SchemaNode, reason: str) -> Facets:
+    marks = frozenset(
+        {FacetMark(node.location, "oneOf", f"it is not enforced that only one branch is valid: {reason}")}
+    )
     return [replace(facet, marks=facet.marks | marks) for facet in facets]
 
 
@@ -283,7 +287,7 @@ def _overlapping_branches(
 
 
 def _negate_one_of(
-    algebra: Algebra, conjs: Sequence[Conj], lists: Sequence[Facets], kind: JsonType, node: Node
+    algebra: Algebra, conjs: Sequence[Conj], lists: Sequence[Facets], kind: JsonType, node: SchemaNode
 ) -> Facets:
     """Return the facets of the negation of `oneOf`: no branch is valid, or two are."""
     try:

@@ -23,20 +23,20 @@ from rtlang_grammars.schema.normal_form.facets import (
     Evaluated,
     Exists,
     Facet,
+    FacetMark,
     ItemRule,
-    Mark,
     ObjectBody,
     PropertyRule,
     meet,
 )
 from rtlang_grammars.schema.reading.dialects import invalid_value
-from rtlang_grammars.schema.reading.documents import Node
+from rtlang_grammars.schema.reading.documents import SchemaNode
 from rtlang_grammars.schema.reading.values import Json, JsonType
 
 _ARRAY, _OBJECT = JsonType.ARRAY, JsonType.OBJECT
 
 
-def _children(algebra: Algebra, node: Node, keyword: str, positive: bool) -> dict[str, Conj]:
+def _children(algebra: Algebra, node: SchemaNode, keyword: str, positive: bool) -> dict[str, Conj]:
     """Return the demands of a keyword whose value is an object of schemas."""
     value = keyword_value(node, keyword)
     if not isinstance(value, dict):
@@ -45,14 +45,14 @@ def _children(algebra: Algebra, node: Node, keyword: str, positive: bool) -> dic
     return {name: algebra.demand(child, positive) for name, child in zip(value, children, strict=True)}
 
 
-def _child(algebra: Algebra, node: Node, keyword: str, positive: bool = True) -> Conj:
+def _child(algebra: Algebra, node: SchemaNode, keyword: str, positive: bool = True) -> Conj:
     return algebra.demand(algebra.documents.child(node, keyword), positive)
 
 
 # Arrays
 
 
-def read_items(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_items(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `items`, `prefixItems` and `additionalItems` (Core 10.3.1; the array form of `items` up to 2019-09)."""
     schema = cast("dict[str, Json]", node.schema)
     old = "prefixItems" not in node.dialect.keywords and isinstance(schema.get("items"), list)
@@ -77,7 +77,9 @@ def read_items(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tra
     ]
     if has_rest:
         conj = _child(algebra, node, rest, False)
-        mark = Mark(node.location, rest, "at least one item must violate it, and such items cannot be counted here")
+        mark = FacetMark(
+            node.location, rest, "at least one item must violate it, and such items cannot be counted here"
+        )
         if conj == TRUE:
             facets.append(Facet(_ARRAY, ArrayBody(min_items=len(prefix) + 1)))
         elif conj != FALSE:
@@ -86,7 +88,7 @@ def read_items(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tra
     return facets
 
 
-def read_item_counts(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_item_counts(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `minItems` and `maxItems` (Validation 6.4.1, 6.4.2)."""
     low = read_count(node, "minItems") if has_keyword(node, "minItems") else 0
     high = read_count(node, "maxItems") if has_keyword(node, "maxItems") else None
@@ -96,28 +98,28 @@ def read_item_counts(algebra: Algebra, node: Node, kind: JsonType, positive: boo
     return facets if high is None else [*facets, Facet(_ARRAY, ArrayBody(min_items=high + 1))]
 
 
-def read_unique(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_unique(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `uniqueItems` (Validation 6.4.3)."""
     value = keyword_value(node, "uniqueItems")
     if not isinstance(value, bool):
         raise invalid_value(value, "a boolean", "uniqueItems", node.location)
     if not value:
         return (TOPS[_ARRAY],) if positive else ()
-    mark = Mark(node.location, "uniqueItems", "the items have too many possible values to enumerate")
+    mark = FacetMark(node.location, "uniqueItems", "the items have too many possible values to enumerate")
     if positive:
         return (Facet(_ARRAY, ArrayBody(unique=mark)),)
     mark = mark._replace(reason="its negation, that two items are equal, is not enforced")
     return (Facet(_ARRAY, ArrayBody(min_items=2), marks=frozenset({mark})),)
 
 
-def read_contains(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_contains(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `contains`, `minContains` and `maxContains` (Core 10.3.1.3; Validation 6.4.4, 6.4.5)."""
     if not has_keyword(node, "contains"):
         return (TOPS[_ARRAY],) if positive else ()
     conj = _child(algebra, node, "contains")
     low = read_count(node, "minContains") if has_keyword(node, "minContains") else 1
     high = read_count(node, "maxContains") if has_keyword(node, "maxContains") else None
-    mark = Mark(node.location, "contains", "too many contains keywords apply to the same array")
+    mark = FacetMark(node.location, "contains", "too many contains keywords apply to the same array")
     if not positive:
         ways: list[tuple[int, int | None]] = [(0, low - 1)] if low else []
         ways += [] if high is None else [(high + 1, None)]
@@ -128,7 +130,7 @@ def read_contains(algebra: Algebra, node: Node, kind: JsonType, positive: bool, 
     return _counted(conj, low, high, mark, evaluated)
 
 
-def _counted(conj: Conj, low: int, high: int | None, mark: Mark, evaluated: Evaluated) -> Facets:
+def _counted(conj: Conj, low: int, high: int | None, mark: FacetMark, evaluated: Evaluated) -> Facets:
     if (high is not None and high < low) or (conj == FALSE and low):
         return ()
     if conj == TRUE:
@@ -139,7 +141,7 @@ def _counted(conj: Conj, low: int, high: int | None, mark: Mark, evaluated: Eval
     return (Facet(_ARRAY, body, evaluated=evaluated),)
 
 
-def read_unevaluated(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_unevaluated(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read the negation of `unevaluatedItems` and `unevaluatedProperties`; their positive form is deferred."""
     assert not positive
     keyword = "unevaluatedItems" if kind is _ARRAY else "unevaluatedProperties"
@@ -148,7 +150,7 @@ def read_unevaluated(algebra: Algebra, node: Node, kind: JsonType, positive: boo
     return algebra.unenforced(kind, node, keyword, "its negation is not supported")
 
 
-def apply_unevaluated_items(algebra: Algebra, node: Node, facets: Facets, kind: JsonType, track: bool) -> Facets:
+def apply_unevaluated_items(algebra: Algebra, node: SchemaNode, facets: Facets, kind: JsonType, track: bool) -> Facets:
     """Apply `unevaluatedItems` to each facet of its adjacent keywords (Core 11.2)."""
     conj = _child(algebra, node, "unevaluatedItems")
     result = []
@@ -168,7 +170,7 @@ def apply_unevaluated_items(algebra: Algebra, node: Node, facets: Facets, kind: 
 # Objects
 
 
-def read_properties(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_properties(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `properties`, `patternProperties` and `additionalProperties` (Core 10.3.2.1 to 10.3.2.3)."""
     names = _children(algebra, node, "properties", positive) if has_keyword(node, "properties") else {}
     patterns = _children(algebra, node, "patternProperties", positive) if has_keyword(node, "patternProperties") else {}
@@ -184,27 +186,27 @@ def read_properties(algebra: Algebra, node: Node, kind: JsonType, positive: bool
     for pattern, conj in patterns.items():
         if conj != FALSE:
             matched = algebra.demand(algebra.documents.synthetic({"pattern": pattern}, node))
-            facets.append(_exists(matched, conj, Mark(node.location, "patternProperties", _NOT_COUNTED)))
+            facets.append(_exists(matched, conj, FacetMark(node.location, "patternProperties", _NOT_COUNTED)))
     if rest != FALSE:
         others = set[int]()
         if names:
             others |= algebra.demand(algebra.documents.synthetic({"enum": [*names]}, node), False)
         for pattern in patterns:
             others |= algebra.demand(algebra.documents.synthetic({"pattern": pattern}, node), False)
-        facets.append(_exists(frozenset(others), rest, Mark(node.location, "additionalProperties", _NOT_COUNTED)))
+        facets.append(_exists(frozenset(others), rest, FacetMark(node.location, "additionalProperties", _NOT_COUNTED)))
     return facets
 
 
 _NOT_COUNTED = "at least one property must violate it, which is enforced only for finitely many names"
 
 
-def _exists(name: Conj, value: Conj, mark: Mark) -> Facet:
+def _exists(name: Conj, value: Conj, mark: FacetMark) -> Facet:
     if name == TRUE and value == TRUE:
         return Facet(_OBJECT, ObjectBody(min_properties=1))
     return Facet(_OBJECT, ObjectBody(min_properties=1, exists=(Exists(name, value, mark),)))
 
 
-def read_required(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_required(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `required` (Validation 6.5.3)."""
     names = read_strings(keyword_value(node, "required"), "required", node)
     if positive:
@@ -212,7 +214,7 @@ def read_required(algebra: Algebra, node: Node, kind: JsonType, positive: bool, 
     return [Facet(_OBJECT, ObjectBody(absent=frozenset({name}))) for name in dict.fromkeys(names)]
 
 
-def read_property_counts(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_property_counts(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `minProperties` and `maxProperties` (Validation 6.5.1, 6.5.2)."""
     low = read_count(node, "minProperties") if has_keyword(node, "minProperties") else 0
     high = read_count(node, "maxProperties") if has_keyword(node, "maxProperties") else None
@@ -223,15 +225,17 @@ def read_property_counts(algebra: Algebra, node: Node, kind: JsonType, positive:
     return facets if high is None else [*facets, Facet(_OBJECT, ObjectBody(min_properties=high + 1))]
 
 
-def read_property_names(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_property_names(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `propertyNames` (Core 10.3.2.4)."""
     conj = _child(algebra, node, "propertyNames", positive)
     if positive:
         return (Facet(_OBJECT, ObjectBody(names=conj)),)
-    return () if conj == FALSE else (_exists(conj, TRUE, Mark(node.location, "propertyNames", _NOT_COUNTED)),)
+    return () if conj == FALSE else (_exists(conj, TRUE, FacetMark(node.location, "propertyNames", _NOT_COUNTED)),)
 
 
-def apply_unevaluated_properties(algebra: Algebra, node: Node, facets: Facets, kind: JsonType, track: bool) -> Facets:
+def apply_unevaluated_properties(
+    algebra: Algebra, node: SchemaNode, facets: Facets, kind: JsonType, track: bool
+) -> Facets:
     """Apply `unevaluatedProperties` to each facet of its adjacent keywords (Core 11.3)."""
     conj = _child(algebra, node, "unevaluatedProperties")
     result = []

@@ -11,14 +11,14 @@ from rtlang_grammars.schema.keywords.scalars import has_keyword, keyword_value, 
 from rtlang_grammars.schema.normal_form.algebra import Algebra, Facets
 from rtlang_grammars.schema.normal_form.facets import TOPS, TRUE, Conj, Facet, ObjectBody, meet
 from rtlang_grammars.schema.reading.dialects import invalid_value
-from rtlang_grammars.schema.reading.documents import Node
+from rtlang_grammars.schema.reading.documents import SchemaNode
 from rtlang_grammars.schema.reading.values import Json, JsonType
 
 MIN_DISCRIMINATED = 3  # with fewer dependencies on the values of one property, one case for each value saves nothing
 _OBJECT = JsonType.OBJECT
 
 
-def read_dependent_required(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_dependent_required(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `dependentRequired` (Validation 6.5.4)."""
     value = keyword_value(node, "dependentRequired")
     if not isinstance(value, dict):
@@ -44,7 +44,7 @@ def _required_with(name: str, others: list[str], positive: bool) -> Facets:
     ]
 
 
-def read_dependent_schemas(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_dependent_schemas(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `dependentSchemas` (Core 10.2.2.4) and `dependencies` (draft-04 to draft-07)."""
     lists: list[Facets] = []
     schemas: dict[str, Conj] = {}
@@ -71,7 +71,7 @@ def read_dependent_schemas(algebra: Algebra, node: Node, kind: JsonType, positiv
     return algebra.product(lists, _OBJECT, "dependentSchemas", lambda: node.location)
 
 
-def _schema_with(algebra: Algebra, node: Node, name: str, conj: Conj, positive: bool, track: bool) -> Facets:
+def _schema_with(algebra: Algebra, node: SchemaNode, name: str, conj: Conj, positive: bool, track: bool) -> Facets:
     if positive and conj == TRUE and not track:
         return (TOPS[_OBJECT],)
     present = Facet(_OBJECT, ObjectBody(required=frozenset({name})))
@@ -80,7 +80,7 @@ def _schema_with(algebra: Algebra, node: Node, name: str, conj: Conj, positive: 
     return [Facet(_OBJECT, ObjectBody(absent=frozenset({name}))), *both] if positive else both
 
 
-def _by_discriminator(algebra: Algebra, node: Node, schemas: Mapping[str, Conj]) -> tuple[Facets, Set[str]]:
+def _by_discriminator(algebra: Algebra, node: SchemaNode, schemas: Mapping[str, Conj]) -> tuple[Facets, Set[str]]:
     """Split dependencies that only restrict the values of one property into cases over those values.
 
     Read one by one, n dependencies make 2^n cases; split by the values of the property, they make one case for each set of

@@ -16,13 +16,13 @@ from rtlang_grammars.schema.normal_form.facets import (
     PATTERN_KINDS,
     TOPS,
     Facet,
-    Mark,
+    FacetMark,
     NumberBody,
     StringBody,
     TextDemand,
 )
 from rtlang_grammars.schema.reading.dialects import PATTERN_DIALECT, invalid_value
-from rtlang_grammars.schema.reading.documents import Node
+from rtlang_grammars.schema.reading.documents import SchemaNode
 from rtlang_grammars.schema.reading.values import (
     TYPE_NAMES,
     Json,
@@ -41,7 +41,7 @@ MAX_COUNT = 1 << 30  # items, properties or characters: the tables hold 32-bit i
 MAX_LITERAL_DEPTH = 64  # nesting of listed arrays and objects, which are compared by recursion
 
 
-def read_count(node: Node, keyword: str) -> int:
+def read_count(node: SchemaNode, keyword: str) -> int:
     """Return the value of a keyword that bounds a length or count, but at most `MAX_COUNT`, which no generated text reaches.
 
     Raises:
@@ -53,13 +53,13 @@ def read_count(node: Node, keyword: str) -> int:
     return int(min(value, MAX_COUNT))
 
 
-def keyword_value(node: Node, keyword: str) -> Json:
+def keyword_value(node: SchemaNode, keyword: str) -> Json:
     """Return the value of a keyword that the schema of a node has."""
     assert isinstance(node.schema, dict)
     return node.schema[keyword]
 
 
-def read_strings(value: Json, keyword: str, node: Node) -> list[str]:
+def read_strings(value: Json, keyword: str, node: SchemaNode) -> list[str]:
     """Return the value of a keyword if it is an array of strings.
 
     Raises:
@@ -73,12 +73,12 @@ def read_strings(value: Json, keyword: str, node: Node) -> list[str]:
     return cast("list[str]", value)
 
 
-def has_keyword(node: Node, keyword: str) -> bool:
+def has_keyword(node: SchemaNode, keyword: str) -> bool:
     """Whether the schema of a node has a keyword that its dialect defines as an assertion or applicator."""
     return isinstance(node.schema, dict) and keyword in node.schema and keyword in node.dialect.keywords
 
 
-def read_type(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_type(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `type` (Validation 6.1.1)."""
     value = keyword_value(node, "type")
     names = value if isinstance(value, list) else [value]
@@ -92,7 +92,7 @@ def read_type(algebra: Algebra, node: Node, kind: JsonType, positive: bool, trac
     return (TOPS[kind],) if included is positive else ()
 
 
-def _read_integer(node: Node, positive: bool) -> Facets:
+def _read_integer(node: SchemaNode, positive: bool) -> Facets:
     if node.dialect.integer_form:
         body = NumberBody(multiple_of=_ONE, integer_form=True) if positive else NumberBody(fraction_form=True)
     else:
@@ -100,7 +100,7 @@ def _read_integer(node: Node, positive: bool) -> Facets:
     return (Facet(JsonType.NUMBER, body),)
 
 
-def read_enum(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_enum(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `enum` (Validation 6.1.2)."""
     values = keyword_value(node, "enum")
     if not isinstance(values, list):
@@ -108,12 +108,12 @@ def read_enum(algebra: Algebra, node: Node, kind: JsonType, positive: bool, trac
     return _read_values(algebra, node, values, kind, positive)
 
 
-def read_const(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_const(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `const` (Validation 6.1.3)."""
     return _read_values(algebra, node, [keyword_value(node, "const")], kind, positive)
 
 
-def _read_values(algebra: Algebra, node: Node, values: list[Json], kind: JsonType, positive: bool) -> Facets:
+def _read_values(algebra: Algebra, node: SchemaNode, values: list[Json], kind: JsonType, positive: bool) -> Facets:
     algebra.budget.spend(states=1 + (len(values) >> 4))
     if kind in (JsonType.ARRAY, JsonType.OBJECT):
         for value in values:
@@ -132,7 +132,7 @@ def _read_values(algebra: Algebra, node: Node, values: list[Json], kind: JsonTyp
     return (replace(top, excluded=frozenset(literals)),) if literals else (top,)
 
 
-def read_bounds(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_bounds(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `minimum`, `maximum`, `exclusiveMinimum` and `exclusiveMaximum` (Validation 6.2.2 to 6.2.5)."""
     bodies: list[NumberBody] = []
     for side in ("Minimum", "Maximum"):
@@ -163,14 +163,14 @@ def _bound(side: str, value: Fraction, is_open: bool, positive: bool) -> NumberB
     return NumberBody(maximum=value, exclusive_maximum=is_open is positive)
 
 
-def _number(node: Node, keyword: str) -> Fraction:
+def _number(node: SchemaNode, keyword: str) -> Fraction:
     value = keyword_value(node, keyword)
     if not is_number(value):
         raise invalid_value(value, "a number", keyword, node.location)
     return exact(value)
 
 
-def read_multiple_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_multiple_of(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `multipleOf` (Validation 6.2.1)."""
     value = _number(node, "multipleOf")
     if value <= 0:
@@ -178,7 +178,7 @@ def read_multiple_of(algebra: Algebra, node: Node, kind: JsonType, positive: boo
     return (Facet(kind, NumberBody(multiple_of=value) if positive else NumberBody(not_multiple_of=frozenset({value}))),)
 
 
-def read_lengths(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_lengths(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `minLength` and `maxLength` (Validation 6.3.1, 6.3.2)."""
     low = read_count(node, "minLength") if has_keyword(node, "minLength") else 0
     high = read_count(node, "maxLength") if has_keyword(node, "maxLength") else None
@@ -188,7 +188,7 @@ def read_lengths(algebra: Algebra, node: Node, kind: JsonType, positive: bool, t
     return facets if high is None else [*facets, Facet(kind, StringBody(min_length=high + 1))]
 
 
-def read_pattern(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_pattern(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `pattern` (Validation 6.3.3) and the dialect of it, which is ECMA-262 unless `x-pattern-dialect` names another one."""
     if not has_keyword(node, "pattern"):
         return (TOPS[kind],) if positive else ()
@@ -201,7 +201,7 @@ def read_pattern(algebra: Algebra, node: Node, kind: JsonType, positive: bool, t
     return _text_facet(TextDemand(PATTERN_KINDS[dialect], pattern, positive, node.location))
 
 
-def read_format(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+def read_format(algebra: Algebra, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
     """Read `format` (Validation 7)."""
     name = keyword_value(node, "format")
     if not isinstance(name, str):
@@ -219,7 +219,7 @@ def read_format(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
     return (TOPS[kind],) if positive else ()
 
 
-def _read_host_names(algebra: Algebra, node: Node, name: str, kind: JsonType, positive: bool) -> Facets:
+def _read_host_names(algebra: Algebra, node: SchemaNode, name: str, kind: JsonType, positive: bool) -> Facets:
     """Read a format of host names, whose A-labels no regular language describes exactly.
 
     For `hostname` there is a subset without A-labels; for each of these formats there is a superset, used with a mark.
@@ -231,7 +231,7 @@ def _read_host_names(algebra: Algebra, node: Node, name: str, kind: JsonType, po
     if not is_ascii and not positive:
         return algebra.unenforced(kind, node, "format", _A_LABELS_UNCHECKED)
     facets = _text_facet(TextDemand("loose format" if positive else "format", name, positive, node.location))
-    mark = Mark(node.location, "format", _A_LABELS_UNCHECKED)
+    mark = FacetMark(node.location, "format", _A_LABELS_UNCHECKED)
     return [replace(facet, marks=facet.marks | {mark}) for facet in facets]
 
 

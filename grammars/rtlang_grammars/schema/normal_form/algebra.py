@@ -23,21 +23,21 @@ from rtlang_grammars.schema.normal_form.facets import (
     TRUE,
     Conj,
     Facet,
-    Mark,
+    FacetMark,
     ObjectBody,
     PropertyRule,
     is_contradiction,
     meet,
 )
 from rtlang_grammars.schema.normal_form.inclusion import drop_subsumed, merge_literal_lists
-from rtlang_grammars.schema.reading.documents import Documents, Node
+from rtlang_grammars.schema.reading.documents import Documents, SchemaNode
 from rtlang_grammars.schema.reading.report import ReportBuilder
 from rtlang_grammars.schema.reading.values import Json, JsonType
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 if TYPE_CHECKING:
-    from rtlang_grammars.schema.normal_form.texts import Texts
+    from rtlang_grammars.schema.normal_form.texts import StringSet
     from rtlang_grammars.schema.reading.options import SchemaOptions
 
 MANY_CASES = 12  # with more facets than this, the search for contradictions in subschemas costs less than keeping them
@@ -50,7 +50,7 @@ _CONDITIONS = frozenset({"if", "not", "dependentRequired", "dependentSchemas"})
 """Groups of keywords that are read after the others: the names in them come after the names that the schema declares otherwise."""
 
 Facets: TypeAlias = Sequence[Facet]
-Handler: TypeAlias = "Callable[[Algebra, Node, JsonType, bool, bool], Facets]"
+Handler: TypeAlias = "Callable[[Algebra, SchemaNode, JsonType, bool, bool], Facets]"
 """Reads one keyword, or a group of keywords, of a node for one type: `handler(algebra, node, kind, positive, track)`.
 
 `positive` is False for the negation of the keywords. `track` asks for facets that record which properties and items were evaluated. A
@@ -71,7 +71,7 @@ class Keyword:
 
     group: str
     handler: Handler
-    spread: Callable[[Algebra, Node, JsonType, bool], Sequence[Facets]] | None = None
+    spread: Callable[[Algebra, SchemaNode, JsonType, bool], Sequence[Facets]] | None = None
 
 
 def keyword_group(group: str, handler: Handler, *keywords: str) -> dict[str, Keyword]:
@@ -90,7 +90,7 @@ class DeferredKeyword:
     """
 
     keyword: str
-    apply: Callable[[Algebra, Node, Facets, JsonType, bool], Facets]
+    apply: Callable[[Algebra, SchemaNode, Facets, JsonType, bool], Facets]
     needs_evaluated: bool = False
 
 
@@ -121,7 +121,7 @@ class Algebra(Demands):
     def __init__(
         self,
         documents: Documents,
-        texts: Texts,
+        texts: StringSet,
         options: SchemaOptions,
         report: ReportBuilder,
         budget: Budget,
@@ -141,7 +141,7 @@ class Algebra(Demands):
         self.texts, self.options, self.budget = texts, options, budget
         self.excluded_values: dict[Hashable, Json] = {}
         self.unsatisfiable: dict[tuple[Conj, int], bool] = {}
-        self.last_read: Node | None = None
+        self.last_read: SchemaNode | None = None
         self._keywords, self._deferred, self._is_empty = keywords, deferred, is_empty
         self._alternatives: dict[tuple[int, JsonType, bool], Facets] = {}
         self._conjunctions: dict[tuple[Conj, JsonType], Facets] = {}
@@ -189,7 +189,7 @@ class Algebra(Demands):
     def _in_order(self, conj: Conj) -> Sequence[int]:
         return self._orders.get(conj) or sorted(conj)
 
-    def all_of(self, conjs: Iterable[Conj], kind: JsonType, track: bool, node: Node, keyword: str) -> Facets:
+    def all_of(self, conjs: Iterable[Conj], kind: JsonType, track: bool, node: SchemaNode, keyword: str) -> Facets:
         """Return the facets of the union of several conjunctions, read in this order.
 
         Args:
@@ -246,7 +246,7 @@ class Algebra(Demands):
         self._alternatives[key] = facets
         return facets
 
-    def _read(self, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+    def _read(self, node: SchemaNode, kind: JsonType, positive: bool, track: bool) -> Facets:
         schema = node.schema
         if not isinstance(schema, dict):
             return (TOPS[kind],) if schema is positive else ()
@@ -294,7 +294,7 @@ class Algebra(Demands):
                 facets = _ordered(facets, zip(lists, list_places, strict=True), places[each.keyword])
         return facets
 
-    def _read_choice(self, node: Node, kind: JsonType, positive: bool) -> Facets:
+    def _read_choice(self, node: SchemaNode, kind: JsonType, positive: bool) -> Facets:
         conjs = self.choices[node.index]
         if positive:
             return [facet for conj in conjs for facet in self.conjunction(conj, kind)]
@@ -396,9 +396,9 @@ class Algebra(Demands):
                 marked = facet if marked is None else replace(facet, marks=marked.marks | facet.marks)
         return (marked,) if marked else tuple(drop_subsumed(merge_literal_lists(tuple(dict.fromkeys(facets)))))
 
-    def unenforced(self, kind: JsonType, node: Node, keyword: str, reason: str) -> Facets:
+    def unenforced(self, kind: JsonType, node: SchemaNode, keyword: str, reason: str) -> Facets:
         """Return the facet that accepts every value of a type, with a mark that a keyword is not enforced."""
-        return (replace(TOPS[kind], marks=frozenset({Mark(node.location, keyword, reason)})),)
+        return (replace(TOPS[kind], marks=frozenset({FacetMark(node.location, keyword, reason)})),)
 
 
 def _ordered(facets: Facets, lists: Iterable[tuple[Facets, int]], place_of_others: int) -> Facets:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from rtlang_grammars.schema.normal_form.facets import FALSE, TRUE, Conj, Mark
+from rtlang_grammars.schema.normal_form.facets import FALSE, TRUE, Conj, FacetMark
 from rtlang_grammars.schema.reading.dialects import PATTERN_DIALECT
-from rtlang_grammars.schema.reading.documents import Documents, Node
+from rtlang_grammars.schema.reading.documents import Documents, SchemaNode
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus, LazyLocation, ReadingRule, ReportBuilder
 from rtlang_grammars.schema.reading.values import TYPE_NAMES, Json, JsonType, type_of
@@ -47,10 +47,10 @@ class Demands:
         self._of_node: dict[int, Conj] = {}
         self._conjs: dict[int, Conj] = {0: TRUE}
         self._readings: dict[tuple[str, bool], ReadingRule] = {}
-        self._leaves: dict[Hashable, Node] = {}
+        self._leaves: dict[Hashable, SchemaNode] = {}
         self._masks: dict[int, int] = {}
 
-    def demand(self, node: Node, positive: bool = True) -> Conj:
+    def demand(self, node: SchemaNode, positive: bool = True) -> Conj:
         """Return the demand for the schema of a node, or for its negation, as a conjunction of at most one demand.
 
         Raises:
@@ -69,7 +69,7 @@ class Demands:
             conj = self._conjs[demand] = frozenset((demand,))
         return conj
 
-    def _first_demand(self, node: Node) -> int:
+    def _first_demand(self, node: SchemaNode) -> int:
         seen: set[int] = set()
         while isinstance(node.schema, dict) and "$ref" in node.schema and self._is_reference(node):
             self._record(node)
@@ -94,7 +94,7 @@ class Demands:
             return 0 if schema else 1
         return 2 * node.index
 
-    def _leaf(self, node: Node, keywords: list[str]) -> Node:
+    def _leaf(self, node: SchemaNode, keywords: list[str]) -> SchemaNode:
         """Return the first node with the same keywords and values as a node without subschemas."""
         assert isinstance(node.schema, dict)
         key: list[Hashable] = [node.resource.dialect.name]
@@ -115,7 +115,7 @@ class Demands:
             self._report.add_alias(first.lazy_location, node.lazy_location)
         return first
 
-    def _is_reference(self, node: Node) -> bool:
+    def _is_reference(self, node: SchemaNode) -> bool:
         """Whether `$ref` is the only keyword with a meaning in a schema that has it."""
         assert isinstance(node.schema, dict)
         known = node.dialect.keywords
@@ -130,7 +130,7 @@ class Demands:
             return TRUE if demand == 1 else frozenset({demand ^ 1})
         return None
 
-    def any_of(self, conjs: Iterable[Conj], like: Node) -> Conj:
+    def any_of(self, conjs: Iterable[Conj], like: SchemaNode) -> Conj:
         """Return a demand that is satisfied if and only if any of the conjunctions is; `like` gives its location and dialect."""
         unique = tuple(dict.fromkeys(conj for conj in conjs if conj != FALSE))
         if len(unique) == 1 or TRUE in unique:
@@ -180,7 +180,7 @@ class Demands:
 
     # The report
 
-    def _record(self, node: Node) -> None:
+    def _record(self, node: SchemaNode) -> None:
         if node.is_synthetic or not isinstance(node.schema, dict):
             return
         dialect = node.resource.dialect
@@ -191,15 +191,15 @@ class Demands:
             self._readings[dialect.name, only_ref] = rule
         self._report.add_schema(node.lazy_location, tuple(node.schema), dialect.keywords, rule)
 
-    def ignore(self, node: Node, keyword: str, reason: str) -> None:
+    def ignore(self, node: SchemaNode, keyword: str, reason: str) -> None:
         """Report that a keyword of a node is ignored."""
         self._report.add(node.location, keyword, KeywordStatus.IGNORED, reason)
 
-    def remark(self, node: Node, keyword: str, remark: str) -> None:
+    def remark(self, node: SchemaNode, keyword: str, remark: str) -> None:
         """Report that a keyword of a node is enforced, with a remark on valid instances that it excludes."""
         self._report.add(node.location, keyword, KeywordStatus.ENFORCED, remark)
 
-    def report_marks(self, marks: Iterable[Mark]) -> None:
+    def report_marks(self, marks: Iterable[FacetMark]) -> None:
         """Report the keywords that marks name as `checked`."""
         for mark in marks:
             self._report.add(mark.pointer, mark.keyword, KeywordStatus.CHECKED, mark.reason)

@@ -23,7 +23,7 @@ Conj: TypeAlias = frozenset[int]
 _T = TypeVar("_T")
 TRUE: Conj = frozenset()
 FALSE: Conj = frozenset({1})
-NO_MARKS: frozenset[Mark] = frozenset()
+NO_MARKS: frozenset[FacetMark] = frozenset()
 
 
 def is_contradiction(conj: Conj) -> bool:
@@ -31,7 +31,7 @@ def is_contradiction(conj: Conj) -> bool:
     return 1 in conj or any(demand & 1 and demand ^ 1 in conj for demand in conj)
 
 
-class Mark(NamedTuple):
+class FacetMark(NamedTuple):
     """A keyword that a facet does not fully enforce.
 
     Attributes:
@@ -176,7 +176,7 @@ class Contains:
     min_count: int
     max_count: int | None
     start: int
-    mark: Mark
+    mark: FacetMark
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class ArrayBody:
     min_items: int = 0
     max_items: int | None = None
     contains: tuple[Contains, ...] = ()
-    unique: Mark | None = None
+    unique: FacetMark | None = None
 
     def meet(self, other: ArrayBody) -> ArrayBody | None:
         """Return the conjunction of both; None if the lengths contradict each other."""
@@ -226,7 +226,7 @@ class Exists:
 
     name: Conj
     value: Conj
-    mark: Mark
+    mark: FacetMark
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ class Facet:
     body: Body
     literals: Mapping[Hashable, Json] | None = None
     excluded: frozenset[Hashable] = frozenset()
-    marks: frozenset[Mark] = frozenset()
+    marks: frozenset[FacetMark] = frozenset()
     evaluated: Evaluated = NOTHING_EVALUATED
 
     def __hash__(self) -> int:

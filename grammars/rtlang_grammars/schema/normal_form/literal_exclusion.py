@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rtlang_grammars.schema.normal_form.algebra import Algebra
-from rtlang_grammars.schema.normal_form.facets import TRUE, ArrayBody, Conj, Facet, ItemRule, Mark, ObjectBody, meet
+from rtlang_grammars.schema.normal_form.facets import (
+    TRUE,
+    ArrayBody,
+    Conj,
+    Facet,
+    FacetMark,
+    ItemRule,
+    ObjectBody,
+    meet,
+)
 from rtlang_grammars.schema.reading.values import Json, JsonType
 
 MAX_EXCLUDED = 16  # values that are excluded by case splits; each value multiplies the number of cases
@@ -18,7 +27,7 @@ def expand_excluded(algebra: Algebra, facet: Facet) -> Iterator[Facet]:
     From the value after the `MAX_EXCLUDED`-th on, values are not excluded but marked as not enforced.
     """
     facets = [replace(facet, excluded=frozenset())]
-    mark = Mark("#", "not", f"more than {MAX_EXCLUDED} arrays or objects are excluded at the same location")
+    mark = FacetMark("#", "not", f"more than {MAX_EXCLUDED} arrays or objects are excluded at the same location")
     for number, key in enumerate(sorted(facet.excluded, key=repr)):
         algebra.budget.spend(states=1)
         if number >= MAX_EXCLUDED or len(facets) > algebra.options.max_alternatives:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from rtlang_grammars.regular.language import Language, compile_regex
-from rtlang_grammars.regular.patterns.escapes import Dialect
+from rtlang_grammars.regular.patterns.escapes import RegexDialect
 from rtlang_grammars.regular.string_formats.formats import format_language, loose_format_language
 from rtlang_grammars.schema.normal_form.facets import PATTERN_KINDS, TOP_BODY, Facet, NumberBody, StringBody, TextDemand
 from rtlang_grammars.schema.reading.values import Json, exact, is_number, whole
@@ -16,10 +16,10 @@ from rtlang_grammars.spec.limits import Budget
 MAX_REGIONS = 64  # disjoint regions into which the patterns of one object may divide the names
 MAX_ENUMERATED_NAMES = 64  # names of a language up to which they are enumerated and treated one by one
 
-_DIALECTS = {kind: Dialect(dialect) for dialect, kind in PATTERN_KINDS.items()}
+_DIALECTS = {kind: RegexDialect(dialect) for dialect, kind in PATTERN_KINDS.items()}
 
 
-class Texts:
+class StringSet:
     """Builds and memoizes the string languages of one compile. Owned by that compile."""
 
     def __init__(self, budget: Budget) -> None:

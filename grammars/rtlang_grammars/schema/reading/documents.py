@@ -61,7 +61,7 @@ class Resource:
     is_identity_keyed: bool = False
 
 
-class Node:
+class SchemaNode:
     """One schema at its location.
 
     Attributes:
@@ -133,15 +133,15 @@ class Documents:
             GrammarError: the dialect is unknown, an `$id` is not a URI reference, or the document is nested too deeply.
         """
         self._budget, self._default_dialect, self._lenient = budget, default_dialect, lenient
-        self._nodes: dict[Hashable, Node] = {}
-        self._targets: dict[tuple[int, str], Node] = {}
-        self._by_index: list[Node] = []
+        self._nodes: dict[Hashable, SchemaNode] = {}
+        self._targets: dict[tuple[int, str], SchemaNode] = {}
+        self._by_index: list[SchemaNode] = []
         self._resources: dict[str, Resource] = {}
         self._at: dict[tuple[int, str], Resource] = {}
         self._values: list[Json] = []
         self._has_dynamic = False
         true = Resource("", -1, "", True, DRAFT_2020_12)
-        self._by_index.append(Node(True, true, "", (), 0, True))  # demands 0 and 1 are `true` and `false`
+        self._by_index.append(SchemaNode(True, true, "", (), 0, True))  # demands 0 and 1 are `true` and `false`
         self.root = self._add_document("", schema, None)
 
     def _add_document(self, uri: str, schema: Json, dialect: Dialect | None) -> Resource:
@@ -206,11 +206,11 @@ class Documents:
                 if anchor:
                     resource.anchors.setdefault(anchor, pointer)
 
-    def node(self, index: int) -> Node:
+    def node(self, index: int) -> SchemaNode:
         """Return the node with the given index."""
         return self._by_index[index]
 
-    def root_node(self) -> Node:
+    def root_node(self) -> SchemaNode:
         """Return the node of the root schema.
 
         Raises:
@@ -218,7 +218,7 @@ class Documents:
         """
         return self._node_at(self.root.schema, self.root, "", ())
 
-    def child(self, node: Node, *tokens: str | int) -> Node:
+    def child(self, node: SchemaNode, *tokens: str | int) -> SchemaNode:
         """Return the subschema of a node at a relative JSON pointer, given as its tokens.
 
         Raises:
@@ -234,7 +234,7 @@ class Documents:
         pointer = pointer_of((node.pointer, *tokens))
         return self._node_at(value, self._at.get((resource.document, pointer), resource), pointer, node.scope)
 
-    def children(self, node: Node, keyword: str, values: Mapping[str, Json]) -> Iterator[Node]:
+    def children(self, node: SchemaNode, keyword: str, values: Mapping[str, Json]) -> Iterator[SchemaNode]:
         """Yield the subschemas in `values`, the object of schemas that is the value of a keyword of a node.
 
         Raises:
@@ -253,7 +253,7 @@ class Documents:
             else:
                 yield self.child(node, keyword, name)
 
-    def _node_at(self, value: Json, resource: Resource, pointer: str, scope: tuple[Resource, ...]) -> Node:
+    def _node_at(self, value: Json, resource: Resource, pointer: str, scope: tuple[Resource, ...]) -> SchemaNode:
         if self._has_dynamic:
             scope = _enter_resource(scope, resource)
         by_identity = resource.is_identity_keyed and not scope and isinstance(value, dict)
@@ -262,22 +262,22 @@ class Documents:
 
     def _add_node(
         self, key: Hashable, value: Json, resource: Resource, lazy_pointer: LazyPointer, scope: tuple[Resource, ...]
-    ) -> Node:
+    ) -> SchemaNode:
         if not isinstance(value, dict | bool):
             raise invalid_value(value, "an object or a boolean", "a schema", f"#{pointer_of(lazy_pointer)}")
         self._budget.spend(states=1)
-        node = self._nodes[key] = Node(value, resource, lazy_pointer, scope, len(self._by_index))
+        node = self._nodes[key] = SchemaNode(value, resource, lazy_pointer, scope, len(self._by_index))
         self._by_index.append(node)
         return node
 
-    def synthetic(self, schema: dict[str, Json], like: Node) -> Node:
+    def synthetic(self, schema: dict[str, Json], like: SchemaNode) -> SchemaNode:
         """Return a new node for a schema that no document holds, with the location and dialect of another node."""
         self._budget.spend(states=1)
-        node = Node(schema, like.resource, like.lazy_pointer, like.scope, len(self._by_index), True)
+        node = SchemaNode(schema, like.resource, like.lazy_pointer, like.scope, len(self._by_index), True)
         self._by_index.append(node)
         return node
 
-    def resolve(self, node: Node, keyword: str) -> Node:
+    def resolve(self, node: SchemaNode, keyword: str) -> SchemaNode:
         """Return the target of the reference that a keyword of a node holds.
 
         Args:
@@ -310,7 +310,7 @@ class Documents:
             self._targets[node.resource.document, reference] = target
         return target
 
-    def _locate(self, resource: Resource, fragment: str, node: Node, keyword: str, reference: str) -> Node:
+    def _locate(self, resource: Resource, fragment: str, node: SchemaNode, keyword: str, reference: str) -> SchemaNode:
         value, pointer = resource.schema, resource.pointer
         for token in fragment.split("/")[1:]:
             name = unescape(token)
@@ -328,7 +328,7 @@ class Documents:
             )
         return self._node_at(value, resource, pointer, node.scope)
 
-    def _load_meta_schema(self, uri: str, node: Node, keyword: str, reference: str) -> Resource:
+    def _load_meta_schema(self, uri: str, node: SchemaNode, keyword: str, reference: str) -> Resource:
         """Add a published meta-schema to the documents and return its resource."""
         if "json-schema.org/" in uri:
             from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]

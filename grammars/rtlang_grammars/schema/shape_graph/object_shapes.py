@@ -20,7 +20,7 @@ from rtlang_grammars.schema.normal_form.facets import (
     Conj,
     Exists,
     Facet,
-    Mark,
+    FacetMark,
     ObjectBody,
     PropertyRule,
     StringBody,
@@ -50,14 +50,14 @@ def object_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int], 
     body = facet.body
     assert isinstance(body, ObjectBody)
     is_plain = not (body.exists or body.names or any(rule.patterns for rule in body.rules))
-    cases: Iterable[tuple[ObjectBody, frozenset[Mark]]] = [(body, NO_MARKS)]
+    cases: Iterable[tuple[ObjectBody, frozenset[FacetMark]]] = [(body, NO_MARKS)]
     if not is_plain:
         cases = _expand_exists(algebra, body)
     for each, marks in cases:
         shape = _plain_shape(algebra, each, refer) if is_plain else _shape(algebra, each, refer)
         if shape is not None:
             if shape.min_properties and _may_count_name_twice(shape):
-                marks |= {Mark(algebra.location(conj), "minProperties", _COUNTED_TWICE)}
+                marks |= {FacetMark(algebra.location(conj), "minProperties", _COUNTED_TWICE)}
             algebra.report_marks(facet.marks | marks)
             yield shape
 
@@ -112,9 +112,9 @@ def _is_declared(algebra: Algebra, body: ObjectBody, language: Language) -> bool
     return words is not None and all(any(word in rule.names for rule in body.rules) for word in words)
 
 
-def _expand_exists(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[ObjectBody, frozenset[Mark]]]:
+def _expand_exists(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[ObjectBody, frozenset[FacetMark]]]:
     """Yield bodies without `exists` whose union is equivalent, each with the marks for assertions that it does not enforce."""
-    pending: list[tuple[ObjectBody, frozenset[Mark]]] = [(_declare_enumerable_names(algebra, body), NO_MARKS)]
+    pending: list[tuple[ObjectBody, frozenset[FacetMark]]] = [(_declare_enumerable_names(algebra, body), NO_MARKS)]
     while pending:
         algebra.budget.spend(states=1)
         body, marks = pending.pop()

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from rtlang_kernels.cpu.codegen.attention_vectors import request
 from rtlang_kernels.cpu.codegen.llvm_bridge import INT32
-from rtlang_kernels.cpu.codegen.page_vectors import BLOCK, GROUP, PAIRED, Form
+from rtlang_kernels.cpu.codegen.page_vectors import BLOCK, GROUP, PAIRED, PageForm
 from rtlang_kernels.cpu.codegen.pair_vectors import at
 from rtlang_kernels.cpu.codegen.tile_vectors import (
     HEIGHT,
@@ -41,7 +41,7 @@ _ONE_HEIGHTS = int.from_bytes([height for height, _ in ONE_SHAPES], "little")
 SCORE_BYTES, WEIGHT_BYTES = 4 * BLOCK, 2 * BLOCK  # of a query line
 
 
-def fits_tiles(form: Form) -> bool:
+def fits_tiles(form: PageForm) -> bool:
     """Whether keys and values are whole tiles."""
     return form.is_paired and form.head_dim % PAIRS == 0 and form.v_head_dim % HEIGHT == 0
 
@@ -197,7 +197,7 @@ def gather(
     constants = literal_values(tiles, v_head_dim, value_lines, is_one)
     if constants is None:
         return None
-    kind, form, num_requests = constants[0], Form(PAIRED, 0, constants[1]), constants[2]
+    kind, form, num_requests = constants[0], PageForm(PAIRED, 0, constants[1]), constants[2]
     num_inputs = BLOCK // PAIRS
     first_sum, num_sums = (ONE_SUMS, 2) if constants[3] else (0, SUMS)
 

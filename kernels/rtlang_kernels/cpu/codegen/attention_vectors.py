@@ -24,7 +24,7 @@ from rtlang_kernels.cpu.codegen.page_vectors import (
     FLOATS,
     PAIRED,
     WORDS,
-    Form,
+    PageForm,
     shuffle,
     store_part,
 )
@@ -119,7 +119,7 @@ def score(
     constants = literal_values(kind, head_dim, lines, groups, key_lines)
     if constants is None:
         return None
-    form, num_lines, num_groups = Form(constants[0], constants[1], 0), constants[2], constants[3]
+    form, num_lines, num_groups = PageForm(constants[0], constants[1], 0), constants[2], constants[3]
 
     def emit(builder: Any, query: Any, keys: Any, target: Any, coming: Any) -> None:
         zero = constant(0.0, 16)
@@ -150,7 +150,7 @@ def _element(builder: Any, kind: int, line: Any, index: Any) -> Any:
     return splat(builder, builder.bitcast(builder.shl(word, INT32(16)), FLOAT), 16)
 
 
-def _product(builder: Any, form: Form, total: Any, vector: Any, element: Any) -> Any:
+def _product(builder: Any, form: PageForm, total: Any, vector: Any, element: Any) -> Any:
     if form.is_paired:
         return dot(builder, total, vector, element, is_native=True)
     return fused_add(builder, vector, element, total)
@@ -172,13 +172,13 @@ def gather(
 ) -> Any:
     """gather(...): sums of each line's state += weights * values.
 
-    Steps [first, last) of the block, see `Form.value_steps`. weights: [lines, 64] as `weigh` writes them. coming,
+    Steps [first, last) of the block, see `PageForm.value_steps`. weights: [lines, 64] as `weigh` writes them. coming,
     value_lines: see `request`.
     """
     constants = literal_values(kind, v_head_dim, lines, value_lines)
     if constants is None:
         return None
-    form, num_lines = Form(constants[0], 0, constants[1]), constants[2]
+    form, num_lines = PageForm(constants[0], 0, constants[1]), constants[2]
     weights_kind, row_bytes = (PAIRED, 2 * BLOCK) if form.is_paired else (FLOAT32, 4 * BLOCK)
     num_parts = -(-form.value_vectors // 4)  # registers hold the sums of about four vectors of every line
 
@@ -217,7 +217,7 @@ def weigh(
     constants = literal_values(kind, v_head_dim)
     if constants is None:
         return None
-    form = Form(constants[0], 0, constants[1])
+    form = PageForm(constants[0], 0, constants[1])
     masses, peaks = 64 * form.value_vectors, 64 * form.value_vectors + 64
 
     def emit(builder: Any, scores: Any, weights: Any, state: Any, factor: Any, visible: Any) -> None:
@@ -281,7 +281,7 @@ def clear(typing_context: Any, state: Any, v_head_dim: Any, kind: Any) -> Any:
     constants = literal_values(v_head_dim, kind)
     if constants is None:
         return None
-    vectors = Form(constants[1], 0, constants[0]).value_vectors
+    vectors = PageForm(constants[1], 0, constants[0]).value_vectors
 
     def emit(builder: Any, state: Any) -> None:
         for i in range(vectors + 1):
@@ -297,7 +297,7 @@ def merge(typing_context: Any, state: Any, source: Any, v_head_dim: Any, kind: A
     constants = literal_values(v_head_dim, kind)
     if constants is None:
         return None
-    vectors = Form(constants[1], 0, constants[0]).value_vectors
+    vectors = PageForm(constants[1], 0, constants[0]).value_vectors
 
     def emit(builder: Any, state: Any, source: Any) -> None:
         masses, peaks = 64 * vectors, 64 * vectors + 64
@@ -322,7 +322,7 @@ def mass_of(typing_context: Any, state: Any, v_head_dim: Any, kind: Any) -> Any:
     constants = literal_values(v_head_dim, kind)
     if constants is None:
         return None
-    vectors = Form(constants[1], 0, constants[0]).value_vectors
+    vectors = PageForm(constants[1], 0, constants[0]).value_vectors
 
     def emit(builder: Any, state: Any) -> Any:
         return lanes_reduced(builder, load(builder, FLOATS, state, 64 * vectors), lambda b, x, y: b.fadd(x, y))
@@ -336,7 +336,7 @@ def peak_of(typing_context: Any, state: Any, v_head_dim: Any, kind: Any) -> Any:
     constants = literal_values(v_head_dim, kind)
     if constants is None:
         return None
-    vectors = Form(constants[1], 0, constants[0]).value_vectors
+    vectors = PageForm(constants[1], 0, constants[0]).value_vectors
 
     def emit(builder: Any, state: Any) -> Any:
         return load(builder, FLOAT, state, 64 * vectors + 64)
@@ -350,7 +350,7 @@ def put_line(typing_context: Any, state: Any, target: Any, factor: Any, kind: An
     constants = literal_values(kind, v_head_dim)
     if constants is None:
         return None
-    form = Form(constants[0], 0, constants[1])
+    form = PageForm(constants[0], 0, constants[1])
 
     def emit(builder: Any, state: Any, target: Any, factor: Any) -> None:
         factors, vector = splat(builder, factor, 16), 0

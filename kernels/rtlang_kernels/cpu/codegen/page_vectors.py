@@ -2,7 +2,7 @@
 
 A block holds 64 keys as four groups of 16. Keys become [steps][64 keys] words, so that one vector holds the same elements of 16 keys:
 a word is a pair of elements if the form is paired, else one float32. Values become [steps][vectors] words: a paired step is two keys, whose
-elements lie side by side, in the order in which the processor unpacks 32 elements (`Form.is_unpacked`); a float32 step is one key.
+elements lie side by side, in the order in which the processor unpacks 32 elements (`PageForm.is_unpacked`); a float32 step is one key.
 
 Source: the 16 x 16 transposition is the usual one in four stages of 16 shuffles.
 """
@@ -30,7 +30,7 @@ WORDS, FLOATS, HALVES = ir.VectorType(INT32, 16), ir.VectorType(FLOAT, 16), ir.V
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class PageForm:
     """Element kind and head sizes of packed keys and values; sizes in bytes."""
 
     kind: int
@@ -163,7 +163,7 @@ def transposed(builder: Any, rows: list[Any]) -> list[Any]:
     return columns
 
 
-def _pack_keys(builder: Any, form: Form, keys: Any, stride: Any, target: Any) -> None:
+def _pack_keys(builder: Any, form: PageForm, keys: Any, stride: Any, target: Any) -> None:
     """Emit the packing of 16 keys."""
     words, tail = divmod(form.head_dim * form.item, 4)  # of a key in the pool; tail: one bfloat16 after the last word
 
@@ -192,7 +192,7 @@ def _pack_keys(builder: Any, form: Form, keys: Any, stride: Any, target: Any) ->
         emit(INT64(words // 16 * 16), words % 16, tail > 0)
 
 
-def _pack_values(builder: Any, form: Form, values: Any, stride: Any, target: Any) -> None:
+def _pack_values(builder: Any, form: PageForm, values: Any, stride: Any, target: Any) -> None:
     """Emit the packing of 16 values."""
     num_keys = 2 if form.is_paired else 1  # of a step
     with cgutils.for_range(builder, INT64(GROUP // num_keys)) as loop:
@@ -235,7 +235,7 @@ def pack_group(
     constants = literal_values(kind, head_dim, v_head_dim)
     if constants is None:
         return None
-    form = Form(*constants)
+    form = PageForm(*constants)
 
     def emit(
         builder: Any, keys: Any, values: Any, k_stride: Any, v_stride: Any, key_target: Any, value_target: Any
@@ -252,7 +252,7 @@ def pack_values(typing_context: Any, values: Any, stride: Any, target: Any, kind
     constants = literal_values(kind, v_head_dim)
     if constants is None:
         return None
-    form = Form(constants[0], 0, constants[1])
+    form = PageForm(constants[0], 0, constants[1])
 
     def emit(builder: Any, values: Any, stride: Any, target: Any) -> None:
         _pack_values(builder, form, values, stride, target)

@@ -17,7 +17,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from rtlang_kernels.planning.tile_sizes import GFX942, SM_80, SM_90
-from rtlang_kernels.triton.aot.table import Variant
+from rtlang_kernels.triton.aot.table import CompiledVariant
 
 TARGETS = {
     SM_80: GPUTarget("cuda", 80, 32),
@@ -28,12 +28,12 @@ SHARED_LIMIT = {SM_80: 163 << 10, SM_90: 227 << 10, GFX942: 64 << 10}  # bytes p
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CompileReport:
     """Resources of one variant. Shared memory is per program; `matrix` counts matrix instructions.
 
     Attributes:
         spill_bytes: local memory per thread, spilled registers included; must be 0.
-        flushed: number of forbidden instructions that flush subnormal numbers (`Variant.flush_pattern`).
+        flushed: number of forbidden instructions that flush subnormal numbers (`CompiledVariant.flush_pattern`).
     """
 
     target: str
@@ -46,7 +46,7 @@ class Report:
     fits: bool
 
 
-def compile_variant(variant: Variant, arch: str) -> Report:
+def compile_variant(variant: CompiledVariant, arch: str) -> CompileReport:
     """Compile one variant for a target and read its resources."""
     names = variant.kernel.arg_names
     unknown = set(variant.types) ^ (set(names) - set(variant.constants))
@@ -75,7 +75,7 @@ def compile_variant(variant: Variant, arch: str) -> Report:
         flushed = len(re.findall(variant.flush_pattern, ptx)) if variant.flush_pattern else 0
         matrix = " ".join(f"{label} {ptx.count(word)}" for label, word in counts.items() if word in ptx)
     fits = flushed == 0 and spill == 0 and shared <= SHARED_LIMIT[arch]
-    return Report(arch, variant.name, registers, spill, shared, matrix, flushed, fits)
+    return CompileReport(arch, variant.name, registers, spill, shared, matrix, flushed, fits)
 
 
 def _cubin_usage(cubin: bytes) -> str:

@@ -27,7 +27,7 @@ VOCAB_SIZE = 128_256
 
 
 @dataclass(frozen=True)
-class Variant:
+class CompiledVariant:
     """One kernel with all that determines its code. `types` has the types of its other arguments; those with a star are pointers.
 
     Attributes:
@@ -47,7 +47,7 @@ ANY_FLUSH = r"\.ftz"
 ARITHMETIC_FLUSH = r"\b(?:mul|add|sub|min|max|cvt)\.[a-z0-9.]*ftz"
 
 
-def attention_variants(arch: str) -> Iterator[Variant]:
+def attention_variants(arch: str) -> Iterator[CompiledVariant]:
     """Every tile class for the most common and the largest heads, and every feature, head size and type at least once."""
     every = range(len(LINES))
     shapes: list[tuple[str, int | tuple[int, int], int, Iterable[int], dict[str, bool]]] = [
@@ -73,7 +73,7 @@ def attention_variants(arch: str) -> Iterator[Variant]:
 
 def attention_variant(
     arch: str, kind: str, head_dim: int, v_head_dim: int, group: int, lines_class: int, features: dict[str, bool]
-) -> Variant:
+) -> CompiledVariant:
     """`rect_attn` for one tile class."""
     features = dict(features)
     is_shared = features.pop("IS_SHARED", False)
@@ -113,15 +113,17 @@ def attention_variant(
     dims = f"D{head_dim}" if v_head_dim == head_dim else f"D{head_dim}/{v_head_dim}"
     name = f"rect_attn {kind}{float8} {dims} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
     small = ARITHMETIC_FLUSH if float8 else None
-    return Variant(name, rectangle_kernel.rect_attn, types, constants | features, {"num_warps": tile.num_warps}, small)
+    return CompiledVariant(
+        name, rectangle_kernel.rect_attn, types, constants | features, {"num_warps": tile.num_warps}, small
+    )
 
 
-def other_variants() -> Iterator[Variant]:
+def other_variants() -> Iterator[CompiledVariant]:
     """All kernels except attention, as the runtime launches them for a model with 32 query and 8 KV heads of size 128."""
     i32, fp32, bf16 = "*i32", "*fp32", "*bf16"
     for (block_p, most), has_sinks in ((MERGE_FEW, False), (MERGE_FEW, True), (MERGE_MANY, False), (MERGE_MANY, True)):
         block_v, block_h = merge_block(32, 128, most)
-        yield Variant(
+        yield CompiledVariant(
             f"merge_parts bf16 D128 {block_p} at a time{' sinks' * has_sinks}",
             merge_kernel.merge_parts,
             {"partial_out": fp32, "partial_lse": fp32, "sinks": bf16 if has_sinks else fp32, "out": bf16, "lse": fp32}
@@ -129,7 +131,7 @@ def other_variants() -> Iterator[Variant]:
             {"NUM_Q_HEADS": 32, "V_HEAD_DIM": 128, "BLOCK_P": block_p, "BLOCK_H": block_h, "BLOCK_V": block_v}
             | {"HAS_SINKS": has_sinks},
         )
-    yield Variant(
+    yield CompiledVariant(
         "merge_two bf16 D128",
         merge_kernel.merge_two,
         {"out_a": bf16, "lse_a": fp32, "out_b": bf16, "lse_b": fp32, "out": bf16, "lse": fp32, "num_states": "i32"},
@@ -145,7 +147,7 @@ def other_variants() -> Iterator[Variant]:
         ("fp32", 4096, True),
         ("fp32", 64, False),
     ):
-        yield Variant(
+        yield CompiledVariant(
             f"add_rms_norm {kind} {size}{'' if has_residual else ' alone'}",
             layers_kernel.add_rms_norm,
             dict.fromkeys(("x", "residual", "weight", "out"), f"*{kind}") | {"eps": "fp32", "size": "i32"},
@@ -153,7 +155,7 @@ def other_variants() -> Iterator[Variant]:
             {"num_warps": norm_warps(size)},
         )
     for kind in ("bf16", "fp32"):
-        yield Variant(
+        yield CompiledVariant(
             f"silu_and_mul {kind}",
             layers_kernel.silu_and_mul,
             {"gate_up": f"*{kind}", "out": f"*{kind}", "size": "i32", "gate_up_stride": "i32"},
@@ -165,7 +167,7 @@ def other_variants() -> Iterator[Variant]:
         ("bf16", "u8", False, True),
         ("fp32", "fp32", False, False),
     ):
-        yield Variant(
+        yield CompiledVariant(
             f"copy_lines {kind}{' to float8' * is_float8}",
             layers_kernel.copy_lines,
             {"source": f"*{kind}", "target": f"*{target}", "source_ids": "*i64", "target_ids": "*i64"}
@@ -180,12 +182,12 @@ def other_variants() -> Iterator[Variant]:
 
 def rope_variant(
     kind: str, num_q_heads: int, num_kv_heads: int, head_dim: int, *, has_norms: bool, is_float8: bool = False
-) -> Variant:
+) -> CompiledVariant:
     """`rope_append` for one geometry."""
     element = f"*{kind}"
     pool = "*u8" if is_float8 else element
     strides = dict.fromkeys(("q_stride", "k_stride", "v_stride", "k_pool_stride", "v_pool_stride"), "i32")
-    return Variant(
+    return CompiledVariant(
         f"rope_append {kind} D{head_dim}{' norms' * has_norms}{' kv8' * is_float8}",
         layers_kernel.rope_append,
         dict.fromkeys(("q", "k", "v", "q_norm", "k_norm"), element)
@@ -236,15 +238,15 @@ def logits_cases() -> Iterator[tuple[str, dict[str, str], dict[str, Any], int]]:
         )
 
 
-def sampling_variants() -> Iterator[Variant]:
+def sampling_variants() -> Iterator[CompiledVariant]:
     """Sampling without filters."""
     chunks = {"chunk_top": "*fp32", "chunk_token": "*i32", "chunk_score": "*fp32", "chunk_nan": "*i32"}
     for name, types, constants, num_chunks in logits_cases():
         each = types | CHOSEN | {"kinds": "*i32"} | chunks
-        yield Variant(
+        yield CompiledVariant(
             f"sample_stats {name}", sample_kernel.sample_stats, each, constants | {"BLOCK": CHUNK}, dict(EXACT)
         )
-        yield Variant(
+        yield CompiledVariant(
             f"sample_finish {name}",
             sample_kernel.sample_finish,
             each | NUMBER | RESULTS,
@@ -254,7 +256,7 @@ def sampling_variants() -> Iterator[Variant]:
         )
 
 
-def filter_variants() -> Iterator[Variant]:
+def filter_variants() -> Iterator[CompiledVariant]:
     """Sampling with filters."""
     rows = {"rows": "*i32"}
     kept = {"top_ks": "*i32", "top_ps": "*fp32", "min_ps": "*fp32"}
@@ -266,7 +268,7 @@ def filter_variants() -> Iterator[Variant]:
     for name, types, constants, num_chunks in logits_cases():
         plain = {key: kind for key, kind in types.items() if key not in MASKS and key != "vocab_size"}
         factors = {"factors": "*fp32"}
-        yield Variant(
+        yield CompiledVariant(
             f"filter_histogram {name}",
             candidates_kernel.filter_histogram,
             types | rows | factors | top | finite | sums,
@@ -274,14 +276,14 @@ def filter_variants() -> Iterator[Variant]:
             dict(EXACT),
             ANY_FLUSH,
         )
-        yield Variant(
+        yield CompiledVariant(
             f"filter_cut {name}",
             candidates_kernel.filter_cut,
             rows | kept | finite | sums | NUMBER | found,
             {"NUM_CHUNKS": power_of_two(num_chunks), "CAPACITY": CAPACITY},
             dict(wide),
         )
-        yield Variant(
+        yield CompiledVariant(
             f"filter_collect {name}",
             candidates_kernel.filter_collect,
             types | rows | factors | top | {"cuts": "*i32", "starts": "*i32", "candidates": "*i32"},
@@ -289,7 +291,7 @@ def filter_variants() -> Iterator[Variant]:
             dict(EXACT),
             ANY_FLUSH,
         )
-        yield Variant(
+        yield CompiledVariant(
             f"filter_choose {name}",
             candidates_kernel.filter_choose,
             plain
@@ -303,7 +305,7 @@ def filter_variants() -> Iterator[Variant]:
             dict(wide),
             ANY_FLUSH,
         )
-        yield Variant(
+        yield CompiledVariant(
             f"sample_filtered {name}",
             filter_kernel.sample_filtered,
             types | rows | kept | CHOSEN | RESULTS | {"cuts": "*i32"},
@@ -313,19 +315,19 @@ def filter_variants() -> Iterator[Variant]:
         )
 
 
-def logits_variants() -> Iterator[Variant]:
+def logits_variants() -> Iterator[CompiledVariant]:
     """Log-probabilities, masks and penalties."""
     i32, fp32 = "*i32", "*fp32"
     for kind, vocab_size in (("bf16", VOCAB_SIZE), ("fp32", VOCAB_SIZE), ("fp32", 1000)):
         num_chunks = -(-vocab_size // CHUNK)
         keys = {"chunk_max": fp32, "chunk_sum": fp32, "chunk_keys": "*i64", "num_top": "i32"}
-        yield Variant(
+        yield CompiledVariant(
             f"logprob_chunks {kind} {vocab_size}",
             logits_kernel.logprob_chunks,
             source_of(kind) | keys,
             {"BLOCK": CHUNK},
         )
-        yield Variant(
+        yield CompiledVariant(
             f"logprob_finish {kind} {vocab_size}",
             logits_kernel.logprob_finish,
             {"logits": f"*{kind}", "row_stride": "i32", "token_ids": "*i64", "chosen": fp32}
@@ -335,8 +337,10 @@ def logits_variants() -> Iterator[Variant]:
             {"NUM_CHUNKS": power_of_two(num_chunks), "NUM_KEYS": num_keys(num_chunks, 20)},
         )
     for kind in ("bf16", "fp32"):
-        yield Variant(f"mask_logits {kind}", logits_kernel.mask_logits, source_of(kind) | MASKS, {"BLOCK": CHUNK})
-        yield Variant(
+        yield CompiledVariant(
+            f"mask_logits {kind}", logits_kernel.mask_logits, source_of(kind) | MASKS, {"BLOCK": CHUNK}
+        )
+        yield CompiledVariant(
             f"penalize {kind}",
             logits_kernel.penalize,
             {"logits": f"*{kind}", "row_stride": "i32", "rows": i32, "token_ids": i32, "counts": i32}
@@ -347,20 +351,20 @@ def logits_variants() -> Iterator[Variant]:
         )
 
 
-def automaton_variants() -> Iterator[Variant]:
+def automaton_variants() -> Iterator[CompiledVariant]:
     """Grammar automata."""
     i32 = "*i32"
     slots = dict.fromkeys(("slot_state", "slot_depth", "slot_stack", "slot_grammar", "slot_complete"), i32)
     tables = dict.fromkeys(("slots", "classes", "trans", "trans_at", "calls", "offsets"), i32) | {"text": "*u8"}
     kept = dict.fromkeys(("step", "end_words", "kept_allowed", "kept_undecided", "built", "masks"), i32)
-    yield Variant(
+    yield CompiledVariant(
         "build_masks",
         automaton_kernel.build_masks,
         slots | tables | kept | {"num_words": "i32", "vocab_size": "i32"},
         {"MAX_DEPTH": MAX_DEPTH, "BLOCK": MASK_BLOCK},
         {"num_warps": MASK_WARPS},
     )
-    yield Variant(
+    yield CompiledVariant(
         "advance",
         automaton_kernel.advance,
         slots | tables | {"token_ids": "*i64", "places": i32, "num_rows": "i32", "may_end": i32},
@@ -369,6 +373,6 @@ def automaton_variants() -> Iterator[Variant]:
     )
 
 
-def variants(arch: str) -> list[Variant]:
+def variants(arch: str) -> list[CompiledVariant]:
     """The table for one target."""
     return [*attention_variants(arch), *other_variants(), *automaton_variants()]

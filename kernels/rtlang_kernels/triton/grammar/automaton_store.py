@@ -32,7 +32,7 @@ _CLASSES_PER_STATE, _CALLS_PER_STATE = 48, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DeviceSlot:
     """Position of a row: grammar, state, and return states, the outermost first; numbered as in the grammar."""
 
     grammar: int
@@ -140,7 +140,7 @@ class AutomatonStore:
         self._first_state, self._used = [], [0, 0, 0]
         self._built.zero_()
 
-    def put(self, slots: Sequence[int], places: Sequence[Place]) -> None:
+    def put(self, slots: Sequence[int], places: Sequence[DeviceSlot]) -> None:
         """Set the positions of rows."""
         count = len(slots)
         numbers = np.zeros((5, count), dtype=np.int64)

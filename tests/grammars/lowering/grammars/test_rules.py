@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from rtlang_grammars.context_free.lark_reader import read_lark
-from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
+from rtlang_grammars.lowering.grammars.rules import Frame, NumberedRules
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.limits import Budget
 
 
-def made(source: str) -> Grammar:
+def made(source: str) -> NumberedRules:
     budget = Budget()
-    grammar = Grammar()
+    grammar = NumberedRules()
     grammar.start = grammar.add(read_lark(source, budget=budget), Tables(budget), budget)
     return grammar
 
 
-def accepts(grammar: Grammar, text: str) -> bool:
+def accepts(grammar: NumberedRules, text: str) -> bool:
     """By trying every way, position by position; no rule of the tests begins with itself."""
 
     def ends(rule: int, begin: int) -> set[int]:
@@ -95,6 +95,6 @@ def test_a_long_chain_of_rules_needs_no_recursion_of_the_reader() -> None:
 
 
 def test_symbols_are_numbered_in_the_order_they_are_added() -> None:
-    grammar = Grammar()
+    grammar = NumberedRules()
     assert [grammar.rule("a"), grammar.rule("b")] == [0, 1]
     assert [grammar.terminal(Language.literal("x")), grammar.terminal(Frame(7, b"{"))] == [0, 1]

@@ -96,7 +96,7 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return native_code.compiled()(FunctionType(doubled.__code__, globals(), "doubled"))
 
 
-def test_an_entry_says_whether_its_code_is_on_disk(entry: native_code.Entry) -> None:
+def test_an_entry_says_whether_its_code_is_on_disk(entry: native_code.CompiledEntry) -> None:
     assert entry.is_missing_on_disk
     assert native_code.is_any_missing_on_disk()
     assert entry(3) == 6
@@ -104,7 +104,7 @@ def test_an_entry_says_whether_its_code_is_on_disk(entry: native_code.Entry) -> 
     assert not native_code.is_any_missing_on_disk()
 
 
-def test_a_thread_may_run_compiled_code_where_others_interpret(entry: native_code.Entry) -> None:
+def test_a_thread_may_run_compiled_code_where_others_interpret(entry: native_code.CompiledEntry) -> None:
     native_code.interpret()
     assert native_code.is_interpreted()
     assert entry(Fraction(1, 3)) == Fraction(2, 3)  # which compiled code could not take

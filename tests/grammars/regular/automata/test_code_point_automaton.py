@@ -8,7 +8,7 @@ import pytest
 
 from rtlang_grammars.regular.automata.code_point_automaton import NO_STATE, CodePointAutomaton
 from rtlang_grammars.regular.patterns import syntax
-from rtlang_grammars.regular.patterns.escapes import Dialect
+from rtlang_grammars.regular.patterns.escapes import RegexDialect
 from rtlang_grammars.regular.patterns.parser import parse_pattern
 from rtlang_grammars.regular.patterns.zero_width import resolve_anchors
 from rtlang_grammars.spec.errors import GrammarError
@@ -16,7 +16,7 @@ from rtlang_grammars.spec.limits import Budget, Limits
 
 
 def _automaton(pattern: str) -> CodePointAutomaton:
-    return CodePointAutomaton(resolve_anchors(parse_pattern(pattern, Dialect.ECMA, Budget()), Budget()), Budget())
+    return CodePointAutomaton(resolve_anchors(parse_pattern(pattern, RegexDialect.ECMA, Budget()), Budget()), Budget())
 
 
 def _run(automaton: CodePointAutomaton, text: str) -> int:

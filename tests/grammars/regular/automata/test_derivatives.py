@@ -12,7 +12,7 @@ from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.partition import Partition
 from rtlang_grammars.regular.patterns import syntax
 from rtlang_grammars.regular.patterns.syntax import (
-    Node,
+    PatternNode,
     alternation,
     complement,
     concatenation,
@@ -25,7 +25,7 @@ from rtlang_grammars.spec.limits import Budget
 A, B = text("a"), text("b")
 AB = alternation([A, B])
 SETS = [code_points.of_text(letters) for letters in ("a", "b", "ab")]
-TREES: dict[str, Node] = {
+TREES: dict[str, PatternNode] = {
     "count": repetition(AB, 2, 3),
     "ends in a": concatenation([repetition(AB, 0, None), A]),
     "both": intersection(

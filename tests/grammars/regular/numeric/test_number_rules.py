@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from rtlang_grammars.regular.numeric.number_rules import Form, Multiple, Rule
+from rtlang_grammars.regular.numeric.number_rules import Form, Multiple, NumberRule
 
 
-def _read(rule: Rule, text: str) -> bool | None:
+def _read(rule: NumberRule, text: str) -> bool | None:
     """Whether a rule accepts a number; None if it rejects early."""
     state: Hashable | None = rule.start()
     is_fraction = is_exponent = False

@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 from rtlang_grammars.regular.language import compile_regex
-from rtlang_grammars.regular.patterns.escapes import Dialect
+from rtlang_grammars.regular.patterns.escapes import RegexDialect
 from rtlang_grammars.regular.patterns.parser import parse_pattern
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
@@ -173,14 +173,14 @@ def test_errors_of_re_are_errors_in_the_python_dialect_only(pattern: str, reason
 
 def test_nesting_size_and_assertions_are_limited() -> None:
     with pytest.raises(GrammarError, match="more than 10 levels"):
-        parse_pattern("(a" * 12 + ")?" * 12, Dialect.ECMA, Budget(Limits(max_depth=10)))
+        parse_pattern("(a" * 12 + ")?" * 12, RegexDialect.ECMA, Budget(Limits(max_depth=10)))
     with pytest.raises(GrammarError, match="more than 10 levels"):
-        parse_pattern("(" * 50 + ")" * 50, Dialect.ECMA, Budget(Limits(max_depth=10)))
+        parse_pattern("(" * 50 + ")" * 50, RegexDialect.ECMA, Budget(Limits(max_depth=10)))
     with pytest.raises(GrammarError, match="more than 20 states"):
-        parse_pattern("a" * 21, Dialect.ECMA, Budget(Limits(max_states=20)))
+        parse_pattern("a" * 21, RegexDialect.ECMA, Budget(Limits(max_states=20)))
     with pytest.raises(GrammarError, match="at most 256 assertions"):
-        parse_pattern(r"\b" * 257, Dialect.ECMA, Budget())
-    assert parse_pattern("(" * 150 + "a" + ")" * 150, Dialect.ECMA, Budget()).depth == 1
+        parse_pattern(r"\b" * 257, RegexDialect.ECMA, Budget())
+    assert parse_pattern("(" * 150 + "a" + ")" * 150, RegexDialect.ECMA, Budget()).depth == 1
 
 
 _SINGLE = r"a b 1 _ A . ^ $ { } ] {1 {1, {,} a{,2} a{x} # & \b \B \d \w \s \D \W \S \A \Z \z \n \t \x61 \u0061 \141 \01 \0 \U00000061 \- \_"

@@ -9,7 +9,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.language import Language, compile_regex
-from rtlang_grammars.regular.patterns.escapes import Dialect, Flags, Source
+from rtlang_grammars.regular.patterns.escapes import Flags, PatternSource, RegexDialect
 from rtlang_grammars.regular.patterns.rust_classes import read_rust_class
 from rtlang_grammars.spec.errors import GrammarError
 from tests.support.rust_patterns import LETTERS, random_pattern
@@ -66,7 +66,7 @@ def test_random_patterns_match_what_rust_matches(seed: int) -> None:
 def test_no_character_is_taken_that_rust_does_not_take(pattern: str) -> None:
     """Python, the package `regex` and Rust know different versions of Unicode."""
     name = pattern.removeprefix("(?i)")
-    source = Source(f"{name}]", Dialect.RUST)
+    source = PatternSource(f"{name}]", RegexDialect.RUST)
     points = read_rust_class(source, Flags(ignore_case=name != pattern))
     oracle = rust(f"{pattern[: -len(name)]}^[{name}]$")
     members = [each for first, last in points for each in range(first, last + 1)]
@@ -92,7 +92,7 @@ def test_no_character_is_taken_that_rust_does_not_take(pattern: str) -> None:
     ],
 )
 def test_classes(inner: str, members: str) -> None:
-    source = Source(inner, Dialect.RUST)
+    source = PatternSource(inner, RegexDialect.RUST)
     assert read_rust_class(source, Flags()) == code_points.of_text(members)
     assert source.position == len(inner)
 

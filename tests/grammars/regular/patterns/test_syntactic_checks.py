@@ -17,11 +17,11 @@ from tests.support.long_tests import sized
 from tests.support.texts import patterns
 
 
-def _is_empty(tree: syntax.Node) -> bool:
+def _is_empty(tree: syntax.PatternNode) -> bool:
     return CodePointAutomaton(tree, Budget()).start == NO_STATE
 
 
-def _enumerate_more_than(tree: syntax.Node, limit: int) -> bool:
+def _enumerate_more_than(tree: syntax.PatternNode, limit: int) -> bool:
     """Removes strings one by one."""
     words: list[str] = []
     for _ in range(limit + 1):
@@ -33,7 +33,7 @@ def _enumerate_more_than(tree: syntax.Node, limit: int) -> bool:
     return True
 
 
-def _tree(pattern: str, mode: str, wrapping: str) -> syntax.Node:
+def _tree(pattern: str, mode: str, wrapping: str) -> syntax.PatternNode:
     tree = compile_regex(pattern, mode="full" if mode == "full" else "search")._tree
     if wrapping == "negation":
         return syntax.complement(tree)
@@ -54,7 +54,7 @@ trees = st.builds(
 
 @settings(max_examples=sized(150), deadline=None, derandomize=True)
 @given(trees)
-def test_languages_found_nonempty_are_nonempty(tree: syntax.Node) -> None:
+def test_languages_found_nonempty_are_nonempty(tree: syntax.PatternNode) -> None:
     if syntactic_checks.has_string(tree):
         assert not _is_empty(tree)
     for limit in (0, 2, 5):
@@ -64,7 +64,7 @@ def test_languages_found_nonempty_are_nonempty(tree: syntax.Node) -> None:
 
 @settings(max_examples=sized(150), deadline=None, derandomize=True)
 @given(trees)
-def test_every_string_starts_within_the_prefix_sets(tree: syntax.Node) -> None:
+def test_every_string_starts_within_the_prefix_sets(tree: syntax.PatternNode) -> None:
     sets = syntactic_checks.prefix(tree)
     for text in Language(tree).samples(random.Random(1), 8):
         assert len(text) >= len(sets)
@@ -74,7 +74,7 @@ def test_every_string_starts_within_the_prefix_sets(tree: syntax.Node) -> None:
 
 @settings(max_examples=sized(150), deadline=None, derandomize=True)
 @given(trees, trees)
-def test_languages_found_disjoint_are_disjoint(one: syntax.Node, other: syntax.Node) -> None:
+def test_languages_found_disjoint_are_disjoint(one: syntax.PatternNode, other: syntax.PatternNode) -> None:
     if syntactic_checks.are_disjoint(one, other):
         assert _is_empty(syntax.intersection([one, other]))
 

@@ -9,7 +9,7 @@ import pytest
 
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.patterns import syntax
-from rtlang_grammars.regular.patterns.escapes import Dialect
+from rtlang_grammars.regular.patterns.escapes import RegexDialect
 from rtlang_grammars.regular.patterns.parser import parse_pattern
 from rtlang_grammars.regular.patterns.syntax import ANY_TEXT, NOTHING, ZeroWidth
 from rtlang_grammars.regular.patterns.zero_width import consuming_paths, lookaround, resolve_anchors, zero_width_paths
@@ -32,8 +32,8 @@ ANCHORED = [
 ]
 
 
-def _tree(pattern: str) -> syntax.Node:
-    tree = parse_pattern(pattern, Dialect.ECMA, Budget())
+def _tree(pattern: str) -> syntax.PatternNode:
+    tree = parse_pattern(pattern, RegexDialect.ECMA, Budget())
     return resolve_anchors(syntax.concatenation([ANY_TEXT, tree, ANY_TEXT]), Budget())
 
 
@@ -53,7 +53,7 @@ def test_assertions_at_the_ends_of_a_search_are_absorbed(pattern: str) -> None:
 
 def test_a_tree_is_the_union_of_its_zero_width_and_consuming_paths() -> None:
     for pattern in ("a?", "(a|^)b?", "(?=a)|b", "(a?b?)*", "a{0,3}", "ab", ""):
-        tree = parse_pattern(pattern, Dialect.ECMA, Budget())
+        tree = parse_pattern(pattern, RegexDialect.ECMA, Budget())
         through, taking = zero_width_paths(tree, Budget()), consuming_paths(tree, Budget())
         assert syntax.is_nothing(taking) or taking.min_length > 0
         whole = Language(resolve_anchors(tree, Budget()))

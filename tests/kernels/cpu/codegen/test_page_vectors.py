@@ -15,14 +15,14 @@ from rtlang_kernels.cpu.codegen.page_vectors import (
     GROUP,
     PAIRED,
     WIDENED,
-    Form,
+    PageForm,
     copy_line,
     halves_order,
     pack_group,
 )
 
 
-def packed(form: Form, keys: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def packed(form: PageForm, keys: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Keys [steps, 64 keys] and values [steps, vectors, 16] as words, from lines [16, size]; words that were not written are 7."""
     kind, head_dim, v_head_dim = form.kind, form.head_dim, form.v_head_dim
 
@@ -41,7 +41,7 @@ def packed(form: Form, keys: NDArray[Any], values: NDArray[Any]) -> tuple[NDArra
 @pytest.mark.parametrize(("head_dim", "v_head_dim"), [(64, 64), (40, 24), (6, 5)], ids=str)
 @pytest.mark.parametrize("kind", [FLOAT32, WIDENED, PAIRED], ids=["float32", "widened", "paired"])
 def test_a_group_is_packed(kind: int, head_dim: int, v_head_dim: int) -> None:
-    form, rng = Form(kind, head_dim, v_head_dim), np.random.default_rng(head_dim)
+    form, rng = PageForm(kind, head_dim, v_head_dim), np.random.default_rng(head_dim)
     if kind == FLOAT32:
         keys, values = (rng.standard_normal((GROUP, size + 3), np.float32) for size in (head_dim, v_head_dim))
         words, value_words = keys.view(np.uint32), values.view(np.uint32)

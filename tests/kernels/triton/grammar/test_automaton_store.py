@@ -7,8 +7,8 @@ import random
 import numpy as np
 import torch
 
-from rtlang_grammars.machine.export import Automaton, Walk
-from rtlang_kernels.triton.grammar.automaton_store import MAX_DEPTH, AutomatonStore, Place
+from rtlang_grammars.machine.export import ExportedAutomaton, Walk
+from rtlang_kernels.triton.grammar.automaton_store import MAX_DEPTH, AutomatonStore, DeviceSlot
 from tests.support.gpu import DEVICE
 
 # S -> [ S* ] | { S } | a; two kinds of frames, so the allowed closing bracket depends on the stack
@@ -18,7 +18,7 @@ TEXTS = [b"a", b"[", b"]", b"{", b"}", b"[[", b"]]", b"a]", b"a}]", b"}}", b"[a]
 ENDS = (13,)
 
 
-def brackets() -> Automaton:
+def brackets() -> ExportedAutomaton:
     """States: 0 the start, 1 the end of the text; 2 in [ ], 3 and 4 in { } before and after its one item, 5 after an item."""
     classes = np.full(256, 5, np.uint8)
     classes[list(ALPHABET)] = range(5)
@@ -40,14 +40,14 @@ def brackets() -> Automaton:
             trans[state, column] = -3 - target[1] if isinstance(target, tuple) else target
     trans[5, :] = -2
     may_end = np.array([state in (1, 5) for state in range(8)])
-    return Automaton(classes, trans, np.array(calls, np.int32), may_end, 0)
+    return ExportedAutomaton(classes, trans, np.array(calls, np.int32), may_end, 0)
 
 
-def letters() -> Automaton:
+def letters() -> ExportedAutomaton:
     """a, aa, aaa and so on, without frames."""
     classes = np.zeros(256, np.uint8)
     classes[ord("a")] = 1
-    return Automaton(
+    return ExportedAutomaton(
         classes,
         np.array([[-1, 1], [-1, 1]], np.int32),
         np.zeros((1, 2), np.int32),
@@ -65,8 +65,8 @@ def made(num_slots: int, cache_bytes: int = 1 << 16) -> AutomatonStore:
     return AutomatonStore(DEVICE, len(TEXTS), text, offsets, end_words, num_slots, cache_bytes=cache_bytes)
 
 
-def place_of(walk: Walk, grammar: int) -> Place:
-    return Place(grammar, walk.state, tuple(walk.stack), walk.is_complete)
+def place_of(walk: Walk, grammar: int) -> DeviceSlot:
+    return DeviceSlot(grammar, walk.state, tuple(walk.stack), walk.is_complete)
 
 
 def allowed_by(walk: Walk) -> set[int]:

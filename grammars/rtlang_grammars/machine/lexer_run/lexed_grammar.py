@@ -1,0 +1,421 @@
+"""A grammar with a lexer, bound to a vocabulary: places in a text, steps and masks.
+
+A place is a set of parser stacks, the state of the lexer inside a lexeme, and the last match with the bytes after it, to which the lexer
+goes back where a longer lexeme fails. Masks are cached by place; a miss visits the tree of terminal sequences with the stacks.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.machine.lexer_run import lexeme_rules, tree_visit, viability
+from rtlang_grammars.machine.lexer_run.lexer_layout import (
+    IS_SURE,
+    KEEP,
+    NEED_JOIN,
+    NEED_STACKS,
+    NEED_TREE,
+    OK,
+    TAIL_BYTE_AT,
+    TAIL_LAST,
+    TAIL_NUM_BYTES,
+    TAIL_TOKEN,
+    WIN,
+    Begin,
+    TokenArrays,
+)
+from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
+from rtlang_grammars.machine.lexer_run.stack_sets import StackSets
+from rtlang_grammars.machine.lexer_run.workspace import (
+    larger_tree,
+    larger_visit,
+    larger_walk,
+    new_tree,
+    new_visit,
+    new_walk,
+    size_of,
+)
+from rtlang_grammars.machine.locks import is_held
+from rtlang_grammars.machine.native.native_code import as_python
+from rtlang_grammars.machine.token_index.mask import Mask
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.spec.errors import GrammarError
+
+_MAX_FORCED_BYTES = 256
+_MAX_STACKS = 1 << 17
+_END = 256
+_MAX_TREE_BYTES = 96 << 20
+_MAX_MASK_BYTES = 32 << 20
+
+
+_read_symbol = as_python(lexeme_rules.read_symbol)
+
+
+class Configuration(NamedTuple):
+    """A place in a text, without facts that follow from it.
+
+    Attributes:
+        stacks: number of a set of parser stacks, after all lexemes that have surely ended.
+        state: state of the lexer.
+        last: the last match inside the present lexeme, -1.
+        last_at: where it ended in `tail`.
+        tail: the last bytes, as many as may have to be read again.
+    """
+
+    stacks: int
+    state: int
+    last: int
+    last_at: int
+    tail: bytes
+
+
+class LexedState(NamedTuple):
+    """A place in a text.
+
+    Attributes:
+        configuration: where the parser and the lexer are.
+        is_complete: whether the text may end there.
+    """
+
+    configuration: Configuration
+    is_complete: bool
+
+
+class LexedGrammar:
+    """Tables bound to a vocabulary. Safe to use from several threads, one at a time inside.
+
+    Attributes:
+        index, tables: as given.
+        start_place: the place at the start of the text.
+        stack_sets: the sets of parser stacks that texts have reached.
+        lock: held by callers of the methods that do not take it.
+    """
+
+    def __init__(self, index: VocabularyIndex, tables: BoundTables, lock: threading.RLock | None = None) -> None:
+        """Bind tables.
+
+        Args:
+            lock: of another grammar with the same tables.
+        Raises:
+            GrammarError: no text begins what the grammar asks for.
+        """
+        self.index, self.tables = index, tables
+        self.lock = lock or threading.RLock()
+        self.stack_sets = StackSets(int(tables.parser.final[0]))
+        self._contexts: dict[int, int] = {}
+        self._viable: dict[tuple[int, int], bool] = {}
+        self._places: dict[Configuration, bool] = {}
+        self._masks: dict[Configuration, Mask] = {}
+        num_terminals = tables.num_terminals
+        count, depth = len(index.trie.order), index.max_depth
+        self._tokens = TokenArrays(*index.byte_kinds, index.trie.order)
+        self._scratch = new_walk(count, depth, num_terminals)
+        self._visit = new_visit(len(tables.lexer.pairs), num_terminals)
+        self._new_tree()
+        start = Configuration(0, self._lexer_state(0), -1, 0, b"")
+        self._no_begin = self._begin(start)
+        if not self.is_alive(start) and not self.is_complete(start):
+            raise GrammarError(
+                "the grammar matches no string: no terminal that can start it can be followed by another"
+            )
+        self.start_place = LexedState(start, self.is_complete(start))
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of tables, tree and masks."""
+        return self.tables.num_bytes + size_of(self._tree) + len(self._masks) * 4 * self.index.num_words + (1 << 18)
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many stacks were seen that new texts should begin with a fresh copy."""
+        return self.stack_sets.num_kept > _MAX_STACKS
+
+    def renewed(self) -> LexedGrammar:
+        """A copy that has seen no text."""
+        with self.lock:
+            return LexedGrammar(self.index, self.tables, self.lock)
+
+    @property
+    def is_busy(self) -> bool:
+        """See `Grammar.is_busy`."""
+        return is_held(self.lock)
+
+    def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> LexedState | None:
+        """The place after data[start:end]; None where these bytes cannot follow."""
+        with self.lock:
+            reached = self._advanced(configuration, data[start:end].tobytes())
+            return None if reached is None else LexedState(reached, self.is_complete(reached))
+
+    def after(self, configuration: Configuration, token_id: int) -> LexedState | None:
+        """The place after a token; None where it cannot follow."""
+        trie = self.index.trie
+        if not 0 <= token_id < len(trie.offsets) - 1:
+            return None
+        start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
+        return None if start == end else self.advance(configuration, trie.data, start, end)
+
+    def mask(self, configuration: Configuration) -> Mask:
+        """The tokens that may follow, end tokens among them."""
+        found = self._masks.get(configuration)
+        if found is None:
+            with self.lock:
+                found = self._made_mask(configuration)
+        return found
+
+    def only_ends(self, configuration: Configuration) -> bool:
+        """Whether nothing but an end token may follow."""
+        return self.index.only_ends(self.mask(configuration).base)
+
+    def forced(self, configuration: Configuration) -> bytes:
+        """The bytes that must come next, at most _MAX_FORCED_BYTES."""
+        text = bytearray()
+        with self.lock:
+            while len(text) < _MAX_FORCED_BYTES and not self.is_complete(configuration):
+                step = self._only_step(configuration)
+                if step is None:
+                    break
+                text += step[0]
+                configuration = step[1]
+        return bytes(text)
+
+    def shift(self, stacks: int, terminal: int) -> int:
+        """The set of stacks after a terminal, -1 where the parser does not take it."""
+        if terminal in self.tables.ignored:
+            return stacks
+        return self.stack_sets.shift(self.tables.parser, stacks, terminal)
+
+    def can_end(self, stacks: int) -> bool:
+        """Whether the text may end after the lexemes so far."""
+        return self.shift(stacks, self.tables.num_terminals) >= 0
+
+    def fresh(self, stacks: int) -> Configuration:
+        """The place before the lexeme that follows a set of stacks."""
+        return Configuration(stacks, self._lexer_state(stacks), -1, 0, b"")
+
+    def run(self, configuration: Configuration, data: bytes) -> Configuration | None:
+        """The place after bytes as the lexer sees them, alive or not."""
+        return self._run(configuration, data, is_final=False)
+
+    def is_complete(self, configuration: Configuration) -> bool:
+        """Whether the text may end there."""
+        found = self._places.get(configuration)
+        if found is None:
+            reached = self._run(configuration, b"", is_final=True)
+            found = reached is not None and self.can_end(reached.stacks)
+            if len(self._places) > 1 << 16:
+                self._places.clear()
+            self._places[configuration] = found
+        return found
+
+    def is_alive(self, configuration: Configuration) -> bool:
+        """Whether the lexeme in progress can still become a terminal that the parser takes."""
+        if self._can_win(configuration.stacks, configuration.state):
+            return True
+        tail = configuration.tail
+        for terminal, num_bytes in self.tables.automaton.pending[configuration.state]:
+            if num_bytes <= len(tail) and self._lives_back(
+                configuration.stacks, terminal, tail[len(tail) - num_bytes :]
+            ):
+                return True
+        return configuration.last >= 0 and self._lives_back(
+            configuration.stacks, configuration.last, configuration.tail[configuration.last_at :]
+        )
+
+    def _lexer_state(self, stacks: int) -> int:
+        """The lexer's state before the lexeme that follows a set of stacks."""
+        context = self._contexts.get(stacks)
+        if context is None:
+            contexts = sorted(
+                {
+                    int(self.tables.parser.contexts[self.stack_sets.node(node)[0]])
+                    for node in self.stack_sets.tops(stacks)
+                }
+            )
+            context = contexts[0]
+            for other in contexts[1:]:
+                if context != other:
+                    if self.tables.parser.joins[context, other] < 0:
+                        self._join(context, other)
+                    context = int(self.tables.parser.joins[context, other])
+            self._contexts[stacks] = context
+        return int(self.tables.parser.starts[context])
+
+    def _join(self, one: int, other: int) -> None:
+        self.tables.join(one, other)
+
+    def _fit_verdicts(self) -> None:
+        """Room for all pairs: copies of this grammar add to the same tables."""
+        if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
+            self._visit = new_visit(2 * len(self.tables.lexer.pairs), self.tables.num_terminals)
+
+    def _advanced(self, configuration: Configuration, data: bytes) -> Configuration | None:
+        reached = self._run(configuration, data, is_final=False)
+        if reached is None:
+            return None
+        if reached.last >= 0 and not self._lives_back(reached.stacks, reached.last, reached.tail[reached.last_at :]):
+            # A way back that leads nowhere is forgotten, so that equal places are equal.
+            keep = int(self.tables.lexer.states[reached.state, KEEP])
+            reached = reached._replace(
+                last=-1, last_at=0, tail=reached.tail[len(reached.tail) - keep :] if keep else b""
+            )
+        return reached if self.is_alive(reached) else None
+
+    def _run(self, configuration: Configuration, data: bytes, *, is_final: bool) -> Configuration | None:
+        """Lex bytes; None where no lexeme goes on. is_final: the text ends after them."""
+        lexer = self.tables.lexer
+        stacks, state, last, last_at, tail = configuration
+        text = tail + data
+        at = len(tail)
+        begin = 0  # bytes before are never read again
+        is_fresh = self.tables.automaton.is_start[state]
+        while True:
+            if at >= len(text):
+                if not is_final:
+                    break
+                if is_fresh:
+                    return Configuration(stacks, state, -1, 0, b"")
+            symbol = text[at] if at < len(text) else _END
+            reached, last, last_at = map(int, _read_symbol(lexer, state, symbol, at, last, last_at))
+            if reached >= 0:
+                state, is_fresh = reached, False
+                at += 1
+                continue
+            if last < 0:
+                return None
+            stacks = self.shift(stacks, last)
+            if stacks < 0:
+                return None
+            state, last, at = self._lexer_state(stacks), -1, last_at
+            begin, is_fresh = at, True
+            lexer = self.tables.lexer
+        keep = int(lexer.states[state, KEEP])
+        if last >= 0 and lexer.states[state, IS_SURE]:
+            last = -1
+        cut = max(begin, min(len(text) - keep, last_at if last >= 0 else len(text)))
+        return Configuration(stacks, state, last, last_at - cut if last >= 0 else 0, text[cut:])
+
+    def _lives_back(self, stacks: int, last: int, tail: bytes) -> bool:
+        """Whether the text may go on if the lexeme ended at its last match, `tail` bytes ago."""
+        stacks = self.shift(stacks, last)
+        if stacks < 0:
+            return False
+        reached = self._run(self.fresh(stacks), tail, is_final=False)
+        return reached is not None and self.is_alive(reached)
+
+    def _can_win(self, stacks: int, state: int) -> bool:
+        self._fit_verdicts()
+        win = int(self.tables.lexer.states[state, WIN])
+        found = self._viable.get((stacks, win))
+        if found is None:
+            first, size = self.stack_sets.span(stacks)
+            tables = self.tables
+            while (
+                viability.is_viable(tables.parser, tables.lexer, self.stack_sets.stack, first, size, win, self._visit)
+                != OK
+            ):
+                self.stack_sets.make_room()
+            found = self._viable[stacks, win] = bool(self._visit.out[0])
+        return found
+
+    def _only_step(self, configuration: Configuration) -> tuple[bytes, Configuration] | None:
+        """The only byte that may follow, and the place after it; None where there are several."""
+        automaton = self.tables.automaton
+        found: tuple[bytes, Configuration] | None = None
+        for symbol_class, count in enumerate(automaton.class_sizes):
+            if symbol_class == automaton.end_class:
+                continue
+            if automaton.following[configuration.state, symbol_class] < 0 and (
+                automaton.winners[configuration.state, symbol_class] < 0 and configuration.last < 0
+            ):
+                continue
+            byte = automaton.first_bytes[symbol_class]
+            reached = self._advanced(configuration, byte)
+            if reached is None:
+                continue
+            if found is not None or count > 1:
+                return None
+            found = byte, reached
+        return found
+
+    def _new_tree(self) -> None:
+        self._tree = new_tree(self.index.num_words)
+        self._roots: dict[tuple[int, int, int, bytes], int] = {}
+
+    def _begin(self, configuration: Configuration) -> Begin:
+        """What all tokens are read after."""
+        tail = configuration.tail
+        items = np.array([[0, len(self._tokens.records), 0, len(tail)]], dtype=np.int32)
+        data = np.frombuffer(tail or b"\0", dtype=np.uint8).copy()
+        place = np.array([configuration.state, configuration.last, configuration.last_at], dtype=np.int64)
+        return Begin(items, data, place)
+
+    def _make_room(self, code: int) -> None:
+        """More room for what compiled code wants more of."""
+        if code == NEED_TREE:
+            self._tree = larger_tree(self._tree)
+        elif code == NEED_STACKS:
+            self.stack_sets.make_room()
+        else:
+            self._visit = larger_visit(self._visit)
+            self._scratch = larger_walk(self._scratch)
+
+    def _made_mask(self, configuration: Configuration) -> Mask:
+        """Visit the tree from a place."""
+        found = self._masks.get(configuration)
+        if found is not None:
+            return found
+        if size_of(self._tree) > _MAX_TREE_BYTES:
+            self._new_tree()
+        tables = self.tables
+        first, size = self.stack_sets.span(configuration.stacks)
+        key = (configuration.state, configuration.last, configuration.last_at, configuration.tail)
+        begin = self._no_begin if key in self._roots else self._begin(configuration)
+        while True:
+            self._fit_verdicts()
+            mask = np.zeros(self.index.num_words, dtype=np.uint32)
+            code = tree_visit.visit_tree(
+                self._tree, self._roots.get(key, -1), begin, tables.parser, tables.lexer, self.stack_sets.stack,
+                first, size, self._tokens, self._scratch, self._visit, mask,
+            )  # fmt: skip
+            if code == OK:
+                break
+            if code == NEED_JOIN:
+                self._join(int(self._visit.out[0]), int(self._visit.out[1]))
+            else:
+                self._make_room(code)
+        num_asks, self._roots[key] = self._visit.out[:2].tolist()
+        if num_asks:
+            self._ask_back(configuration, mask, num_asks)
+        if self.is_complete(configuration):
+            for token in self.index.end_ids.tolist():
+                mask[token >> 5] |= np.uint32(1 << (token & 31))
+        while self._masks and (len(self._masks) + 1) * mask.nbytes > _MAX_MASK_BYTES:
+            self._masks.pop(next(iter(self._masks)), None)
+        made = self._masks[configuration] = Mask(mask, self.index.no_ids, owns_base=True)
+        return made
+
+    def _ask_back(self, configuration: Configuration, mask: NDArray[np.uint32], num_asks: int) -> None:
+        """Allow the tokens that only the way back to an earlier match can save, and those that end inside look-ahead."""
+        asks = self._visit.asks[:num_asks].tolist()
+        graphs = {(first, size): self.stack_sets.read(first, size) for _, first, size in asks}
+        numbers = {place: self.stack_sets.intern(graph) for place, graph in graphs.items()}
+        known: dict[tuple[int, int, bytes], bool] = {}
+        for tail, first, size in asks:
+            last, at, count, token = (
+                int(self._tree.tails[tail, column]) for column in (TAIL_LAST, TAIL_BYTE_AT, TAIL_NUM_BYTES, TAIL_TOKEN)
+            )
+            if last < 0:
+                text = self.index.vocabulary.spelled(token)
+                if self._advanced(configuration, text) is not None:
+                    mask[token >> 5] |= np.uint32(1 << (token & 31))
+                continue
+            data = self._tree.data[at : at + count].tobytes()
+            key = (numbers[first, size], last, data)
+            if key not in known:
+                known[key] = self._lives_back(*key)
+            if known[key]:
+                mask[token >> 5] |= np.uint32(1 << (token & 31))

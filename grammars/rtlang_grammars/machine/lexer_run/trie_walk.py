@@ -1,0 +1,168 @@
+"""Lexes all tokens at once: a compiled walk of the token trie through the lexer, up to the end of a lexeme.
+
+The walk writes to its scratch (`layout.Walk`): an end for each token or range of tokens that ends inside a lexeme, and a crossing for each
+subtree of the trie in which the lexeme ends before the tokens do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rtlang_grammars.machine.lexer_run.lexeme_rules import read_symbol
+from rtlang_grammars.machine.lexer_run.lexer_layout import (
+    BEGIN,
+    BYTE_AT,
+    CROSSED,
+    CROSSED_BEGIN,
+    CROSSED_BYTE_AT,
+    CROSSED_NUM_BYTES,
+    CROSSED_STOP,
+    FIRST_RANK,
+    HOME,
+    IS_SURE,
+    LEX_MATCH,
+    LEX_MATCH_AT,
+    LEX_STATE,
+    NUM_BYTES,
+    SEEN_BYTE_AT,
+    SEEN_MATCH,
+    SEEN_NUM_BYTES,
+    SEEN_STATE,
+    STOP,
+    STOP_RANK,
+)
+from rtlang_grammars.machine.native.native_code import compiled
+from rtlang_grammars.machine.token_index.byte_kinds import COUNT_SHIFT, DEPTH_SHIFT, RANK_SHIFT, SKIP_SHIFT, TOKEN_SHIFT
+
+AHEAD = 6
+"""Items whose records are fetched before they are walked."""
+
+_EVERY_KIND = (1 << COUNT_SHIFT) - 1
+_RANK_MASK = (1 << (SKIP_SHIFT - RANK_SHIFT)) - 1
+_DEPTH_MASK = (1 << (TOKEN_SHIFT - DEPTH_SHIFT)) - 1
+_MAX_BYTES = 1100
+"""Bytes that an end or a crossing may have at most."""
+
+
+@compiled(inner=True, inline="always")
+def _set_place(path, depth, state, match, match_at):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Note where the lexer is after `depth` bytes."""
+    path[depth, LEX_STATE], path[depth, LEX_MATCH], path[depth, LEX_MATCH_AT] = state, match, match_at
+
+
+@compiled(inner=True, inline="always")
+def _stays_home(lexer, state, match, record, kinds):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether every token of a subtree ends in the home of a state, as far as matches go."""
+    exits = lexer.exits[state]
+    if exits == _EVERY_KIND or kinds & exits:
+        return False
+    home = lexer.states[state, HOME]
+    return (match < 0 or lexer.states[home, IS_SURE] > 0) and (home == state or record & 0xC0 == 0x80)
+
+
+@compiled(inner=True, inline="always")
+def _add_range(ends, num_ends, home, first_rank, stop_rank):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add an end for a range of tokens without a match, or extend the last one; returns the number of ends."""
+    last = num_ends - 1
+    if (
+        num_ends > 0
+        and ends[last, STOP_RANK] == first_rank
+        and ends[last, SEEN_STATE] == home
+        and ends[last, SEEN_MATCH] < 0
+    ):
+        ends[last, STOP_RANK] = stop_rank
+        return num_ends
+    ends[num_ends, SEEN_STATE], ends[num_ends, SEEN_MATCH] = home, -1
+    ends[num_ends, FIRST_RANK], ends[num_ends, STOP_RANK] = first_rank, stop_rank
+    return num_ends + 1
+
+
+@compiled(inner=True, inline="always")
+def _keep_bytes(text, first, stop, out, num_bytes):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Copy text[first:stop] to out[num_bytes:]; returns the number of bytes there."""
+    for index in range(first, stop):
+        out[num_bytes] = text[index]
+        num_bytes += 1
+    return num_bytes
+
+
+@compiled(inner=True, inline="always")
+def _add_token(scratch, num_ends, num_bytes, state, match, match_at, num_read, rank):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add the end of one token, with the bytes after its match; returns the number of bytes kept, -1 for want of room."""
+    ends = scratch.ends
+    ends[num_ends, SEEN_STATE], ends[num_ends, SEEN_MATCH] = state, match
+    ends[num_ends, FIRST_RANK], ends[num_ends, STOP_RANK] = rank, rank + 1
+    if match >= 0:
+        if num_bytes + _MAX_BYTES >= scratch.data.size:
+            return -1
+        ends[num_ends, SEEN_BYTE_AT], ends[num_ends, SEEN_NUM_BYTES] = num_bytes, num_read - match_at
+        num_bytes = _keep_bytes(scratch.text, match_at, num_read, scratch.data, num_bytes)
+    return num_bytes
+
+
+@compiled(inner=True, inline="always")
+def _add_crossing(scratch, number, num_bytes, match, match_at, num_read, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add a crossing: `match` ended, and records [begin, stop) go on after the bytes since; returns as `_add_token`."""
+    crossings = scratch.crossings
+    if number >= crossings.shape[0] or num_bytes + _MAX_BYTES >= scratch.data.size:
+        return -1
+    crossings[number, CROSSED] = match
+    crossings[number, CROSSED_BEGIN], crossings[number, CROSSED_STOP] = begin, stop
+    crossings[number, CROSSED_BYTE_AT], crossings[number, CROSSED_NUM_BYTES] = num_bytes, num_read - match_at
+    return _keep_bytes(scratch.text, match_at, num_read, scratch.data, num_bytes)
+
+
+@compiled(inner=True, inline="always")
+def walk(items, num_items, data, state, match, match_at, is_fed, lexer, tokens, scratch):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Lex the records of `items` from a lexer state; returns the numbers of ends, crossings and bytes, or -1 for want of room.
+
+    is_fed: the bytes before each item were read already to reach `state`; the last match was after `match_at` of them.
+    """
+    path, text, records, kinds = scratch.path, scratch.text, tokens.records, tokens.below
+    num_ends = num_crossings = num_bytes = 0
+    soon = np.int64(0)
+    for item in range(num_items):
+        at, stop = items[item, BEGIN], items[item, STOP]
+        soon ^= records[items[min(item + AHEAD, num_items - 1), BEGIN]]  # the items lie apart in memory
+        num_before, byte_at = items[item, NUM_BYTES], items[item, BYTE_AT]
+        _keep_bytes(data, byte_at, byte_at + num_before, text, 0)
+        base = num_before - ((records[at] >> DEPTH_SHIFT) & _DEPTH_MASK) if at < stop else 0
+        num_fed = num_before if is_fed else 0
+        _set_place(path, num_fed, state, match, match_at)
+        while at < stop:
+            is_pending = num_fed < num_before  # the bytes before the item come first
+            record = records[at]
+            below, rank = record >> SKIP_SHIFT, (record >> RANK_SHIFT) & _RANK_MASK
+            depth = num_fed if is_pending else base + ((record >> DEPTH_SHIFT) & _DEPTH_MASK)
+            now, last, last_at = path[depth, LEX_STATE], path[depth, LEX_MATCH], path[depth, LEX_MATCH_AT]
+            if not is_pending:
+                if _stays_home(lexer, now, last, record, kinds[at]):
+                    num_below = (kinds[at] >> COUNT_SHIFT) & _RANK_MASK
+                    num_ends = _add_range(scratch.ends, num_ends, lexer.states[now, HOME], rank, rank + num_below)
+                    at = below
+                    continue
+                text[depth] = record & 0xFF
+            reached, last, last_at = read_symbol(lexer, now, text[depth], depth, last, last_at)
+            if reached >= 0:
+                _set_place(path, depth + 1, reached, last, last_at)
+                if is_pending:
+                    num_fed += 1
+                    continue
+                if record & (1 << TOKEN_SHIFT):
+                    num_bytes = _add_token(scratch, num_ends, num_bytes, reached, last, last_at, depth + 1, rank)
+                    if num_bytes < 0:
+                        return -1, 0, 0
+                    num_ends += 1
+                at += 1
+                continue
+            if last >= 0:
+                after, num_read = (stop, num_before) if is_pending else (below, depth)
+                num_bytes = _add_crossing(scratch, num_crossings, num_bytes, last, last_at, num_read, at, after)
+                if num_bytes < 0:
+                    return -1, 0, 0
+                num_crossings += 1
+            if is_pending:
+                break
+            at = below
+    path[0, LEX_STATE] = soon & 1  # so that what was read ahead is used
+    return num_ends, num_crossings, num_bytes

@@ -1,0 +1,26 @@
+"""Errors of a command: one line on standard error and exit code 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from rtlang.console.source import CommandError
+from rtlang.contract.errors import RtlangError
+from rtlang.contract.process.terminal_text import terminal_text
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn errors that a user can cause into one line on standard error and exit code 1."""
+    try:
+        yield
+    except (RtlangError, CommandError) as error:
+        line = terminal_text(" ".join(str(error).split("\n")))
+        typer.echo(f"error: {line}", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("error: interrupted", err=True)
+        raise typer.Exit(130) from None

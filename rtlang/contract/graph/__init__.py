@@ -1,0 +1,1 @@
+"""Request graphs: nodes, checks, the plain form, and what a graph does without a model."""

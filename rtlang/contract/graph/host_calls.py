@@ -1,0 +1,116 @@
+"""Runs the functions of host calls, each in a thread of its own, and answers the graph."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import enum
+import inspect
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from rtlang.contract.errors import ParameterError, RtlangError, ToolError, ValueParseError, described
+from rtlang.contract.events import CallRequested
+from rtlang.contract.graph.pure_functions import check_plain
+
+
+class Answerable(Protocol):
+    """The part of a `GraphRun` that host calls need."""
+
+    def resolve(self, node_id: int, value: Any) -> None:
+        """See `GraphRun.resolve`."""
+
+    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
+        """See `GraphRun.reject`."""
+
+
+HostFunction = Callable[[tuple[Any, ...]], Any]
+"""Computes the value of a host call from the plain values of its operands; may return a coroutine."""
+
+
+def answer_call(
+    event: CallRequested,
+    function: HostFunction | None,
+    run: Callable[[], Answerable],
+    *,
+    unknown: str = "the program has no function for this call",
+) -> None:
+    """Start a thread that calls `function` and resolves or rejects the call, whatever the function returns or raises.
+
+    Args:
+        function: None if there is none for this call; `unknown` is the reason.
+        run: returns the running graph.
+    """
+
+    def work() -> None:
+        try:
+            _answer(event, function, run(), unknown)
+        except RtlangError:  # the graph has ended
+            return
+
+    threading.Thread(target=work, name=f"rtlang-call-{event.function[:40]}", daemon=True).start()
+
+
+def _answer(event: CallRequested, function: HostFunction | None, run: Answerable, unknown: str) -> None:
+    if function is None:
+        run.reject(event.node_id, "call", unknown)
+        return
+    try:
+        value = function(event.args)
+        if inspect.isawaitable(value):
+            value = asyncio.run(_awaited(value))
+    except (ToolError, ValueParseError) as error:
+        run.reject(event.node_id, error.code, error.message, error.facts)
+        return
+    except BaseException as error:
+        run.reject(event.node_id, "call", f"{described(error)}{_place(error)}")
+        return
+    try:
+        plain = checked_answer(to_plain(value))
+    except Exception as error:  # a value that contains itself, or a model that cannot be written
+        reason = error.allowed if isinstance(error, ParameterError) else described(error)
+        run.reject(event.node_id, "call", f"expected plain data as its return value: {reason}")
+        return
+    run.resolve(event.node_id, plain)
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _place(error: BaseException) -> str:
+    """` (at file:line)` of the innermost frame outside of this package that raised; empty if the call itself was wrong."""
+    package = __file__.rpartition("/contract/")[0]
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(package)]
+    return f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+
+
+def checked_answer(value: Any) -> Any:
+    """The value of a host call.
+
+    Raises:
+        ParameterError: it is not plain data, or too large.
+    """
+    problem = check_plain(value)
+    if problem is not None:
+        raise ParameterError("value", value, problem)
+    return value
+
+
+def to_plain(item: Any) -> Any:
+    """Dataclasses, pydantic models, enums and tuples as plain data; other objects as they are."""
+    if isinstance(item, enum.Enum):
+        return to_plain(item.value)
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        return {field.name: to_plain(getattr(item, field.name)) for field in dataclasses.fields(item)}
+    models = sys.modules.get("pydantic")
+    if models is not None and isinstance(item, models.BaseModel):
+        return item.model_dump(mode="json")
+    if isinstance(item, (list, tuple)):
+        return [to_plain(each) for each in item]
+    if isinstance(item, dict):
+        return {key: to_plain(each) for key, each in item.items()}
+    return item

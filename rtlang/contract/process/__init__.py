@@ -1,0 +1,1 @@
+"""Logs, threads and addresses of a process."""

@@ -1,0 +1,1 @@
+"""What a run is given: options, budget, principal and outcomes of earlier runs."""

@@ -1,0 +1,1 @@
+"""What a target offers to programs and servers, and reports to operators."""

@@ -1,0 +1,94 @@
+"""Texts as tokens and back, for clients that count, cut or send tokens themselves.
+
+A target that knows its tokenizer offers a `TextService` as its `text_service`. All arguments and results are plain data or parts of text
+nodes, so that they can cross a process boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from rtlang.contract.graph.nodes import Part
+
+HistoryEnd: TypeAlias = Literal["prompt", "open", "closed"]
+"""How a conversation ends: with the prompt of an answer, after the content of the last message, or with that message."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextServiceInfo:
+    """The tokenizer of a model.
+
+    Attributes:
+        vocab_size: highest token id plus one.
+        max_model_len: longest sequence in tokens; None if unknown.
+        eos_token_ids: tokens that end a generation, in ascending order.
+        special_token_ids: control tokens, in ascending order.
+        chat_template: Jinja source of the chat template; None if messages are framed in a plain form.
+    """
+
+    vocab_size: int
+    max_model_len: int | None = None
+    bos_token_id: int | None = None
+    eos_token_ids: tuple[int, ...] = ()
+    special_token_ids: tuple[int, ...] = ()
+    chat_template: str | None = None
+
+
+class TextService(Protocol):
+    """The tokenizer of a target. Thread-safe; calls may block for as long as encoding takes, so call it on a thread of its own."""
+
+    @property
+    def info(self) -> TextServiceInfo:
+        """The tokenizer's constants."""
+
+    def encode(self, text: str, *, adds_start: bool = True, allow_special: bool = False) -> list[int]:
+        """The tokens of a text at the start of a sequence.
+
+        Args:
+            adds_start: put the model's start tokens, if it has any, before the text.
+            allow_special: encode the names of special tokens as these tokens.
+        """
+
+    def encode_parts(self, parts: Sequence[Part]) -> list[int]:
+        """The tokens of a sequence that begins with these parts of a text node, without references and inputs.
+
+        Raises:
+            RequestError, ParameterError: as the graph with this text node would fail.
+        """
+
+    def chat_prompt(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: str | None,
+        end: HistoryEnd,
+        template_options: str | None = None,
+    ) -> list[int]:
+        """The tokens of the prompt that the model's chat template writes for a whole conversation.
+
+        Args:
+            messages: maps with `role`, `content` (text, a list of maps with `type` "text" and `text`, or None), and other fields that
+                templates read. Messages of the assistant may have `tool_calls` as the OpenAI API has them, with maps as arguments.
+            tools, template_options: see `RoleStart`.
+        Raises:
+            ParameterError: the template refuses the conversation; names the field `messages`.
+        """
+
+    def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
+        """The text of tokens: invalid bytes give U+FFFD; special tokens give their names with `shows_special`, else nothing.
+
+        Raises:
+            ParameterError: an id is not in the vocabulary.
+        """
+
+    def token_names(self, token_ids: Sequence[int]) -> list[str]:
+        """The tokenizer's own spelling of each token; "" for an id that is not in use."""
+
+    def token_bytes(self, token_ids: Sequence[int]) -> list[bytes]:
+        """The bytes of each token, which may be a part of a character; for a special token those of its name."""
+
+
+def text_service_of(target: object) -> TextService | None:
+    """The text service that a target offers as `text_service`; None if it has none. Loads the model if needed."""
+    return getattr(target, "text_service", None)

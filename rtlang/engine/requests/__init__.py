@@ -1,0 +1,1 @@
+"""Requests: what is asked, how far each has come, and its output."""

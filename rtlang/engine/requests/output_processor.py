@@ -1,0 +1,154 @@
+"""Applies a sampled token to its request: constraint, stop conditions, detokenization, end of generation.
+
+Everything here concerns one request; an exception fails that request alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rtlang.contract.errors import BudgetError, NumericsError, ParameterError
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.params import FinishReason
+from rtlang.contract.step import Row, SampledRow, SampledToken
+from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.constraints.thought_limit import limit_of
+from rtlang.engine.requests.request import Request, RequestOutput
+from rtlang_grammars.spec.work_limit import WorkLimit
+
+
+def num_remaining(request: Request) -> int:
+    """Tokens that may still be generated, the next one included."""
+    return request.max_tokens - request.num_output_tokens
+
+
+def take_session(request: Request, session: ConstraintSession) -> None:
+    """Give a request the session of its constraint, or of the limit of its thought."""
+    request.session = session
+    if request.spec.params.thought_marks:
+        is_constrained = request.spec.constraint is not None
+        session.thought = limit_of(request.spec.params, request.max_tokens, is_constrained=is_constrained)
+
+
+def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> Iterator[RequestOutput]:
+    """Apply the result of a row to its request; yields one output for each token that it takes.
+
+    Sampled tokens are taken up to the first one that is not the draft's, so the text is that of one token at a time. They also end before
+    one with which the constraint has more work than `work` allows: it becomes `request.late`, and `advance_late` takes it.
+
+    Raises:
+        NumericsError: the logits are not finite, or no token is allowed.
+        RtlangError: raised by the constraint or a stop regex.
+    """
+    if not result.is_finite:
+        raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
+    if result.scores:
+        request.results.scores.extend(result.scores)
+        request.take_given_logprobs()
+    if request.spec.score_only:
+        if request.num_computed_tokens - request.pending.num_computed_tokens >= request.num_target_tokens:
+            yield request.given_end or RequestOutput(request, finish_reason=FinishReason.STOP)
+        return
+    draft = row.draft_token_ids
+    for index, sampled in enumerate(result.tokens):
+        if (
+            index and request.pages.node is not None
+        ):  # the draft before this token was right: its K and V belong to the text
+            request.num_computed_tokens += 1
+        if request.session is not None and not request.session.try_accept(
+            sampled.token_id, num_remaining(request), work
+        ):
+            request.late = sampled
+            return
+        output = _take(request, sampled)
+        yield output
+        if index >= len(draft) or output.is_last or request.token_ids[-1] != draft[index]:
+            return
+
+
+def advance_late(request: Request) -> RequestOutput:
+    """Take the late token, which the constraint has accepted; see `advance`."""
+    assert request.late is not None
+    sampled, request.late = request.late, None
+    return _take(request, sampled)
+
+
+def replay(request: Request, num_tokens: int, work: WorkLimit) -> RequestOutput | None:
+    """Append the next given tokens, with the constraint, the stops and the text as if they had been sampled now.
+
+    Args:
+        num_tokens: how many at most; fewer if the constraint has more work with one than `work` allows.
+    Returns:
+        The last output, without the text and tokens that were given out before, if the text ends within these tokens; else None.
+    Raises:
+        ParameterError: the constraint does not lead to these tokens.
+        RtlangError: raised by the constraint or a stop regex.
+    """
+    for token_id in request.spec.given_ids[request.num_given : request.num_given + num_tokens]:
+        if request.session is not None and not request.session.try_accept(token_id, num_remaining(request), work):
+            return None
+        num_known = len(request.token_ids)
+        output = _append(request, token_id, None)
+        if request.token_ids[num_known:] != [token_id]:
+            raise ParameterError(
+                "continue_from", token_id, "expected a token that an earlier run of this generation gave"
+            )
+        request.num_given += 1
+        if output.is_last:
+            return RequestOutput(request, finish_reason=output.finish_reason)
+    return None
+
+
+def _take(request: Request, sampled: SampledToken) -> RequestOutput:
+    num_logprobs = len(request.results.logprobs)
+    output = _append(request, sampled.token_id, sampled.logprob)
+    output.logprobs = request.results.logprobs[num_logprobs:]
+    if sampled.distortion is not None:
+        request.results.distortion.append((sampled.distortion, len(request.output_text.text)))
+    return output
+
+
+def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:
+    session = request.session
+    if session is not None:
+        sampled = token_id
+        accepted = session.accept(sampled, num_remaining(request))
+        if accepted is None:
+            return _end(request, FinishReason.STOP, None)
+        token_id = accepted
+        if token_id != sampled and logprob is not None:
+            # Replaced by a completion path: the log-probability is known only if the token is among the reported top entries.
+            logprob = TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)
+    elif token_id in request.stop_ids and request.num_output_tokens >= request.spec.params.min_tokens:
+        return _end(request, FinishReason.STOP, None if token_id in request.eos_ids else token_id)
+    request.token_ids.append(token_id)
+    if logprob is not None:
+        request.results.logprobs.append(logprob)
+    is_free = session is None
+    if session is not None and request.has_limited_thought and not session.is_in_thought:
+        is_free = True  # its session only limited the thought, which has ended
+        session.close()
+        request.session = session = None
+    num_output_tokens = request.num_output_tokens
+    may_stop = is_free and num_output_tokens >= request.spec.params.min_tokens
+    text, stop = request.output_text.push(token_id, may_stop=may_stop)
+    if stop is not None:
+        request.results.stop = stop.match
+        return RequestOutput(request, text, (token_id,), FinishReason.STOP)
+    if session is not None and session.is_complete:
+        return _end(request, FinishReason.STOP, None, text, (token_id,))
+    if num_output_tokens >= request.max_tokens:
+        if session is not None and not session.is_accepting:
+            raise BudgetError(request.max_tokens, None)
+        return _end(request, FinishReason.LENGTH, None, text, (token_id,))
+    return RequestOutput(request, text, (token_id,))
+
+
+def _end(
+    request: Request, reason: FinishReason, match: int | None, text: str = "", token_ids: tuple[int, ...] = ()
+) -> RequestOutput:
+    rest, stop = request.output_text.finish()
+    if stop is not None:
+        reason = FinishReason.STOP
+    request.results.stop = stop.match if stop is not None else match
+    return RequestOutput(request, text + rest, token_ids, reason)

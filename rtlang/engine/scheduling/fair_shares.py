@@ -1,0 +1,109 @@
+"""Fair shares between principals and their clients: start-time fair queueing on computed tokens.
+
+A *flow* is one client of one principal. Each flow has a virtual time, which grows by the tokens computed for it, divided by its weight;
+the flow with the smallest virtual time is served next. The clients of a principal that have work share its weight equally, so more
+connections give a principal no larger share. A flow that was idle begins at the virtual time of the flow served last: it neither saves up
+service nor forgets what it had beyond its share.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+
+from rtlang.contract.runs.principal import Principal
+from rtlang.engine.requests.flow import Flow
+from rtlang.engine.requests.request import Request
+
+_MAX_IDLE = 1024
+
+
+class FairShares:
+    """The flows of a scheduler. Used on the engine thread.
+
+    Attributes:
+        now: the virtual time of the flow served last.
+        active: the flows that have requests, in the order of their arrival.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.active: list[Flow] = []
+        self._flows: dict[tuple[str, str], Flow] = {}
+        self._num_clients: Counter[str] = Counter()  # flows with work, by name of the principal
+        self._num_running: Counter[str] = Counter()  # by name of the principal
+        self._num_prompt_tokens: Counter[str] = Counter()  # of running requests
+        self._num_flows = 0
+
+    @property
+    def num_idle(self) -> int:
+        """Number of flows that are remembered without requests."""
+        return len(self._flows) - sum(self._num_clients.values())
+
+    def enter(self, principal: Principal) -> Flow:
+        """The flow of a principal's client, with one more request."""
+        name = principal.client_id
+        flow = self._flows.get(name)
+        if flow is None:
+            self._forget_settled()
+            self._num_flows += 1
+            flow = self._flows[name] = Flow(principal, self._num_flows)
+        flow.principal = principal
+        if not flow.num_open:
+            flow.virtual_time = max(flow.virtual_time, self.now)
+            self._num_clients[principal.name] += 1
+            insort(self.active, flow, key=lambda each: each.number)
+        flow.num_open += 1
+        return flow
+
+    def leave(self, flow: Flow) -> None:
+        """A request of the flow has ended."""
+        flow.num_open -= 1
+        if not flow.num_open:
+            flow.waiting.clear()
+            self.active.remove(flow)
+            name = flow.principal.name
+            self._num_clients[name] -= 1
+            if not self._num_clients[name]:
+                del self._num_clients[name]
+
+    def weight(self, flow: Flow) -> float:
+        """The share of the flow relative to others."""
+        return flow.principal.weight / max(1, self._num_clients[flow.principal.name])
+
+    def serve(self, flow: Flow, num_tokens: int) -> None:
+        """Charge tokens to a flow, which had the smallest virtual time of those that could be served."""
+        self.now = max(self.now, flow.virtual_time)
+        flow.virtual_time += num_tokens / self.weight(flow)
+
+    def start(self, flow: Flow, request: Request) -> None:
+        """A request of the flow takes pages."""
+        self._count(flow, request, 1)
+
+    def stop(self, flow: Flow, request: Request) -> None:
+        """A request of the flow has given its pages up."""
+        self._count(flow, request, -1)
+
+    def may_start(self, flow: Flow, request: Request) -> bool:
+        """Whether the limits of the principal let one more of its requests take pages now. A single one always may."""
+        name, limits = flow.principal.name, flow.principal.limits
+        if not self._num_running[name]:
+            return True
+        if limits.max_rows is not None and self._num_running[name] >= limits.max_rows:
+            return False
+        after = self._num_prompt_tokens[name] + request.num_prompt_tokens
+        return limits.max_prompt_tokens is None or after <= limits.max_prompt_tokens
+
+    def _count(self, flow: Flow, request: Request, sign: int) -> None:
+        name = flow.principal.name
+        flow.num_running += sign
+        self._num_running[name] += sign
+        self._num_prompt_tokens[name] += sign * request.num_prompt_tokens
+        if not self._num_running[name]:
+            del self._num_running[name], self._num_prompt_tokens[name]
+
+    def _forget_settled(self) -> None:
+        """Drop idle flows that have no more than their share."""
+        if self.num_idle >= _MAX_IDLE:
+            kept = {name: flow for name, flow in self._flows.items() if flow.num_open or flow.virtual_time > self.now}
+            self._flows = kept

@@ -1,1 +1,0 @@
-"""Fair shares between principals: flows of requests, their virtual times, and their turns in a step."""

@@ -1,0 +1,1 @@
+"""Work on other threads, in fair turns between owners."""

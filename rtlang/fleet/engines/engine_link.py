@@ -1,0 +1,366 @@
+"""The connection to one engine: starts it, watches it, and starts it again when it has ended.
+
+A thread reads the messages of the engine. When its connection ends, or its engine thread has not answered for too long, another engine is
+launched after a pause that doubles with each end in a row. A link knows no graphs: its owner hears of every start, message and end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Any, Protocol
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import EngineDeadError, RtlangError, rebuild
+from rtlang.fleet.engines.launcher import EngineHandle, Launcher
+from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, read_messages
+
+logger = logging.getLogger(__name__)
+
+MAX_FAILED_STARTS = 5
+"""Failed starts in a row, before the model is loaded, after which the link gives up."""
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.1, 30.0
+STABLE_S = 10.0
+"""Seconds that an engine must be ready for the count of ends in a row to begin again."""
+CALL_TIMEOUT_S = 30.0
+PATIENCE_S = 1.0
+"""Seconds after which a call that any engine can answer goes to another one as well."""
+CLOSE_TIMEOUT_S = 10.0
+CODE_TIMEOUT_S = 0.1
+"""Seconds that a process may take from the end of its connection to its exit code."""
+NO_CRASH = (None, 0, -signal.SIGKILL)
+"""Exit codes that tell of no crash: it is unknown, the engine left because its connection was cut, or it was killed from outside."""
+
+
+class EngineState(StrEnum):
+    """The state of an engine in another process."""
+
+    LOADING = "loading"
+    READY = "ready"
+    RESTARTING = "restarting"
+    DEAD = "dead"
+
+
+class LinkOwner(Protocol):
+    """Hears of an engine, on the thread of its link."""
+
+    def on_ready(self, link: EngineLink) -> None:
+        """A new engine is ready; it knows no graph."""
+
+    def on_message(self, link: EngineLink, message: Message) -> None:
+        """The engine sent an event of a graph, or a report of its load."""
+
+    def on_lost(self, link: EngineLink) -> None:
+        """The connection to an engine that was ready has ended: nothing sent arrives any more. `on_death` follows."""
+
+    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
+        """The connection to the engine has ended, or it could not be started.
+
+        Args:
+            has_crashed: whether it failed by itself, or was silent; False if its connection was cut, it was killed from outside, or nobody
+                knows.
+        """
+
+    def on_end(self, link: EngineLink) -> None:
+        """The link has given up, or was closed: no engine follows."""
+
+
+class _Session:
+    """One engine, the connection to it, and the calls that it has not answered."""
+
+    def __init__(self, handle: EngineHandle) -> None:
+        self.handle = handle
+        self.writer = FrameWriter(handle.connection, _made)
+        self.is_ready = self.is_silent = False
+        self.ready_since = 0.0
+        self.calls: dict[int, Future[Any]] = {}
+
+    def shut(self) -> None:
+        """End the connection, after which the engine ends in an orderly way."""
+        self.writer.close()
+        with contextlib.suppress(OSError):  # it has ended by itself
+            self.handle.connection.shutdown(socket.SHUT_RDWR)
+
+
+class EngineLink:
+    """Keeps one engine running. Thread-safe.
+
+    Args:
+        name: of the engine, for logs and metrics; None for the launcher's name.
+
+    Attributes:
+        error: the reason of the last failed start.
+        num_failed: starts in a row that failed.
+        num_restarts: engines that have ended since the start, though they were not asked to.
+        ready: the message with which the present or the last engine said that it was ready; empty before.
+        last_beat: the time (`time.monotonic`) by which its engine thread had done all that was asked.
+    """
+
+    def __init__(self, launcher: Launcher, config: RuntimeConfig, owner: LinkOwner, *, name: str | None = None) -> None:
+        self.launcher, self.config, self._owner = launcher, config, owner
+        self.name = name or launcher.name
+        self.error: RtlangError | None = None
+        self.num_failed = self.num_restarts = 0
+        self.ready: Message = {}
+        self.last_beat = 0.0
+        self.state = EngineState.LOADING
+        self._call_ids = itertools.count(1)
+        self._lock = threading.Lock()  # guards the session and its calls
+        self._session: _Session | None = None
+        self._num_deaths = 0  # in a row
+        self._is_closing = threading.Event()
+        self._thread = threading.Thread(target=self._main, name=f"rtlang-link-{self.name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the first engine. Returns at once."""
+        self._thread.start()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is an engine that takes graphs."""
+        return self.state is EngineState.READY
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the engine's process; None if there is none on this machine."""
+        session = self._session
+        return None if session is None else session.handle.pid
+
+    def put(
+        self, message: Message | Callable[[], Message], *, channel: int = CONTROL, client: Hashable = CONTROL
+    ) -> None:
+        """Send a message when it is its client's turn; dropped if there is no engine. A function makes it on the writer's thread."""
+        session = self._session
+        if session is not None:
+            session.writer.put(message, channel=channel, client=client)
+
+    def call(self, method: str, args: Any) -> Future[Any]:
+        """Call a method of the engine; the future fails with EngineDeadError if the engine ends.
+
+        Raises:
+            EngineDeadError: it is not running.
+        """
+        call: Future[Any] = Future()
+        with self._lock:
+            session = self._session
+            if session is None or not session.is_ready:
+                raise EngineDeadError("the engine is not running; try again later")
+            number = next(self._call_ids)
+            session.calls[number] = call
+        session.writer.put({"t": "call", "q": number, "m": method, "a": args})
+        call.add_done_callback(lambda _: session.calls.pop(number, None))
+        return call
+
+    def ask(self, method: str, args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+        """Call a method of the engine and wait for its value.
+
+        Raises:
+            EngineDeadError: it is not running, or does not answer.
+        """
+        call = self.call(method, args)
+        try:
+            return call.result(timeout_s)
+        except TimeoutError:
+            call.cancel()
+            raise EngineDeadError(f"the engine did not answer within {timeout_s:g} s") from None
+
+    def beat(self, stall_timeout_s: float) -> None:
+        """Ping the engine, and kill one that has not answered for so long. To be called about once a second."""
+        session = self._session
+        if session is None or not session.is_ready:
+            return
+        if time.monotonic() - self.last_beat > stall_timeout_s:
+            logger.critical("%s gives no sign of life for %g s and is killed", self.name, stall_timeout_s)
+            session.is_silent = True
+            session.handle.kill()
+            return
+        session.writer.put({"t": "ping"})
+
+    def close(self) -> None:
+        """End the engine. Returns at once; see `join`."""
+        self._is_closing.set()
+        with self._lock:
+            session = self._session
+        if session is not None:
+            session.shut()
+
+    def join(self, timeout_s: float = CLOSE_TIMEOUT_S + 5.0) -> None:
+        """Wait until the engine has ended, after `close`."""
+        if self._thread.ident is not None and threading.current_thread() is not self._thread:
+            self._thread.join(timeout_s)
+
+    # -- the thread of the link
+
+    def _main(self) -> None:
+        while not self._is_closing.is_set():
+            reason = self._run_engine()
+            if self._is_closing.is_set():
+                break
+            if self.num_failed >= MAX_FAILED_STARTS:
+                logger.critical("%s did not start %d times in a row; giving up", self.name, self.num_failed)
+                break
+            pause_s = min(FIRST_PAUSE_S * 2 ** max(0, self._num_deaths - 1), MAX_PAUSE_S)
+            logger.error("%s: %s; starting another in %g s", self.name, reason, pause_s)
+            self._is_closing.wait(pause_s)
+        self.state = EngineState.DEAD
+        self._owner.on_end(self)
+
+    def _run_engine(self) -> str:
+        """Run one engine until its end; returns how it ended."""
+        self.error = None
+        try:
+            session = _Session(self.launcher.launch())
+        except Exception as error:  # of any launcher; the next try may succeed
+            if not isinstance(error, (RtlangError, OSError)):
+                logger.exception("%s: the launcher failed", self.name)
+            self.error = error if isinstance(error, RtlangError) else EngineDeadError(f"{self.name}: {error}")
+            self._num_deaths += 1
+            self.num_failed += 1
+            self._owner.on_death(self, was_ready=False, has_crashed=False)
+            return str(error)
+        is_first = not self.ready  # later engines have streams to continue
+        session.writer.put({"t": "config", "settings": asdict(self.config), "preloads": is_first})
+        with self._lock:
+            self._session = session
+        if self._is_closing.is_set():
+            session.shut()
+        for message in read_messages(session.handle.connection):
+            try:
+                self._take(session, message)
+            except Exception:  # one graph must not end the others
+                logger.exception("a message of %s failed: %s", self.name, message.get("t"))
+        return f"its process ended with code {self._bury(session)}"
+
+    def _take(self, session: _Session, message: Message) -> None:
+        match message["t"]:
+            case "ready":
+                self.ready = message
+                session.ready_since = self.last_beat = time.monotonic()
+                with self._lock:
+                    session.is_ready = True
+                self.num_failed, self.state = 0, EngineState.READY
+                self._owner.on_ready(self)
+            case "failed":
+                self.error = _error_of(message)
+            case "pong":
+                self.last_beat = max(self.last_beat, time.monotonic() - message["age"])
+            case "reply":
+                _settle(session, message)
+            case _:
+                self._owner.on_message(self, message)
+
+    def _bury(self, session: _Session) -> int:
+        """Handle the end of an engine; returns its exit code."""
+        with self._lock:
+            self._session = None
+            calls = list(session.calls.values())
+        is_stable = session.is_ready and time.monotonic() - session.ready_since > STABLE_S
+        self._num_deaths = 1 if is_stable else self._num_deaths + 1
+        if session.is_ready:
+            self._owner.on_lost(self)
+            self.state = EngineState.RESTARTING
+            if not self._is_closing.is_set():
+                self.num_restarts += 1
+        session.writer.close()
+        session.handle.connection.close()
+        for call in calls:
+            if call.set_running_or_notify_cancel():
+                call.set_exception(EngineDeadError("the engine's process has ended"))
+        if session.is_ready:
+            has_crashed = session.is_silent or _exit_code(session.handle, CODE_TIMEOUT_S) not in NO_CRASH
+            # Its graphs go on elsewhere while the process ends.
+            self._owner.on_death(self, was_ready=True, has_crashed=has_crashed)
+            return _reap(session.handle)
+        code = _reap(session.handle)
+        self.num_failed += 1
+        self.error = self.error or EngineDeadError(f"its process ended with code {code}")
+        self._owner.on_death(self, was_ready=False, has_crashed=False)
+        return code
+
+
+def ask_any(links: Iterable[EngineLink], method: str, args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+    """Call a method of a ready engine, first of the one that gave a sign of life last. If it ends, or does not answer within PATIENCE_S,
+    another one is called as well, and the first answer counts.
+
+    Raises:
+        EngineDeadError: no engine is running, or none answers.
+    """
+    waiting = sorted((link for link in links if link.is_ready), key=lambda link: link.last_beat)
+    end, calls = time.monotonic() + timeout_s, set[Future[Any]]()
+    error = EngineDeadError("the engine is not running; try again later")
+    try:
+        while waiting or calls:
+            if waiting:
+                try:
+                    calls.add(waiting.pop().call(method, args))
+                except EngineDeadError as raised:
+                    error = raised
+            left_s = max(0.0, end - time.monotonic())
+            done, calls = wait(calls, min(PATIENCE_S, left_s) if waiting else left_s, FIRST_COMPLETED)
+            for call in done:
+                try:
+                    return call.result()
+                except EngineDeadError as raised:
+                    error = raised
+            if not done and time.monotonic() >= end:
+                raise EngineDeadError(f"the engine did not answer within {timeout_s:g} s")
+    finally:
+        for call in calls:
+            call.cancel()
+    raise error
+
+
+def ask_all(links: Iterable[EngineLink], method: str, timeout_s: float) -> dict[str, Any]:
+    """Call a method without arguments of every ready engine; the values of those that answer in time, by name."""
+    calls = {}
+    for link in links:
+        with contextlib.suppress(EngineDeadError):
+            calls[link.name] = link.call(method, None)
+    end, values = time.monotonic() + timeout_s, dict[str, Any]()
+    for name, call in calls.items():
+        with contextlib.suppress(EngineDeadError, TimeoutError):
+            values[name] = call.result(max(0.0, end - time.monotonic()))
+    return values
+
+
+def _reap(handle: EngineHandle) -> int:
+    """Wait for the end of an engine, and kill it if that takes too long; returns its exit code."""
+    code = _exit_code(handle, CLOSE_TIMEOUT_S)
+    if code is None:
+        handle.kill()
+        code = _exit_code(handle, CLOSE_TIMEOUT_S)
+    return -1 if code is None else code
+
+
+def _exit_code(handle: EngineHandle, timeout_s: float) -> int | None:
+    try:
+        return handle.wait(timeout_s)
+    except TimeoutError:
+        return None
+
+
+def _settle(session: _Session, message: Message) -> None:
+    call = session.calls.pop(message["q"], None)
+    if call is None or not call.set_running_or_notify_cancel():
+        return
+    if "code" in message:
+        call.set_exception(_error_of(message))
+    else:
+        call.set_result(message["value"])
+
+
+def _made(item: Message | Callable[[], Message]) -> Message:
+    return item() if callable(item) else item
+
+
+def _error_of(message: Message) -> RtlangError:
+    return rebuild(message["code"], message["message"], message["facts"])

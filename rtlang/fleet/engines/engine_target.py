@@ -1,0 +1,434 @@
+"""A target over engines in other processes: places each graph on one of them, and on another one when that engine ends.
+
+A graph continues after the output that it has given (run_ledger.py), so that listeners notice only a pause. `EnginePool` decides which
+engine has which graph, and which graph fails because it crashes engines; this file carries its orders out. All of that happens under the
+lock of the target; events are delivered without it, by one thread at a time for each graph.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import AbortedError, EngineDeadError, InternalError, RtlangError
+from rtlang.contract.events import GraphFailed, GraphFinished
+from rtlang.contract.request_graph import RequestGraph
+from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.service.cache_service import CacheService
+from rtlang.contract.service.snapshot import EngineSnapshot, read_snapshot
+from rtlang.contract.service.target import Listener, check_run
+from rtlang.fleet.engines.engine_link import CALL_TIMEOUT_S, EngineLink, EngineState, ask_all, ask_any
+from rtlang.fleet.engines.engine_pool import CancelGraph, EndReason, EnginePool, FailGraph, GraphMoved, OpenGraph, Order
+from rtlang.fleet.engines.engine_run import EngineRun, deliver_all
+from rtlang.fleet.engines.launcher import Launcher
+from rtlang.fleet.engines.load_balancer import LoadBalancer
+from rtlang.fleet.engines.mirrored_metrics import MirroredMetrics
+from rtlang.fleet.messages.cache_calls import RemoteCacheService
+from rtlang.fleet.messages.frames import Message
+from rtlang.fleet.messages.text_calls import RemoteTextService
+from rtlang.protocol.event_codec import event_from_wire
+from rtlang.runtime.admission import Admission, Share
+from rtlang.runtime.process import process_settings
+from rtlang.runtime.result_size import check_result_sizes
+
+logger = logging.getLogger(__name__)
+
+BEAT_S = 1.0
+"""Seconds between two pings to each engine."""
+METRICS_TIMEOUT_S, SNAPSHOT_TIMEOUT_S = 2.0, 5.0
+
+
+class EngineTarget:
+    """Runs graphs on engines in other processes. Thread-safe; a context manager.
+
+    Args:
+        launchers: start the engines.
+        config: settings of the runtime of each engine.
+        stall_timeout_s: seconds without an answer of an engine's thread after which its process is replaced.
+        balancer: chooses the engine of each graph; it belongs to the target from now on. None for a plain `LoadBalancer`.
+        labels_engines: whether metrics say from which engine they are.
+
+    Attributes:
+        metrics: of the engines, and of the server that shares them.
+    """
+
+    def __init__(
+        self,
+        launchers: Iterable[Launcher],
+        config: RuntimeConfig | None = None,
+        *,
+        stall_timeout_s: float = 120.0,
+        balancer: LoadBalancer | None = None,
+        labels_engines: bool = False,
+    ) -> None:
+        self.config = config or RuntimeConfig()
+        self.metrics = MirroredMetrics()
+        self.text_service = RemoteTextService(self._ask)
+        self.cache_service: CacheService = RemoteCacheService(self._ask)
+        self.stall_timeout_s = stall_timeout_s
+        self._labels_engines = labels_engines
+        self._admission = Admission(self.config.max_waiting)
+        self._graph_ids = itertools.count(1)
+        self._ready: Message = {}  # from the engine that was ready last
+        self._lock = threading.RLock()  # guards everything below
+        self._changed = threading.Condition(self._lock)  # the pool
+        self._balancer = LoadBalancer() if balancer is None else balancer
+        self._pool = EnginePool(self._balancer)
+        self._links: dict[str, EngineLink] = {}  # of the engines of the pool
+        self._runs: dict[int, EngineRun] = {}  # the graphs of the pool
+        self._state = EngineState.LOADING
+        self._watchers: list[Callable[[EngineState], None]] = []
+        self._first_error: RtlangError | None = None
+        self._end_reason = "the engine has stopped"
+        self._has_settings = False  # `process_settings` are set, for short pauses of this process's threads
+        self._is_closing = threading.Event()
+        self._is_started = threading.Event()
+        for launcher in launchers:
+            self._add_link(EngineLink(launcher, self.config, self))
+        self._watchdog = threading.Thread(target=self._watch_engines, name="rtlang-watchdog", daemon=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> Self:
+        """Start the engines and wait until one of them has loaded its model, unless already done.
+
+        Raises:
+            ModelLoadError, ConfigError: the model cannot be loaded with these settings.
+            EngineDeadError: every engine has ended before that.
+        """
+        if self._watchdog.ident is None:
+            self._watchdog.start()
+            for link in list(self._links.values()):
+                link.start()
+        try:
+            self._is_started.wait()
+        except BaseException:
+            self.close()
+            raise
+        if self._first_error is not None:
+            self.close()
+            raise self._first_error
+        with self._lock:
+            if not self._has_settings and not self._is_closing.is_set():
+                self._has_settings = True
+                process_settings.begin()
+        return self
+
+    @property
+    def is_alive(self) -> bool:
+        """See `Target.is_alive`. True while engines are replaced: graphs wait for the next one."""
+        return self._state is not EngineState.DEAD and not self._is_closing.is_set()
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """See `Target.abilities`."""
+        return ALL_ABILITIES
+
+    @property
+    def tool_format(self) -> str | None:
+        """See `Target.tool_format`. None until an engine is ready, as the vocabulary and the length of the model."""
+        return self._ready.get("tool_format")
+
+    @property
+    def vocab_size(self) -> int | None:
+        """The number of tokens of the vocabulary."""
+        return self._ready.get("vocab_size")
+
+    @property
+    def max_model_len(self) -> int | None:
+        """The maximum length of a sequence in tokens."""
+        return self._ready.get("max_model_len")
+
+    @property
+    def model_identity(self) -> str:
+        """See `Target.abilities`; empty until an engine is ready."""
+        return str(self._ready.get("model_identity", ""))
+
+    @property
+    def state(self) -> EngineState:
+        """READY if any engine is."""
+        return self._state
+
+    def watch(self, watcher: Callable[[EngineState], None]) -> None:
+        """Call a function with each new state, on a thread of this target. It must return quickly."""
+        with self._lock:
+            self._watchers.append(watcher)
+
+    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> EngineRun:
+        """See `Runtime.submit`. Returns before an engine has the graph; if the engine refuses it, it ends with GraphFailed."""
+        checks, principal = check_run(graph, options), options.principal
+        if self.max_model_len is not None:
+            check_result_sizes(graph.nodes, self.max_model_len)
+        share = Share(self._admission, principal, options.inputs)
+        share.admit(graph.nodes)
+        seed = secrets.randbits(63) if options.seed is None else options.seed
+        options = replace(options, seed=seed, principal=principal.in_engine())
+        graph_id = next(self._graph_ids)
+        run = EngineRun(self, graph_id, graph, checks, listener, share, options, max_model_len=self.max_model_len)
+        self._balancer.accept(run, options.inputs)
+        with self._lock:
+            if not self.is_alive:
+                self._forget(run)
+                raise EngineDeadError("it was closed" if self._is_closing.is_set() else self._end_reason)
+            self._runs[run.graph_id] = run
+            self._carry_out(self._pool.add(run.graph_id, time.monotonic(), run.options.deadline))
+        return run
+
+    def send(
+        self, run: EngineRun, message: Message | Callable[[], Message], note: Callable[[], None] | None = None
+    ) -> None:
+        """Called by `EngineRun`."""
+        with self._lock:
+            if note is not None:
+                note()
+            graph = self._pool.graphs.get(run.graph_id)
+            if graph is not None and graph.engine is not None:
+                self._put(run, graph.engine.name, graph.stream_id, message)
+
+    def cancel(self, run: EngineRun) -> None:
+        """Called by `EngineRun.cancel`."""
+        with self._lock:
+            failed = self._carry_out(self._pool.cancel(run.graph_id, time.monotonic()))
+        deliver_all(failed)
+
+    def snapshot(self, *, after_step: int = 0, replica: str | None = None) -> EngineSnapshot | None:
+        """See `Runtime.snapshot`; of the engine with the name, or the first that is ready. None while there is none."""
+        links = [link for name, link in list(self._links.items()) if replica in (None, name)]
+        plain = next((link.ask("snapshot", after_step, SNAPSHOT_TIMEOUT_S) for link in links if link.is_ready), None)
+        return None if plain is None else read_snapshot(plain)
+
+    def refresh_metrics(self) -> None:
+        """Fetch the engines' metrics; keeps the last ones of an engine that does not answer. Blocks."""
+        with self._lock:
+            self.metrics.replicas(Counter(map(self._replica_state, self._links)))
+            self.metrics.programs_unplaced.set(sum(graph.engine is None for graph in self._pool.graphs.values()))
+        for name, rendered in self._ask_all("metrics", METRICS_TIMEOUT_S).items():
+            with self._lock:
+                if name in self._links:  # else it was removed meanwhile
+                    self.metrics.mirror(rendered, name if self._labels_engines else None)
+
+    def clear_cache(self) -> None:
+        """See `Runtime.clear_cache`."""
+        if not self._ask_all("clear_cache", CALL_TIMEOUT_S):
+            raise EngineDeadError("the engine is not running; try again later")
+
+    def close(self) -> None:
+        """End all graphs with AbortedError, and all engines. Idempotent."""
+        self._is_closing.set()
+        with self._lock:
+            links = list(self._links.values())
+        for link in links:
+            link.close()
+        for link in links:
+            link.join()
+        self._stop(AbortedError("the runtime was closed"))
+        with self._lock:
+            had_settings, self._has_settings = self._has_settings, False
+        if had_settings:
+            process_settings.end()
+
+    # -- the threads of the links
+
+    def on_ready(self, link: EngineLink) -> None:
+        """See `LinkOwner.on_ready`."""
+        failed: list[EngineRun] = []
+        with self._lock:
+            self._ready = link.ready
+            if link.name in self._links:
+                self._balancer.note_ready(link.name, link.ready)
+                failed = self._carry_out(self._pool.note_ready(link.name, time.monotonic()))
+        deliver_all(failed)
+        self._update_state()
+        self._is_started.set()
+
+    def on_message(self, link: EngineLink, message: Message) -> None:
+        """See `LinkOwner.on_message`."""
+        if message["t"] == "load":
+            with self._lock:
+                if link.name in self._links:
+                    self._balancer.note_load(link.name, message, time.monotonic())
+            return
+        graph = self._pool.streams.get(message.get("s", 0))
+        if graph is None:
+            return
+        event = None if message["t"] == "part" else event_from_wire(message, graph.graph_id)
+        with self._lock:
+            if self._pool.streams.get(message["s"]) is not graph or graph.engine is None:  # moved meanwhile
+                return
+            run = self._runs[graph.graph_id]
+            if event is None:
+                run.joiner.take(message)
+                return
+            event = run.joiner.join(event)
+            if event is None or not run.take(event):
+                return
+            run.post(event)
+            now = time.monotonic()
+            if isinstance(event, (GraphFinished, GraphFailed)):
+                self._forget(run)
+                orders = self._pool.end(run.graph_id, now)
+            else:
+                orders = self._pool.note_output(run.graph_id, now)
+                if self._balancer.note_output(run.graph_id, graph.engine.name, event, self._pool.is_open):
+                    orders += self._pool.move(run.graph_id, None, now)
+            failed = self._carry_out(orders)
+        deliver_all([run, *failed])
+
+    def on_lost(self, link: EngineLink) -> None:
+        """See `LinkOwner.on_lost`."""
+        with self._lock:
+            if link.name in self._links:
+                self._pool.note_lost(link.name)
+
+    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
+        """See `LinkOwner.on_death`."""
+        with self._lock:
+            if link.name not in self._links:
+                return
+            self._balancer.forget_engine(link.name)
+            now = time.monotonic()
+            failed = self._carry_out(self._pool.note_death(link.name, link.last_beat, now, has_crashed=has_crashed))
+            if was_ready and not self._is_closing.is_set():
+                self.metrics.engine_restarts.inc()
+            if not self._is_started.is_set() and all(each.num_failed for each in self._links.values()):
+                self._first_error = link.error
+        deliver_all(failed)
+        self._update_state()
+        if self._first_error is not None:
+            self._is_started.set()
+
+    def on_end(self, link: EngineLink) -> None:
+        """See `LinkOwner.on_end`."""
+        self._update_state()
+        if self._state is EngineState.DEAD and not self._is_closing.is_set():
+            logger.critical("no engine is left: %s", link.error)
+            self._end_reason = f"the engine has stopped: {link.error}"
+            self._stop(EngineDeadError(self._end_reason))
+
+    # -- under the lock
+
+    def _add_link(self, link: EngineLink) -> None:
+        """Add an engine, which is not started yet."""
+        self._links[link.name] = link
+        self._pool.add_engine(link.name)
+
+    def _replica_state(self, name: str) -> str:
+        """The state of an engine, one of `REPLICA_STATES`."""
+        state = self._links[name].state
+        return "draining" if self._pool.engines[name].is_leaving and state is not EngineState.DEAD else str(state)
+
+    def _put(self, run: EngineRun, engine: str, stream_id: int, message: Message | Callable[[], Message]) -> None:
+        """Send a message about a graph to its engine, when it is its client's turn."""
+        numbered = partial(_numbered, message, stream_id)
+        self._links[engine].put(numbered, channel=stream_id, client=run.client_id)
+
+    def _carry_out(self, orders: Iterable[Order]) -> list[EngineRun]:
+        """Carry out the orders of the pool after a change; returns the graphs that have failed, to be delivered without the lock."""
+        failed = []
+        for order in orders:
+            match order:
+                case OpenGraph(graph_id, engine, stream_id):
+                    run = self._runs[graph_id]
+                    self._put(run, engine, stream_id, run.opening())
+                case CancelGraph(graph_id, engine, stream_id):
+                    self._put(self._runs[graph_id], engine, stream_id, {"t": "cancel"})
+                case GraphMoved():
+                    self.metrics.moved_programs.inc()
+                case FailGraph(graph_id, reason):
+                    run = self._runs[graph_id]
+                    run.post(GraphFailed(graph_id, self._failure(run, reason)))
+                    self._forget(run)
+                    failed.append(run)
+        self._changed.notify_all()
+        return failed
+
+    def _failure(self, run: EngineRun, reason: EndReason) -> RtlangError:
+        match reason:
+            case EndReason.CANCELLED:
+                return AbortedError("the graph was cancelled")
+            case EndReason.DEADLINE:
+                return run.options.deadline_error()
+            case EndReason.CRASHES if self._is_closing.is_set():
+                return AbortedError("the runtime was closed")
+        fault = InternalError(secrets.token_hex(6))
+        logger.error("internal error %s: graph %d ends the engine's process", fault.id, run.graph_id)
+        return fault
+
+    def _forget(self, run: EngineRun) -> None:
+        """Take a graph that has ended out of everything but the pool."""
+        self._runs.pop(run.graph_id, None)
+        self._balancer.forget(run.graph_id)
+        run.share.close()
+
+    # -- any thread
+
+    def _stop(self, error: RtlangError) -> None:
+        """End everything, because no engine follows."""
+        self._set_state(EngineState.DEAD)
+        with self._lock:
+            failed = list(self._runs.values())
+            for run in failed:
+                run.post(GraphFailed(run.graph_id, error))
+                self._forget(run)
+                self._carry_out(self._pool.end(run.graph_id, time.monotonic()))
+        deliver_all(failed)
+        self._is_started.set()
+
+    def _update_state(self) -> None:
+        """Set the target's state to the state of its best engine, and tell watchers if it is new."""
+        states = {link.state for link in list(self._links.values())}
+        if EngineState.READY in states:
+            self._set_state(EngineState.READY)
+        elif states == {EngineState.DEAD}:
+            self._set_state(EngineState.DEAD)
+        elif self._state is EngineState.READY:
+            self._set_state(EngineState.RESTARTING)
+
+    def _set_state(self, state: EngineState) -> None:
+        with self._lock:
+            if self._state is state or self._state is EngineState.DEAD:
+                return
+            self._state = state
+            watchers = tuple(self._watchers)
+        for watcher in watchers:
+            watcher(state)
+
+    def _ask(self, method: str, args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+        """Call a method of any engine that is ready; such methods change nothing that a repetition would."""
+        return ask_any(list(self._links.values()), method, args, timeout_s)
+
+    def _ask_all(self, method: str, timeout_s: float) -> dict[str, Any]:
+        """Call a method without arguments of every engine that is ready; the values of those that answer in time, by name."""
+        return ask_all(list(self._links.values()), method, timeout_s)
+
+    def _watch_engines(self) -> None:
+        """Ping the engines, and end the graphs that no engine ends in time."""
+        while not self._is_closing.wait(BEAT_S) and self._state is not EngineState.DEAD:
+            for link in list(self._links.values()):
+                link.beat(self.stall_timeout_s)
+            with self._lock:
+                beats = {name: link.last_beat for name, link in self._links.items()}
+                failed = self._carry_out(self._pool.tick(beats, time.monotonic()))
+            deliver_all(failed)
+            if not self._runs:
+                process_settings.tidy()
+
+
+def _numbered(message: Message | Callable[[], Message], stream_id: int) -> Message:
+    return (message() if callable(message) else message) | {"s": stream_id}

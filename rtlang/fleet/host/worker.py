@@ -1,0 +1,32 @@
+"""The process of the engine: a `Runtime` that takes graphs from a socket and sends their events back.
+
+It ends with code 0 when the socket ends, and with ENGINE_FAILED when its engine cannot go on; the server's process then starts another
+one. SIGINT and SIGTERM are ignored here: the server's process handles them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+
+from rtlang.contract.process.logs import LogFormat, configure_logs
+from rtlang.fleet.host.engine_host import EngineHost
+
+
+def main() -> None:
+    """Run a worker. The arguments are the file descriptor of its socket, and the level and the form of its log lines."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    configure_logs(sys.argv[2], is_json=LogFormat(sys.argv[3]) is LogFormat.JSON, process="engine")
+    host = EngineHost()
+    host.serve(socket.socket(fileno=int(sys.argv[1])))
+    host.close()
+    logging.shutdown()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The messages between a target and the processes of its engines."""

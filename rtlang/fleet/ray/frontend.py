@@ -1,0 +1,215 @@
+"""Finds or makes a fleet on Ray, and uses it from this process: the target of a frontend.
+
+    with RayFleet("127.0.0.1:6379", "default", config, options) as target:
+        ...
+
+A fleet belongs to its cluster, not to the process that made it: its actors are detached, so that they outlive a frontend that was
+killed, and another one finds them by the fleet's name. A fleet on a Ray that this process started (`local`) ends with the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import uuid
+from dataclasses import replace
+from typing import Any, Self
+
+import ray
+from ray.exceptions import RayError
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError, ConnectionLostError, EngineDeadError
+from rtlang.contract.service.fleet_report import DEFAULT_FLEET
+from rtlang.fleet.ray.actor_launcher import RayLauncher
+from rtlang.fleet.ray.directory import FleetOptions, create_directory, find_directory
+from rtlang.fleet.ray.engine_actor import NAMESPACE, resources_of
+from rtlang.fleet.replicas.fleet import Fleet
+from rtlang.fleet.replicas.fleet_plan import Roster
+from rtlang.fleet.replicas.roster_follower import RosterFollower
+
+logger = logging.getLogger(__name__)
+
+LOCAL = "local"
+"""The address of a Ray that is started for this process, on this machine."""
+AUTO = "auto"
+"""The address of the cluster that this process is a part of, or that runs on this machine."""
+HEAR_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 120.0
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_LOCAL_STORE_BYTES = 100 << 20  # nothing of ours goes through Ray's object store
+
+
+def join_ray(address: str, *, num_cpus: int | None = None) -> bool:
+    """Connect this process to Ray unless it is; returns whether it started a Ray of its own.
+
+    Args:
+        address: HOST:PORT of a cluster, AUTO or LOCAL.
+        num_cpus: processors that a local Ray may give away; all of the machine by default.
+    Raises:
+        ConnectionLostError: there is no cluster at this address.
+    """
+    if ray.is_initialized():
+        return False
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "configure_logging": False}
+    if address == LOCAL:
+        ray.init(
+            "local",
+            num_cpus=num_cpus,
+            include_dashboard=False,
+            object_store_memory=_LOCAL_STORE_BYTES,
+            _node_ip_address="127.0.0.1",
+            **options,
+        )
+        return True
+    try:
+        ray.init(address, **options)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConnectionLostError(f"no Ray cluster at {address}: {error}") from error
+    return False
+
+
+def leave_ray() -> None:
+    """Disconnect this process from Ray; ends a Ray that it started."""
+    ray.shutdown()
+
+
+def check_fleet_name(name: str) -> str:
+    """The name, if it is one.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError("fleet", name, "expected 1 to 64 letters, digits, '_', '.' and '-'")
+    return name
+
+
+def fleet_address(url: str) -> tuple[str, str]:
+    """The address of the cluster and the name of the fleet in `ray://[HOST:PORT/]FLEET`.
+
+    Raises:
+        ConfigError: the URL has another form.
+    """
+    scheme, _, rest = url.partition("://")
+    address, slash, name = rest.rpartition("/")
+    has_port = address.rpartition(":")[2].isdigit()
+    if scheme != "ray" or not _NAME.fullmatch(name) or (slash and not has_port):
+        raise ConfigError("url", url, "expected ray://FLEET or ray://HOST:PORT/FLEET")
+    return address or AUTO, name
+
+
+def connect_fleet(url: str) -> RayFleet:
+    """A started `RayFleet` for `ray://[HOST:PORT/]FLEET`, an existing fleet.
+
+    Raises:
+        ConfigError: the URL has another form.
+        ConnectionLostError: there is no such cluster, or no such fleet.
+    """
+    address, name = fleet_address(url)
+    return RayFleet(address, name).start()
+
+
+class RayFleet(Fleet):
+    """A fleet whose engines are actors. A `Target`; a context manager.
+
+    Args:
+        address: see `join_ray`.
+        name: of the fleet in its cluster.
+        options: makes the fleet if there is none of this name; None uses an existing one only. The engines of a fleet keep the settings
+            of the frontend that created it.
+    Raises:
+        ConfigError: the name is not one, or the fleet has another model than the options say.
+        ConnectionLostError: there is no such cluster, or no such fleet.
+    """
+
+    def __init__(
+        self,
+        address: str = AUTO,
+        name: str = DEFAULT_FLEET,
+        options: FleetOptions | None = None,
+        *,
+        stall_timeout_s: float = 120.0,
+        seed: int = 0,
+    ) -> None:
+        check_fleet_name(name)
+        num_cpus = None if options is None else _num_local_cpus(options)
+        self._owns_ray = join_ray(address, num_cpus=num_cpus)
+        try:
+            self._roster = _DirectoryRoster(name, options)
+            found = self._roster.options
+            _check_same_model(name, found, options)
+            used = self._roster.hear((), (), {}).used
+        except BaseException:
+            if self._owns_ray:
+                ray.shutdown()
+            raise
+        launchers = [RayLauncher(name, each) for each in used]
+        super().__init__(launchers, RuntimeConfig(**found.settings), stall_timeout_s=stall_timeout_s, seed=seed)
+        self._follower = RosterFollower(self, self._roster, lambda replica: RayLauncher(name, replica))
+        self._is_closed = False
+
+    def start(self) -> Self:
+        """See `Fleet.start`."""
+        super().start()
+        self._follower.start()
+        return self
+
+    def close(self) -> None:
+        """See `Fleet.close`. The engines stay for other frontends, unless Ray was started by this process."""
+        self._follower.close()
+        super().close()
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._roster.leave()
+        if self._owns_ray:
+            self._owns_ray = False
+            ray.shutdown()
+
+
+class _DirectoryRoster:
+    """The roster of a fleet, as its directory tells it; see `RosterSource`."""
+
+    def __init__(self, fleet: str, options: FleetOptions | None) -> None:
+        self._fleet, self._frontend = fleet, f"{os.uname().nodename}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+        found = find_directory(fleet) if options is None else create_directory(fleet, options)
+        if found is None:
+            raise ConnectionLostError(f"the Ray cluster has no fleet {fleet!r}; `rtlang serve --ray` makes one")
+        self._directory: Any = found
+        try:
+            self.options: FleetOptions = ray.get(self._directory.options.remote(), timeout=START_TIMEOUT_S)
+        except RayError as error:
+            raise ConnectionLostError(f"the directory of the fleet {fleet!r} does not answer: {error}") from error
+
+    def hear(self, held: tuple[str, ...], ready: tuple[str, ...], waiting: dict[str, float]) -> Roster:
+        try:
+            answer = self._directory.hear.remote(self._frontend, held, ready, waiting)
+            roster: Roster = ray.get(answer, timeout=HEAR_TIMEOUT_S)
+        except RayError as error:
+            raise EngineDeadError(f"the directory of the fleet {self._fleet!r} does not answer: {error}") from error
+        return roster
+
+    def leave(self) -> None:
+        try:
+            ray.get(self._directory.leave.remote(self._frontend), timeout=HEAR_TIMEOUT_S)
+        except RayError as error:
+            logger.warning("the fleet %s does not know that this frontend has ended: %s", self._fleet, error)
+
+
+def _check_same_model(name: str, found: FleetOptions, wanted: FleetOptions | None) -> None:
+    if wanted is None:
+        return
+    model, theirs = (RuntimeConfig(**each.settings).model for each in (wanted, found))
+    if model != theirs:
+        raise ConfigError("model", model, f"the fleet {name!r} runs {theirs}; choose another name with --fleet")
+    if replace(wanted, num_replicas=None) != replace(found, num_replicas=None):
+        logger.warning("the fleet %s keeps the options of the frontend that created it", name)
+
+
+def _num_local_cpus(options: FleetOptions) -> int:
+    """Processors that a local Ray must be able to give away: a replica more than there will be, for rolling updates."""
+    num_cpus, _ = resources_of(RuntimeConfig(**options.settings))
+    return (options.scaling.max_replicas + 1) * num_cpus

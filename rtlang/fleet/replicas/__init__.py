@@ -1,0 +1,1 @@
+"""A fleet whose replicas come, go and are replaced while programs run."""

@@ -1,0 +1,1 @@
+"""Chooses the replica of each program by the work that waits and the prefixes that replicas hold."""

@@ -1,0 +1,170 @@
+"""Chooses the replica of each program: the router's rule, fed with what programs are, what was sent, and what replicas report.
+
+The last report of a replica does not count the programs that were sent since; they are added to it. The work of a program is estimated
+from its graph, and the estimator learns from the first generation of each program and from the replicas' reports.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from rtlang.contract.events import Event, NodeFinished, TextDelta
+from rtlang.contract.node_work import NodeWork
+from rtlang.contract.request_graph import Generate, Select
+from rtlang.fleet.engines.engine_run import EngineRun
+from rtlang.fleet.engines.load_balancer import LoadBalancer
+from rtlang.fleet.messages.frames import Message
+from rtlang.fleet.routing.prefill_rule import PrefillRule
+from rtlang.fleet.routing.program_prefix import WorkEstimator
+from rtlang.fleet.routing.router import ProgramWork, Router
+
+NO_LOAD: Message = dict.fromkeys(
+    ("prompt", "output", "prompt_ahead", "output_ahead", "running", "pages", "free", "asked", "hit"), 0
+)
+"""The report of a replica that has not reported yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedLoad:
+    """The last report of a replica, and when it came; None if it has not come."""
+
+    message: Message
+    at: float | None
+
+
+@dataclass(slots=True)
+class _RoutedProgram:
+    """A program that has not ended.
+
+    Attributes:
+        inputs: until a generation of it has ended, from which the estimator learns.
+    """
+
+    run: EngineRun
+    work: ProgramWork
+    inputs: Mapping[str, str] | None
+
+
+@dataclass(slots=True)
+class _Sent:
+    """The programs that were opened on a replica and that no report of it has counted yet, and how many were counted."""
+
+    graph_ids: deque[int] = field(default_factory=deque)
+    num_counted: int = 0
+
+
+class ProgramBalancer(LoadBalancer):
+    """Chooses the replica of each program of a fleet.
+
+    Args:
+        router: chooses replicas, and belongs to the balancer from now on.
+        prefill: names of the replicas that only compute prompts (see prefill_rule.py). Replicas that follow one have the same role.
+    """
+
+    def __init__(self, router: Router, prefill: Collection[str] = ()) -> None:
+        self.router, self.estimator = router, WorkEstimator()
+        self._prefill, self._rule = frozenset(prefill), PrefillRule()
+        self._programs: dict[int, _RoutedProgram] = {}
+        self._loads: dict[str, ReportedLoad] = {}
+        self._sent: defaultdict[str, _Sent] = defaultdict(_Sent)
+
+    def role(self, engine: str) -> str:
+        """What a replica does: "any", "prefill" or "decode"."""
+        if not self._prefill:
+            return "any"
+        return "prefill" if self._computes_prompts(engine) else "decode"
+
+    def load(self, engine: str) -> ReportedLoad:
+        """The last report of a replica."""
+        return self._loads.get(engine, ReportedLoad(NO_LOAD, None))
+
+    def num_waiting(self, load: Message) -> float:
+        """Tokens that wait to be computed, nodes that have not begun included, as the router counts them."""
+        work = NodeWork(load["prompt"] + load["prompt_ahead"], load["output"] + load["output_ahead"])
+        return work.weighted(self.estimator.output_weight)
+
+    # -- see LoadBalancer
+
+    def accept(self, run: EngineRun, inputs: Mapping[str, str]) -> None:
+        """See `LoadBalancer.accept`."""
+        work = self.estimator.estimate(run.graph, inputs, run.share.principal.namespace)
+        self._programs[run.graph_id] = _RoutedProgram(run, work, inputs)
+
+    def forget(self, graph_id: int) -> None:
+        """See `LoadBalancer.forget`."""
+        self._programs.pop(graph_id, None)
+
+    def choose(self, graph_id: int, engines: Collection[str]) -> str:
+        """See `Placement.choose`. Replicas that compute prompts are chosen only for a program that begins, and if that pays."""
+        program = self._programs[graph_id]
+        staying = [name for name in engines if not self._computes_prompts(name)]
+        among: Collection[str] = engines
+        if staying and len(staying) < len(engines):
+            among = staying
+            if program.run.ledger.is_empty:
+                num_held = max(self.router.num_held_tokens(name, program.work) for name in staying)
+                if self._rule.is_worthwhile(program.work, num_held):
+                    among = set(engines).difference(staying)
+        return self.router.choose(program.work, among)
+
+    def note_opened(self, graph_id: int, engine: str) -> None:
+        """See `Placement.note_opened`."""
+        self._sent[engine].graph_ids.append(graph_id)
+
+    def note_left(self, graph_id: int, engine: str) -> None:
+        """See `Placement.note_left`."""
+        program = self._programs.get(graph_id)
+        if program is not None:
+            self.router.ended(engine, program.work)
+
+    def note_output(self, graph_id: int, engine: str, event: Event, is_open: Callable[[str], bool]) -> bool:
+        """See `LoadBalancer.note_output`. A program that was opened for its prompt moves, if another replica takes it."""
+        program = self._programs[graph_id]
+        if isinstance(event, NodeFinished) and event.usage.prompt_tokens and program.inputs is not None:
+            self.estimator.learn(program.run.nodes, event.node_id, program.inputs, event.usage.prompt_tokens)
+            program.inputs = None
+        if not self._computes_prompts(engine):
+            return False
+        node = program.run.nodes.get(event.node_id) if isinstance(event, TextDelta | NodeFinished) else None
+        return isinstance(node, Generate | Select) and any(
+            is_open(name) and not self._computes_prompts(name) for name in self.router.names
+        )
+
+    def note_ready(self, engine: str, ready: Message) -> None:
+        """See `LoadBalancer.note_ready`."""
+        self._forget_sent(engine)
+        self.router.add(engine, ready.get("cache_tokens"))
+
+    def note_load(self, engine: str, load: Message, now: float) -> None:
+        """See `LoadBalancer.note_load`."""
+        self._loads[engine] = ReportedLoad(load, now)
+        if engine in self.router.names:
+            self.estimator.output_weight = load["output_weight"] / 100 or self.estimator.output_weight
+            sent = self._sent[engine]
+            while sent.graph_ids and sent.num_counted < load["opened"]:
+                sent.graph_ids.popleft()
+                sent.num_counted += 1
+            works = [self._programs[graph_id].work for graph_id in sent.graph_ids if graph_id in self._programs]
+            self.router.report(engine, self.num_waiting(load), works)
+        self._rule.report(engine, {name: load.get(name) or None for name in ("prefill_ns", "fetch_ns")})
+
+    def forget_engine(self, engine: str) -> None:
+        """See `LoadBalancer.forget_engine`."""
+        self._forget_sent(engine)
+        self._loads.pop(engine, None)
+        self._rule.forget(engine)
+
+    def _forget_sent(self, engine: str) -> None:
+        self._sent.pop(engine, None)
+        if engine in self.router.names:
+            self.router.remove(engine)
+
+    def _computes_prompts(self, engine: str) -> bool:
+        return place_of(engine) in self._prefill
+
+
+def place_of(name: str) -> str:
+    """The name of the first engine of a replica, whose role and GPUs those that follow it have: "a" for "a~2"."""
+    return name.partition("~")[0]

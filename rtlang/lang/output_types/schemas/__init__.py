@@ -1,0 +1,1 @@
+"""JSON schemas and text patterns of Python types."""

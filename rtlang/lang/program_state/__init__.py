@@ -1,0 +1,1 @@
+"""The state of a program body: its sequence, variables and expressions."""

@@ -1,0 +1,127 @@
+"""The function of a program, its bound arguments, and how it is called."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from rtlang.contract.errors import TraceError
+from rtlang.lang.lazy_values.values import Value, inputs_of, source_of, user_location
+from rtlang.lang.program_state.expr import Expr, described
+from rtlang.lang.program_state.state import State
+
+_current_state: ContextVar[State | None] = ContextVar("rtlang_state", default=None)
+
+
+def current_state() -> State | None:
+    """The state of the innermost running program body in this context."""
+    return _current_state.get()
+
+
+@contextmanager
+def state_of_body(state: State) -> Iterator[None]:
+    """Make `state` the current state within a context."""
+    token = _current_state.set(state)
+    try:
+        yield
+    finally:
+        _current_state.reset(token)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of a function, of the function of a `functools.partial`, or of the class of another callable object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Whether calling `function` gives a coroutine; also for partial functions and objects with a coroutine `__call__`."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A function whose first parameter is a state, with bound arguments for the others.
+
+    Attributes:
+        receiver: the instance or class in front of the state, if the function is a method; else empty.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    receiver: tuple[Any, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return name_of(self.function)
+
+    @property
+    def is_async(self) -> bool:
+        return is_coroutine_function(self.function)
+
+    def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Body:
+        """A copy with more arguments bound; a repeated keyword replaces the earlier value.
+
+        Raises:
+            TypeError: the function does not accept these arguments.
+        """
+        both = Body(self.function, (*self.args, *args), {**self.kwargs, **kwargs}, self.receiver)
+        try:
+            inspect.signature(self.function).bind_partial(*self.receiver, None, *both.args, **both.kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
+        return both
+
+    def check_complete(self) -> None:
+        """Check that the function can be called.
+
+        Raises:
+            TypeError: an argument is missing or unknown.
+            TraceError: an argument is an input of a graph (`rt.arg`), which has no text in a run.
+        """
+        try:
+            inspect.signature(self.function).bind(*self.receiver, None, *self.args, **self.kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
+        for value in (*self.args, *self.kwargs.values()):
+            if isinstance(value, Value) and source_of(value) is None:
+                names = ", ".join(inputs_of(value))
+                raise TraceError(
+                    f"rt.arg({names!r}) is only allowed in graph(); pass the text itself to run()", user_location()
+                )
+
+    def call(self, state: State) -> Any:
+        """Call a plain function."""
+        token = _current_state.set(state)
+        try:
+            return self._checked(self.function(*self.receiver, state, *self.args, **self.kwargs))
+        finally:
+            _current_state.reset(token)
+
+    async def call_async(self, state: State) -> Any:
+        """Call a coroutine function."""
+        token = _current_state.set(state)
+        try:
+            returned = await self.function(*self.receiver, state, *self.args, **self.kwargs)
+            if inspect.iscoroutine(returned):  # return rt.value(x), without await
+                returned = await returned
+            return self._checked(returned)
+        finally:
+            _current_state.reset(token)
+
+    def _checked(self, returned: Any) -> Any:
+        """Return the value of the function; raise TraceError if it is an expression, which would never be generated."""
+        if isinstance(returned, Expr):
+            raise TraceError(
+                f"{self.name}() returns {described(returned)}, which is not part of a sequence: "
+                "append it with s += ..., and return s[name]",
+                user_location(),
+            )
+        return returned

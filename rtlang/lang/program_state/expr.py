@@ -1,0 +1,418 @@
+"""Expressions that can be appended to a state.
+
+`text`, `gen`, `select` and the roles create immutable expressions; `+` concatenates them. Nothing is recorded until an expression is added
+to a state (`s += ...`), so it can be created anywhere and reused. Arguments are checked immediately, and errors name the argument and the
+line.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.graph.template_options import TemplateOptions
+from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
+from rtlang.contract.request_graph import ROLES, RoleStart, TokenIds
+from rtlang.contract.service.generation import token_ids_part
+from rtlang.lang.lazy_values import operations
+from rtlang.lang.lazy_values.values import Value, derived, lazy_form, real, user_location
+from rtlang.lang.output_types.tools import ToolChoice, message_start, tool_calls
+from rtlang.lang.output_types.types import OutputType, choice_type, output_type
+from rtlang.lang.recordings.error_places import OptionsOf
+
+Sampling = SamplingParams
+"""Sampling parameters, under the name used in programs."""
+
+
+class Expr:
+    """An expression that can be appended to a state; `a + b` is their concatenation. Either side may be text or a value."""
+
+    __slots__ = ()
+    _rt_is_expression = True
+
+    def __str__(self) -> str:
+        raise TraceError(
+            f"{described(self)} has no text yet, so it cannot be used in an f-string or str(); pass it to rt.text(...) as an "
+            "argument, or append it: s += ...",
+            user_location(),
+        )
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __add__(self, other: object) -> Expr:
+        return Series((*_items(self), *_items(as_expr(other, "the right operand of +"))))
+
+    def __radd__(self, other: object) -> Expr:
+        return Series((*_items(as_expr(other, "the left operand of +")), *_items(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces(Expr):
+    """Text: strings, values and tokens."""
+
+    pieces: tuple[str | Value | TokenIds, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gen(Expr):
+    """A generation; see `gen`."""
+
+    name: str | None
+    kind: OutputType
+    params: SamplingParams | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reasoning: bool | int = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Expr):
+    """A function that records on a `StateRecord`."""
+
+    record: Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Expr):
+    """A choice; see `select`."""
+
+    name: str | None
+    choices: tuple[str, ...]
+    kind: OutputType
+    method: SelectMethod
+
+
+@dataclass(frozen=True, slots=True)
+class Role(Expr):
+    """A chat message; see `system`, `user`, `assistant`, `tool`."""
+
+    start: RoleStart
+    content: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FreeText(Expr):
+    """Pieces of text whose order the compiler chooses."""
+
+    pieces: tuple[Pieces, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Series(Expr):
+    """A sequence of expressions."""
+
+    items: tuple[Expr, ...]
+
+
+def described(expr: Expr) -> str:
+    """An expression as its call, for messages."""
+    match expr:
+        case Gen() | Select():
+            kind = "rt.gen" if isinstance(expr, Gen) else "rt.select"
+            return f"{kind}({expr.name!r})" if expr.name is not None else f"{kind}()"
+        case Role():
+            return f"rt.{expr.start.role}(...)"
+        case Series() if any(not isinstance(each, Pieces) for each in expr.items):
+            return described(next(each for each in expr.items if not isinstance(each, Pieces)))
+        case Pieces((TokenIds(),)):
+            return "rt.tokens(...)"
+        case _:
+            return "rt.text(...)"
+
+
+def _items(expr: Expr) -> tuple[Expr, ...]:
+    return expr.items if isinstance(expr, Series) else (expr,)
+
+
+def as_expr(item: object, where: str) -> Expr:
+    """Convert `item` to an expression.
+
+    Raises:
+        TraceError: it is not text, a number, a value or an expression; names where it was given.
+    """
+    if isinstance(item, Expr):
+        return item
+    if isinstance(item, (str, Value)):
+        return Pieces((item,))
+    if isinstance(item, (int, float)):
+        return Pieces((str(item),))
+    if isinstance(item, (list, tuple)) and item and all(type(each) is int for each in item):
+        hint = "a list of integers; write rt.tokens(...) if they are token ids"
+    elif isinstance(item, (list, tuple)):
+        hint = "a list; put * before it to spread it"
+    elif item is None:
+        hint = "None"
+    elif inspect.isawaitable(item):
+        hint = "a coroutine; write await in front of it"
+    elif callable(item):
+        hint = f"the function {getattr(item, '__name__', item)!r}; call it"
+    elif isinstance(item, enum.Enum):
+        hint = f"{type(item).__name__}.{item.name}; write its .value"
+    else:
+        hint = f"a {type(item).__name__}; use str() on it"
+    raise TraceError(f"{where} is {hint}. Expected strings, numbers, generated values or expressions", user_location())
+
+
+def _content(function: str, pieces: Iterable[object]) -> tuple[Expr, ...]:
+    content: list[Expr] = []
+    for number, piece in enumerate(pieces, 1):
+        if type(piece) is str and content and type(before := content[-1]) is Pieces:
+            content[-1] = Pieces((*before.pieces, piece))
+            continue
+        for expr in _items(as_expr(piece, f"argument {number} of {function}()")):
+            if isinstance(expr, Pieces) and content and isinstance(content[-1], Pieces):
+                content[-1] = Pieces(content[-1].pieces + expr.pieces)
+            else:
+                content.append(expr)
+    return tuple(content)
+
+
+Order = Literal["written", "free"]
+
+
+def text(*pieces: object, order: Order = "written") -> Expr:
+    """Text made of strings, numbers, generated values and other expressions, without separators.
+
+    Args:
+        order: "free" lets the compiler put the arguments that most runs of a batch, or most forks, share in front of the others, so
+            that more of the text is found in the cache. Each argument stays whole and must be text.
+    Raises:
+        TraceError: an argument is None or cannot be converted to text; names the argument.
+        ParameterError: `order` is invalid.
+    """
+    return Series(_ordered("text", pieces, order))
+
+
+def tokens(token_ids: Iterable[int]) -> Expr:
+    """Tokens of the model, appended as they are. At the start of a sequence no start token is put before them.
+
+    Text before and after is tokenized on its own, so tokens are also a boundary that no token of the text crosses. The text of a state
+    (`s.text()`) and its messages leave them out, because only the model knows their text.
+
+    Raises:
+        ParameterError: an item is not an integer in range. An id outside the model's vocabulary fails the generations that follow it.
+    """
+    return Pieces((token_ids_part(token_ids),))
+
+
+def _ordered(function: str, pieces: tuple[object, ...], order: str) -> tuple[Expr, ...]:
+    if order == "written":
+        return _content(function, pieces)
+    if order != "free":
+        raise ParameterError("order", order, 'expected "written" or "free"')
+    found: list[Pieces] = []
+    for number, piece in enumerate(pieces, 1):
+        content = _content(function, (piece,))
+        if not all(isinstance(each, Pieces) for each in content):
+            raise TraceError(
+                f"argument {number} of {function}(order='free') is not text; only text can be reordered",
+                user_location(),
+            )
+        found.extend(each for each in content if isinstance(each, Pieces))
+    return (FreeText(tuple(found)),)
+
+
+def _role(
+    role: str,
+    pieces: tuple[object, ...],
+    tools: Iterable[Any] | None = None,
+    order: Order = "written",
+    template: TemplateOptions | None = None,
+) -> Expr:
+    assert role in ROLES
+    return Role(message_start(role, tools, template), _ordered(role, pieces, order))
+
+
+def system(
+    *pieces: object,
+    tools: Iterable[Any] | None = None,
+    template: TemplateOptions | None = None,
+    order: Order = "written",
+) -> Expr:
+    """A system message; arguments and `order` as for `text`.
+
+    Args:
+        tools: the tools of the conversation, as for `gen`: the chat template shows them to the model. Only in the first message.
+        template: options of the chat template for the conversation, such as
+            `rt.TemplateOptions(variables={"enable_thinking": False})`. Only in the first message.
+    Raises:
+        ParameterError: a tool or an option is invalid.
+    """
+    return _role("system", pieces, tools, order, template)
+
+
+def user(
+    *pieces: object,
+    tools: Iterable[Any] | None = None,
+    template: TemplateOptions | None = None,
+    order: Order = "written",
+) -> Expr:
+    """A user message; arguments and `order` as for `text`, `tools` and `template` as for `system`."""
+    return _role("user", pieces, tools, order, template)
+
+
+def assistant(*pieces: object) -> Expr:
+    """An assistant message; arguments as for `text`, including generations."""
+    return _role("assistant", pieces)
+
+
+def tool(*pieces: object) -> Expr:
+    """A tool message with a tool's result; arguments as for `text`. Dicts, lists and pydantic models are written as JSON.
+
+    Raises:
+        TraceError: as for `text`; also, an argument is not JSON data.
+    """
+    return _role("tool", tuple(_as_json(piece) for piece in pieces))
+
+
+def _as_json(piece: object) -> object:
+    """JSON for plain data and models; other objects unchanged."""
+    if isinstance(piece, Value):
+        lazy = lazy_form(piece)
+        found = None if lazy is None else operations.tool_text(lazy)
+        made = derived(found, lambda value: str(_as_json(value)), (piece,), f"the text of {piece!r}")
+        return piece if made is None else made
+    dump = getattr(type(piece), "model_dump_json", None)
+    if dump is not None:
+        return dump(piece)
+    if not isinstance(piece, (dict, list)):
+        return piece
+    try:
+        return json.dumps(piece, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TraceError(f"the result of a tool is not JSON data: {error}", user_location()) from error
+
+
+def gen(
+    name: str | None = None,
+    max_tokens: int | None = None,
+    *,
+    type: Any = None,
+    schema: Any = None,
+    regex: Any = None,
+    choices: Any = None,
+    grammar: Any = None,
+    tools: Iterable[Any] | None = None,
+    tool_choice: ToolChoice | Callable[..., Any] | None = None,
+    parallel: bool | None = None,
+    reasoning: bool | int = False,
+    params: SamplingParams | None = None,
+    min_tokens: int | None = None,
+    stop: str | Iterable[str] | None = None,
+    stop_token_ids: Iterable[int] | None = None,
+    stop_regex: str | re.Pattern[str] | Iterable[str | re.Pattern[str]] | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    presence_penalty: float | None = None,
+    frequency_penalty: float | None = None,
+    repetition_penalty: float | None = None,
+    logit_bias: Mapping[int, float] | Iterable[tuple[int, float]] | None = None,
+    seed: int | None = None,
+    n: int | None = None,
+    logprobs: int | None = None,
+    prompt_logprobs: int | None = None,
+    ignore_eos: bool | None = None,
+    max_retries: int | None = None,
+    token_healing: bool | None = None,
+    distortion: bool | None = None,
+) -> Expr:
+    """Generate text and store it as variable `name`, if given.
+
+    Args:
+        type, schema, regex, choices, grammar: at most one; constrains the text and determines the type of the value (see
+            `rtlang.lang.output_types.types.output_type`).
+        tools: functions with annotated parameters, or maps in the form of the OpenAI API. The text is one call of them in the format of
+            the model, the value a `ToolCall`.
+        tool_choice: "required" (the default), a function or its name, "auto" or "none"; with these two the value is a `ToolReply`.
+        parallel: True: one call or more, where the format has them; the value is a list.
+        reasoning: the model reasons first, between the marks of its format, in the same sequence; the reasoning is not part of the value
+            but in `s.meta(name).reasoning`. A number is its budget in tokens, marks included; True: as many as `max_tokens`.
+        params: an `rt.Sampling`, used instead of the run's (`run(params=...)`); options given here override it.
+        n: if more than 1, the value is a list, and the sequence continues from before the generation.
+        others: as in `rt.Sampling`.
+    Raises:
+        ParameterError: the output type or an option is invalid; names it, the generation and the line.
+        TraceError: the name is not a non-empty string.
+    """
+    options: dict[str, Any] = {
+        "max_tokens": max_tokens,
+        "min_tokens": min_tokens,
+        "stop": stop,
+        "stop_token_ids": stop_token_ids,
+        "stop_regex": stop_regex,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
+        "presence_penalty": presence_penalty,
+        "frequency_penalty": frequency_penalty,
+        "repetition_penalty": repetition_penalty,
+        "logit_bias": logit_bias,
+        "seed": seed,
+        "n": n,
+        "logprobs": logprobs,
+        "prompt_logprobs": prompt_logprobs,
+        "ignore_eos": ignore_eos,
+        "max_retries": max_retries,
+        "token_healing": token_healing,
+        "distortion": distortion,
+    }
+    with OptionsOf(name):
+        if params is not None and not isinstance(params, SamplingParams):
+            raise ParameterError("params", params, "expected rt.Sampling(...)")
+        if not isinstance(reasoning, int) or (not isinstance(reasoning, bool) and not 1 <= reasoning <= MAX_MAX_TOKENS):
+            raise ParameterError("reasoning", reasoning, f"expected True, False or 1 to {MAX_MAX_TOKENS} tokens")
+        if tools is None and (tool_choice is not None or parallel is not None):
+            raise ParameterError("tools", None, "expected tools where tool_choice or parallel are given")
+        if tools is not None:
+            type = _tool_calls(tools, tool_choice, parallel, type, has_reasoned=bool(reasoning))
+        kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
+        given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
+        # Errors name the option here. Without max_tokens, min_tokens is checked against the run's max_tokens later.
+        sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
+    return Gen(_name(name, "gen"), kind, params, given, reasoning)
+
+
+def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any, *, has_reasoned: bool) -> OutputType:
+    if type is not None:
+        raise ParameterError("type and tools", (type, tools), "expected only one of them")
+    return tool_calls(tools, tool_choice, parallel, has_reasoned=has_reasoned)
+
+
+def select(
+    name: str | None, choices: Iterable[object], *, method: SelectMethod | str = SelectMethod.TOKEN_LENGTH_NORMALIZED
+) -> Expr:
+    """Append the most likely of `choices`; `s.meta(name)` has the probabilities of all.
+
+    Args:
+        choices: strings or numbers, or an Enum class; the value is the chosen item.
+        method: a `SelectMethod` or its name.
+    Raises:
+        ParameterError: a choice or the method is invalid; names it, the generation and the line.
+        TraceError: the name is not a non-empty string.
+    """
+    with OptionsOf(name):
+        if method not in list(SelectMethod):
+            raise ParameterError("method", method, f"expected one of {', '.join(SelectMethod)}")
+        texts, kind = choice_type(_real_items(choices))
+    return Select(_name(name, "select"), texts, kind, SelectMethod(method))
+
+
+def _name(name: object, function: str) -> str | None:
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name:
+        raise TraceError(f"{function}(): name = {name!r}; expected a non-empty string", user_location())
+    return str(name)
+
+
+def _real_items(items: Any) -> Any:
+    return [real(item) for item in items] if isinstance(items, (list, tuple)) else real(items)

@@ -1,0 +1,1 @@
+"""The nodes that a program run records, and their outcomes."""

@@ -1,0 +1,82 @@
+"""Metadata of a completion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rtlang.contract.events import DraftUse, NodeFinished, Timing, TokenLogprob
+from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.request_graph import Node, Select
+from rtlang.lang.partials.distortion import Distortion, distortion_of
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """Metadata of one completion.
+
+    Attributes:
+        finish_reason: why the generation ended.
+        stop_match: the stop string, pattern or token id that ended it, if any.
+        token_ids: the tokens of the text.
+        usage: tokens used by the node, for all of its completions; `usage.cached_tokens` were taken from the prefix cache.
+        timing: seconds since the node was ready to start.
+        logprobs: one entry per token, if requested.
+        prompt_logprobs: one entry per prompt token, if requested.
+        scores: for a select, the score of each choice by its method.
+        probabilities: for a select, the softmax of the summed log-probabilities of the choices.
+        choice_logprobs: for a select, the log-probability of each token of each choice.
+        unconditional_logprobs: the same without the text before the select, if its method compares with it.
+        drafts: draft tokens of all completions of the node, by source; each accepted one saved a step.
+        is_replayed: whether the outcome was read from a recording (`rt.record`), so that nothing was computed.
+        distortion: the probability that the masks of the constraint removed, if requested and known.
+        reasoning: the reasoning before the text without its marks, if the generation had `reasoning`.
+        reasoning_tokens: its number of tokens, marks included; they are not part of `usage`.
+    """
+
+    finish_reason: FinishReason
+    stop_match: str | int | None
+    token_ids: tuple[int, ...]
+    usage: Usage
+    timing: Timing
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    prompt_logprobs: tuple[TokenLogprob, ...] | None = None
+    scores: dict[str, float] | None = None
+    probabilities: dict[str, float] | None = None
+    is_replayed: bool = False
+    distortion: Distortion | None = None
+    reasoning: str | None = None
+    reasoning_tokens: int = 0
+    choice_logprobs: dict[str, tuple[TokenLogprob, ...]] | None = None
+    unconditional_logprobs: dict[str, tuple[TokenLogprob, ...]] | None = None
+    drafts: tuple[DraftUse, ...] = ()
+
+    @classmethod
+    def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:
+        """Create the metadata of one completion of a finished node."""
+        completion = event.completions[choice]
+        scores = probabilities = of_choices = unconditional = None
+        if isinstance(node, Select):
+            if event.scores is not None:
+                scores = dict(zip(node.choices, event.scores, strict=True))
+            if event.probabilities is not None:
+                probabilities = dict(zip(node.choices, event.probabilities, strict=True))
+            if event.choice_logprobs is not None:
+                of_choices = dict(zip(node.choices, event.choice_logprobs, strict=True))
+            if event.unconditional_logprobs is not None:
+                unconditional = dict(zip(node.choices, event.unconditional_logprobs, strict=True))
+        return cls(
+            completion.finish_reason,
+            completion.stop_match,
+            completion.token_ids,
+            event.usage,
+            event.timing,
+            completion.logprobs,
+            event.prompt_logprobs,
+            scores,
+            probabilities,
+            event.is_replayed,
+            distortion_of(node, completion),
+            choice_logprobs=of_choices,
+            unconditional_logprobs=unconditional,
+            drafts=event.drafts,
+        )

@@ -1,0 +1,274 @@
+"""The outcomes of recorded nodes: their texts, parsed values, metadata and errors.
+
+An outcome is the event that ended a node, or the error that ended its graph; the driver of the recording has them. Errors are copies that
+name the generation at the root of the failure and the line that recorded it. `first_error` skips errors that the body has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rtlang.contract.errors import (
+    AbortedError,
+    ApplyError,
+    ConnectionLostError,
+    DeadlineError,
+    DependencyError,
+    EngineDeadError,
+    GraphError,
+    OverloadError,
+    RtlangError,
+    SlowConsumerError,
+    TraceError,
+    ValueParseError,
+    rebuild,
+)
+from rtlang.contract.events import NodeFinished
+from rtlang.contract.graph.pure_functions import text_of_plain
+from rtlang.contract.params import FinishReason
+from rtlang.contract.request_graph import (
+    Apply,
+    Decide,
+    Generate,
+    Node,
+    Part,
+    Ref,
+    Repeat,
+    Select,
+    Switch,
+    Text,
+    dependencies,
+    name_of,
+    parent_of,
+)
+from rtlang.lang.lazy_values.values import user_location
+from rtlang.lang.partials.shapes import ValueShape
+from rtlang.lang.recordings.control_paths import path_parts
+from rtlang.lang.recordings.driver import Driver
+from rtlang.lang.recordings.error_places import at_generation, rebuilt
+from rtlang.lang.recordings.meta import Meta
+from rtlang.lang.recordings.recorded_nodes import RecordedNodes
+
+_RUN_ERRORS = (AbortedError, ConnectionLostError, DeadlineError, EngineDeadError, OverloadError, SlowConsumerError)
+"""Errors that end the whole run. They name a generation that had not ended."""
+
+
+class Outcomes:
+    """Reads the outcomes of a recording's nodes.
+
+    Attributes:
+        dropped: ids of nodes that were never submitted, because no output needs them.
+    """
+
+    def __init__(self, nodes: RecordedNodes, driver: Driver) -> None:
+        self.dropped: set[int] = set()
+        self._nodes, self._driver = nodes, driver
+        self._values: dict[tuple[int, int], Any] = {}
+        self._reported: set[int] = set()
+        self._handled: set[int] = set()  # by the ids in the graph
+
+    # Values
+
+    def finished(self, node_id: int) -> NodeFinished:
+        """The final event of a node.
+
+        Raises:
+            RtlangError: the error of the node, or for a dependent node the error of its root cause.
+        """
+        outcome = self._driver.outcome(node_id)
+        if isinstance(outcome, NodeFinished):
+            return outcome
+        if outcome is None:
+            raise TraceError(f"{self._nodes.name_of(node_id)!r} was recorded but never run", user_location())
+        root_id, error = self._root(node_id, outcome)
+        self._reported.add(root_id)
+        raise self._located(root_id, error)
+
+    def text_of(self, node_id: int, choice: int) -> str:
+        """The text of an ended node. Raises like `finished`."""
+        computed = self._nodes.computed.get(node_id)
+        if computed is not None:
+            return text_of_plain(computed.read())
+        end = self.finished(node_id)
+        return end.completions[choice].text if end.completions else text_of_plain(end.value)
+
+    def plain_value(self, node_id: int) -> Any:
+        """The value of an ended node that computes one. Raises like `finished`."""
+        end = self.finished(node_id)
+        if end.is_cancelled:
+            raise self._located(node_id, AbortedError("cancelled: a decision was made before it was needed"))
+        return end.value
+
+    def value_of(self, node_id: int, choice: int) -> Any:
+        """The text of an ended node parsed as its type; parsed once.
+
+        Raises:
+            ValueParseError: the text does not parse. RtlangError: as for `finished`.
+        """
+        found = self.read(node_id, choice)
+        if isinstance(found, RtlangError):
+            self._reported.add(node_id)
+            raise self._located(node_id, found)
+        return found
+
+    def read(self, node_id: int, choice: int) -> Any:
+        """The parsed value of a finished node's text, or the ValueParseError of parsing it."""
+        key = (node_id, choice)
+        if key not in self._values:
+            if self.finished(node_id).completions[choice].finish_reason is FinishReason.CANCELLED:
+                return None  # a decision did not need it
+            text = self.text_of(node_id, choice)
+            kind = self._nodes.types[self._nodes.written_id(node_id)]
+            try:
+                self._values[key] = kind.read(self._nodes.name_of(node_id), text)
+            except ValueParseError as error:
+                self._values[key] = error
+        return self._values[key]
+
+    def shape_of(self, node_id: int) -> ValueShape | None:
+        """The types inside a generation's value; None if its text is not JSON."""
+        kind = self._nodes.types.get(self._nodes.written_id(node_id))
+        return None if kind is None else kind.shape
+
+    def meta_of(self, node_id: int, choice: int) -> Meta:
+        """The metadata of an ended node's text. Raises like `finished`."""
+        found = Meta.of(self._nodes.node(node_id), self.finished(node_id), choice)
+        before = self._nodes.reasoning_of.get(node_id)
+        if before is None:
+            return found
+        thought = self.finished(before).completions[0]
+        return replace(found, reasoning=self.value_of(before, 0), reasoning_tokens=len(thought.token_ids))
+
+    def parts_of(self, node: Node) -> tuple[Part, ...]:
+        """The parts that a non-text node adds to its sequence; the node itself for an unfinished branch or loop."""
+        if isinstance(node, (Switch, Repeat)):
+            outcome = self._driver.outcome(node.node_id)
+            if isinstance(outcome, NodeFinished) and not outcome.is_cancelled:
+                return tuple(path_parts(node, self._nodes.outer, self.finished))
+        return (Ref(node.node_id),)
+
+    # Errors
+
+    def note_handled(self, node_id: int) -> None:
+        """Text of this node that does not parse is no error of the run, because the program has handled it."""
+        self._handled.add(node_id)
+
+    def root_error(self, node_id: int, error: RtlangError) -> RtlangError:
+        """The root cause of a node's `error`."""
+        return self._located(*self._root(node_id, error))
+
+    def parse_error(self, node_id: int, error: ValueParseError) -> RtlangError:
+        """The error of parsing a node's text, with its place."""
+        return self._located(node_id, error)
+
+    def run_error(self, error: RtlangError) -> RtlangError:
+        """The error that ended the run, with the place of the generation that it names, or else of the first unfinished one."""
+        if isinstance(error, GraphError):
+            place = None if error.node_id is None else self._shown_at(error.node_id)
+        elif isinstance(error, _RUN_ERRORS):
+            outcome = self._driver.outcome
+            place = next((each for each in self._nodes.types if outcome(each) is error or outcome(each) is None), None)
+        else:
+            place = None
+        return error if place is None else self._located(place, error)
+
+    def first_error(self) -> RtlangError | None:
+        """The first error of a node, or of parsing its text, that the body has not seen."""
+        for node_id in self._run_ids():
+            node = self._nodes.node(node_id)
+            if isinstance(node, Text) or node_id in self.dropped:
+                continue
+            outcome = self._driver.outcome(node_id)
+            if isinstance(node, Apply) and not isinstance(outcome, ApplyError):  # it ends without an event
+                continue
+            if isinstance(outcome, RtlangError):
+                root_id, error = self._root(node_id, outcome)
+                if root_id not in self._reported and root_id not in _decided_without(
+                    self._nodes.outer, self._driver.outcome
+                ):
+                    return self._located(root_id, error)
+            elif outcome is not None and isinstance(node, (Generate, Select)) and not self._is_handled(node_id):
+                for choice in range(len(outcome.completions)):
+                    value = self.read(node_id, choice)
+                    if isinstance(value, RtlangError):
+                        return self._located(node_id, value)
+        return None
+
+    def _shown_at(self, node_id: int) -> int | None:
+        """The generation that a node is, or the first one that continues it."""
+        for each in self._nodes.locations:
+            at: int | None = each
+            while at is not None and at > node_id:
+                at = parent_of(self._nodes.outer[at])
+            if at == node_id:
+                return each
+        return None
+
+    def _run_ids(self) -> list[int]:
+        """The nodes outside of blocks, and the nodes of the blocks that ran, by the ids under which they did, in order."""
+        outer = self._nodes.outer
+        if not self._nodes.inner:
+            return list(outer)
+        inside = [each for each in self._driver.outcome_ids if each not in outer]
+        return sorted([*outer, *inside])
+
+    def _is_handled(self, node_id: int) -> bool:
+        """Whether the program knows that the text of a node does not parse as its type."""
+        return node_id in self._reported or self._nodes.written_id(node_id) in self._handled
+
+    def _root(self, node_id: int, error: RtlangError) -> tuple[int, RtlangError]:
+        """The root cause of a node's error, and where it shows: the failed generation, or the one that continues the failed text."""
+        seen, located = {node_id}, node_id
+        while isinstance(error, DependencyError):
+            cause = self._driver.outcome(error.node_id) if error.node_id not in seen else None
+            if not isinstance(cause, RtlangError):
+                return located, rebuild(error.cause_code, error.cause_message)
+            seen.add(error.node_id)
+            if self._nodes.written_id(error.node_id) in self._nodes.locations:
+                located = error.node_id
+            error = cause
+        return located, error
+
+    def _located(self, node_id: int, error: RtlangError) -> RtlangError:
+        """A copy of an error, without its traceback, whose message names the generation and the line that recorded it."""
+        location = self._nodes.locations.get(self._nodes.written_id(node_id))
+        if location is None:
+            return rebuilt(error, error.message)
+        relation = "unfinished: " if isinstance(error, _RUN_ERRORS) else ""
+        node = self._nodes.node(node_id)
+        noun = "generation" if isinstance(node, (Generate, Select)) else "value"
+        name = self._nodes.names_of_reasoning.get(node_id, name_of(node))
+        return at_generation(error, name, location, relation + noun)
+
+
+def _decided_without(nodes: Mapping[int, Node], outcome: Callable[[int], object]) -> set[int]:
+    """Ids of the nodes that only candidates of decisions need, where every such decision has a winner. Their failures are not reported.
+
+    The rating of a candidate (`by`) is not included: its failure is a mistake of the program.
+
+    Args:
+        nodes: by id; a node depends on nodes with smaller ids only.
+        outcome: of a node; a NodeFinished if it succeeded.
+    """
+    users: dict[int, list[int]] = {}  # without decisions that were made
+    found: set[int] = set()
+    candidates: set[int] = set()
+    for node_id in sorted(nodes, reverse=True):
+        node = nodes[node_id]
+        if isinstance(node, Text) and node_id not in users:  # the end of a message, after which nothing is generated
+            continue
+        if node_id in users and all(user in found for user in users[node_id]):
+            found.add(node_id)
+        needed = dependencies(node)
+        if isinstance(node, Decide) and isinstance(outcome(node_id), NodeFinished):
+            candidates.update(operand.node_id for operand in node.of if isinstance(operand, Ref))
+            for each in needed:
+                users.setdefault(each, [])
+            continue
+        if node_id in candidates:
+            candidates |= needed
+        for each in needed:
+            users.setdefault(each, []).append(node_id)
+    return found & candidates

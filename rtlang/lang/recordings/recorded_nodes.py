@@ -1,0 +1,275 @@
+"""The nodes of one program run, and the blocks of branches and loops among them.
+
+A block is recorded before it is known whether, or how often, it runs. The ids of its nodes follow the id of their control node; iterations
+of a loop run under further ids that the loop reserves. `written_id` converts an id under which a node runs into its id in the graph.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph.host_calls import HostFunction
+from rtlang.contract.request_graph import (
+    MAX_NODES,
+    Apply,
+    Arg,
+    Node,
+    Operand,
+    Part,
+    Ref,
+    Repeat,
+    Switch,
+    Text,
+    blocks_of,
+    dependencies,
+    last_id,
+)
+from rtlang.lang.lazy_values.values import user_location
+from rtlang.lang.output_types.types import OutputType
+
+_INSIDE = (
+    "the value was generated inside a branch or loop of the graph; return it from the branch, and use the value of rt.switch or "
+    "rt.repeat"
+)
+
+
+@dataclass(slots=True)
+class Control:
+    """A control node that is being recorded; see `RecordedNodes.control`."""
+
+    nodes: RecordedNodes
+    node_id: int
+    node: Switch | Repeat | None = None
+
+    @property
+    def span(self) -> int:
+        """Number of ids that the blocks so far occupy."""
+        return self.nodes.free_id - self.node_id - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A value that a node computes from generated values; see `Recording.operand`."""
+
+    needs: tuple[int, ...]
+    read: Callable[[], Any]
+    what: str
+
+
+class RecordedNodes:
+    """The nodes of a recording, which owns them, and facts about each. May be used from several threads.
+
+    Attributes:
+        outer: every node outside of blocks by id, as recorded (not folded); of a block only while it is recorded.
+        inner: the nodes of blocks, by the ids that they have in the graph.
+        types: the types of generations and selects, by id in the graph.
+        locations: `file:line` of the calls that recorded nodes, by id in the graph.
+        functions: the functions of host calls, by id in the graph.
+        computed: the values of pure functions, by the ids of the nodes that compute them.
+        reasoning_of: the nodes of reasoning by the nodes of the values that follow them.
+        names_of_reasoning: the names of these values by the nodes of reasoning.
+        inputs: names of the graph inputs used so far, as keys.
+        free_id: the id of the next node.
+        block_depth: the number of branches and loops that are being recorded, within each other.
+        is_closed: whether the body has ended, so that recording more raises.
+        lock: held while a node is added, or while several are.
+    """
+
+    def __init__(self) -> None:
+        self.outer: dict[int, Node] = {}
+        self.inner: dict[int, Node] = {}
+        self.types: dict[int, OutputType] = {}
+        self.locations: dict[int, str] = {}
+        self.functions: dict[int, HostFunction] = {}
+        self.computed: dict[int, Computed] = {}
+        self.reasoning_of: dict[int, int] = {}
+        self.names_of_reasoning: dict[int, str | None] = {}
+        self.inputs: dict[str, None] = {}
+        self.free_id = 0
+        self.block_depth = 0
+        self.is_closed = False
+        self.lock = threading.RLock()
+        self._pending: list[Node] = []
+        self._applied: dict[tuple[str, str], int] = {}
+
+    # Adding
+
+    def next_id(self) -> int:
+        """The id of the next node. Call it and `append` with the lock held.
+
+        Raises:
+            TraceError: the body has ended, or there are too many nodes.
+        """
+        if self.is_closed:
+            raise TraceError("the program has ended; its state cannot be appended to", user_location())
+        if len(self.outer) + len(self.inner) >= MAX_NODES:
+            raise TraceError(f"a program may record at most {MAX_NODES} nodes", user_location())
+        return self.free_id
+
+    def append(self, node: Node) -> int:
+        """Record a node with the id `next_id`; returns the id.
+
+        Raises:
+            TraceError: the node depends on one inside a block that has ended.
+        """
+        if self.inner and self.is_any_inside(dependencies(node)):
+            raise TraceError(_INSIDE, user_location())
+        self.outer[node.node_id] = node
+        self.free_id = last_id(node) + 1
+        self._pending.append(node)
+        return node.node_id
+
+    def add_value(self, make: Callable[[int], Node]) -> int:
+        """Record a node that computes a value, at the line of the user's call; `make` gets its id. Returns the id."""
+        with self.lock:
+            node_id = self.append(make(self.next_id()))
+        self.locations[node_id] = user_location()
+        return node_id
+
+    def add_apply(self, function: str, args: tuple[Operand, ...]) -> Ref:
+        """Record a pure function of operands, once for equal ones."""
+        key = (function, repr(args))  # equal numbers of different types are different constants
+        node_id = self._applied.get(key)
+        if node_id is None:
+            for arg in args:
+                if isinstance(arg, Arg):
+                    self.inputs[arg.name] = None
+            node_id = self._applied[key] = self.add_value(lambda node_id: Apply(node_id, function, args))
+        return Ref(node_id)
+
+    @contextmanager
+    def control(self, parent: int | None, location: str) -> Iterator[Control]:
+        """Record a control node: its blocks are recorded one after the other within the context, which sets `node`."""
+        with self.lock:
+            node_id = self.next_id()
+            self.outer[node_id] = Text(node_id, parent, ())  # the blocks continue it
+            self.free_id = node_id + 1
+            control = Control(self, node_id)
+            self.locations[node_id] = location
+            try:
+                yield control
+                node = control.node
+                assert node is not None
+            except BaseException:
+                del self.outer[node_id]
+                raise
+            self.append(node)
+
+    @contextmanager
+    def in_block(self) -> Iterator[list[Node]]:
+        """Record a block; the list has its nodes when the context ends."""
+        nodes: list[Node] = []
+        self._pending, before = [], self._pending
+        applied, computed = dict(self._applied), dict(self.computed)
+        self.block_depth += 1
+        try:
+            yield nodes
+            nodes.extend(self._pending)
+        finally:
+            self.block_depth -= 1
+            for node in self._pending:
+                self.inner[node.node_id] = self.outer.pop(node.node_id)
+            self._pending, self._applied, self.computed = before, applied, computed
+
+    # Submitting
+
+    def take(self, *, is_last: bool) -> list[Node]:
+        """Remove and return the nodes to submit now.
+
+        Text that no generation follows yet waits, so that it is tokenized together with text that is appended later, wherever the body
+        reads a value in between. At the end it is dropped as unused.
+        """
+        with self.lock:
+            needed: set[int] = set()
+            taken: list[Node] = []
+            waiting: list[Node] = []
+            for node in reversed(self._pending):
+                if isinstance(node, Text) and node.node_id not in needed:
+                    waiting.append(node)
+                else:
+                    needed |= dependencies(node)
+                    taken.append(node)
+            self._pending = [] if is_last else waiting[::-1]
+            return taken[::-1]
+
+    def before_unsent_text(self, ended: set[int]) -> set[int]:
+        """`ended`, the last nodes of sequences, with the node before the text of each that was not submitted."""
+        found = ended
+        for node in reversed(self._pending):
+            if node.node_id in found and isinstance(node, Text) and node.parent is not None:
+                if found is ended:
+                    found = set(found)
+                found.add(node.parent)
+        return found
+
+    # Reading
+
+    def node(self, node_id: int) -> Node:
+        """A node by the id under which it runs."""
+        found = self.outer.get(node_id)
+        return self.inner[self.written_id(node_id)] if found is None else found
+
+    def host_function(self, node_id: int) -> HostFunction | None:
+        """The function of a host call, by the id under which the call runs; None if there is none."""
+        return self.functions.get(self.written_id(node_id))
+
+    def name_of(self, node_id: int) -> str:
+        """The name of a node for messages."""
+        node = self.node(node_id)
+        name = None if isinstance(node, Text) else node.name
+        return f"node {node_id}" if name is None else name
+
+    def needs_of(self, node_ids: Sequence[int]) -> tuple[int, ...]:
+        """The generations that must have ended before the texts or values of these nodes are known."""
+        if not self.computed:
+            return tuple(node_ids)
+        needed: dict[int, None] = {}
+        for node_id in node_ids:
+            computed = self.computed.get(node_id)
+            needed.update(dict.fromkeys((node_id,) if computed is None else computed.needs))
+        return tuple(needed)
+
+    def is_control(self, part: Part) -> bool:
+        """Whether a part stands for a branch or loop that has not finished."""
+        return isinstance(part, Ref) and isinstance(self.outer.get(part.node_id), (Switch, Repeat))
+
+    def is_repeated(self, node_id: int) -> bool:
+        """Whether an inner node runs once per iteration of a loop."""
+        return any(
+            isinstance(node, Repeat) and node.node_id < node_id <= last_id(node)
+            for node in (*self.outer.values(), *self.inner.values())
+        )
+
+    def is_any_inside(self, node_ids: Iterable[int]) -> bool:
+        """Whether a block that has been recorded contains one of these nodes."""
+        return bool(self.inner) and not self.inner.keys().isdisjoint(node_ids)
+
+    def written_id(self, node_id: int) -> int:
+        """The id that a node has in the graph, for the id under which it runs: iterations of loops have ids of their own."""
+        if not self.inner or node_id in self.outer:
+            return node_id
+        nodes: Sequence[Node] = tuple(self.outer.values())
+        while not any(node.node_id == node_id for node in nodes):
+            control = next((node for node in nodes if node.node_id < node_id <= last_id(node)), None)
+            if control is None:
+                break
+            if isinstance(control, Repeat):
+                node_id = control.node_id + 1 + (node_id - control.node_id - 1) % control.stride
+            nodes = tuple(inner for block in blocks_of(control) for inner in block.nodes)
+        return node_id
+
+    def check_outside(self, node_ids: Sequence[int], location: str) -> None:
+        """Raise TraceError if a block is being recorded, or contains one of these nodes: their values cannot be waited for."""
+        if self.block_depth:
+            raise TraceError(
+                "a branch or loop of the graph cannot wait for a value; read it before the branch, use operations that the graph "
+                "computes, or call functions and tools with rt.call",
+                location,
+            )
+        if self.is_any_inside(node_ids):
+            raise TraceError(_INSIDE, location)

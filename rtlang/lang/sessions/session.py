@@ -1,0 +1,383 @@
+"""The session of a running program: submits recorded nodes, receives events, and lets the body wait.
+
+A `Session` is the driver of a recording. The body's thread records and submits, the runtime's thread delivers events; they share one
+condition variable. However a run ends (completed, failed, cancelled, deadline passed, runtime gone), the session sets `final` once and
+wakes every waiter, and reading an unfinished value raises it. So no wait lasts forever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from rtlang.compiler.context import Savings, ShareOf
+from rtlang.compiler.pipeline import chosen_passes
+from rtlang.contract.errors import (
+    AbortedError,
+    DeadlineError,
+    GraphError,
+    OverloadError,
+    RtlangError,
+    SpentError,
+    TraceError,
+)
+from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.graph.host_calls import answer_call
+from rtlang.contract.params import Usage
+from rtlang.contract.request_graph import Generate, Node, Text
+from rtlang.contract.runs.run_options import abilities_of
+from rtlang.contract.service.target import GraphRun, Target
+from rtlang.lang.recordings.driver import Outcome
+from rtlang.lang.recordings.recording import Recording
+from rtlang.lang.sessions.compilation import EventCopies, RunCompilation
+from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
+from rtlang.lang.sessions.program_options import DEFAULT_PROGRAM_OPTIONS, ProgramOptions, checked_outputs
+
+MAX_OVERLOAD_WAIT_S = 5.0
+MAX_WAIT_S = 3600.0  # maximum time of one wait; condition variables cannot wait arbitrarily long
+
+
+class Session:
+    """One run of a program on a target. Owned by the code that executes the body.
+
+    Args:
+        options: of the run; its runtime and on_error are not used here. Its deadline counts from now.
+        is_async: whether the body is a coroutine.
+        share_of: for a batch, the share of its runs that contain a piece of text whose order is free.
+        on_event: called with every event of the graph, on the runtime's thread.
+        on_end: called once when `final` is set, from any thread.
+        on_wait: called when the body is about to block its thread.
+        on_overload: called when the target's queue is full; waits, and returns whether to retry.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        options: ProgramOptions = DEFAULT_PROGRAM_OPTIONS,
+        *,
+        is_async: bool = False,
+        share_of: ShareOf | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        on_end: Callable[[], None] | None = None,
+        on_wait: Callable[[], None] | None = None,
+        on_overload: Callable[[OverloadError], bool] | None = None,
+    ) -> None:
+        self._options = options.run.begun(time.monotonic())
+        self._options.check_abilities(abilities_of(target))
+        self.is_async = is_async
+        self.recording = Recording(self, options.params)
+        self.final: GraphFinished | RtlangError | None = None
+        self.deadline = self._options.deadline
+        self.passes = chosen_passes(options.passes)
+        self.outputs = checked_outputs(options.outputs)
+        self._compilation = RunCompilation(self.recording, self.passes, self.outputs, share_of)
+        self._copies = EventCopies(keeps_text=on_event is not None and "merge" in self.passes)
+        self._target = target
+        self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload
+        self._outcomes: dict[int, Outcome] = {}
+        self._started = time.monotonic()
+        self._end_times: list[float] = []  # of the outcomes, in their order
+        self._ended: float | None = None
+        self._condition = InterruptibleCondition()
+        self._flush_lock = threading.RLock()
+        self._run: GraphRun | None = None
+
+    @property
+    def submitted(self) -> list[Node]:
+        """The nodes that were submitted, in order."""
+        return self._compilation.submitted
+
+    @property
+    def savings(self) -> Savings:
+        """The effect of the passes on the submitted nodes."""
+        return self._compilation.savings
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens used so far."""
+        if isinstance(self.final, GraphFinished):
+            return self.final.usage
+        finished = [event.usage for event in list(self._outcomes.values()) if isinstance(event, NodeFinished)]
+        return sum(finished, Usage())
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """Names of the generations that the budget of the run left fewer tokens than they asked for, or none."""
+        names = []
+        for node_id, outcome in sorted(self._outcomes.items()):
+            was_lowered = isinstance(outcome, NodeFinished) and outcome.max_tokens is not None
+            node = self.recording.nodes.node(node_id) if was_lowered or isinstance(outcome, SpentError) else None
+            if isinstance(node, Generate) and node.name is not None:
+                names.append(node.name)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def seconds(self) -> float | None:
+        """The duration of the run; None while it goes on."""
+        return None if self._ended is None else self._ended - self._started
+
+    def endings(self) -> Iterator[tuple[int, Outcome, float]]:
+        """The nodes that have ended with an event: their ids, their outcomes, and when, in seconds since the start of the run."""
+        with self._condition.lock:
+            found = list(zip(self._outcomes.items(), self._end_times, strict=False))
+        return ((node_id, outcome, at - self._started) for (node_id, outcome), at in found)
+
+    @property
+    def outcome_ids(self) -> tuple[int, ...]:
+        """Ids of the nodes that have ended with an event, under which they ran."""
+        return tuple(self._outcomes)
+
+    # Driver
+
+    @property
+    def tool_format(self) -> str | None:
+        """See `Target.tool_format`."""
+        return self._target.tool_format
+
+    def outcome(self, node_id: int) -> Outcome | None:
+        """The outcome of a node, or None; if the graph has ended, nodes without an outcome of their own share its error."""
+        found = self._outcomes.get(node_id)
+        if found is not None or self.final is None:
+            return found
+        if isinstance(self.final, RtlangError):
+            return self._outcomes.get(node_id, self.final)
+        if node_id in self.recording.outcomes.dropped:
+            return TraceError(
+                "not generated: no output of the run depends on it; name it, and list the name in outputs= if that is given"
+            )
+        return self._outcomes.get(node_id) or RtlangError(
+            f"the runtime ended the graph without a result for node {node_id}"
+        )
+
+    def wait(self, node_ids: Sequence[int]) -> None:
+        """Submit recorded nodes and block until these nodes have outcomes."""
+        self._flush(awaited=node_ids)
+        self._block(lambda: self._have(node_ids))
+
+    async def wait_async(self, node_ids: Sequence[int]) -> None:
+        """Like the blocking method, for coroutines."""
+        await self._flush_async(awaited=node_ids)
+        await self._sleep(lambda: self._have(node_ids))
+
+    def submit(self, node_ids: Sequence[int]) -> None:
+        """Submit recorded nodes without waiting; `node_ids` are needed first."""
+        self._flush(awaited=node_ids)
+
+    def submit_early(self) -> None:
+        """Submit recorded nodes from another thread than the body's, unless the queue is full; then the body does it later."""
+        with suppress(OverloadError):
+            self._send()
+
+    def wait_submitted(self, node_ids: Sequence[int]) -> None:
+        """Block until these submitted nodes have outcomes, also after the end of the body."""
+        self._block(lambda: self._have(node_ids))
+
+    # The end of a run
+
+    def finish(self, needed: Collection[int] | None = None, asked: Collection[int] = ()) -> None:
+        """Submit the remaining nodes and close the graph, because the body has returned.
+
+        Args:
+            needed: the nodes whose outcome is read; None if all are.
+            asked: the nodes that no decision may end.
+        """
+        self.recording.close()
+        self._flush(is_last=True, needed=needed, asked=asked)
+
+    async def finish_async(self, needed: Collection[int] | None = None, asked: Collection[int] = ()) -> None:
+        """Like `finish`, for coroutines."""
+        self.recording.close()
+        await self._flush_async(is_last=True, needed=needed, asked=asked)
+
+    def wait_final(self) -> None:
+        """Block until the graph has ended."""
+        self._block(lambda: self.final is not None)
+
+    async def wait_final_async(self) -> None:
+        """Like the blocking method, for coroutines."""
+        await self._sleep(lambda: self.final is not None)
+
+    def cancel(self) -> None:
+        """Cancel the run, unless it has ended."""
+        self.recording.close()
+        self._end(AbortedError("the program was cancelled"))
+
+    def expire(self) -> bool:
+        """End the run if its deadline has passed; returns whether it has ended."""
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            self._end(DeadlineError("the deadline passed before the program ended"))
+        return self.final is not None
+
+    @contextmanager
+    def ended_by_errors(self) -> Iterator[None]:
+        """Context manager that cancels the run if the block raises."""
+        try:
+            yield
+        except BaseException:
+            self.cancel()
+            raise
+
+    # Submitting
+
+    def _flush(self, **part: Any) -> None:
+        while True:
+            try:
+                self._send(**part)
+                return
+            except OverloadError as error:
+                if self._on_overload is None or self.expire() or not self._on_overload(error):
+                    self._end(error)
+
+    async def _flush_async(self, **part: Any) -> None:
+        while True:
+            try:
+                self._send(**part)
+                return
+            except OverloadError as error:
+                if self._on_overload is None or self.expire():
+                    self._end(error)
+                else:
+                    await asyncio.sleep(min(error.retry_after_s, MAX_OVERLOAD_WAIT_S))
+
+    def _send(
+        self,
+        *,
+        is_last: bool = False,
+        awaited: Sequence[int] = (),
+        needed: Collection[int] | None = None,
+        asked: Collection[int] = (),
+    ) -> None:
+        with self._flush_lock:
+            if self.final is not None:
+                return
+            graph, savings = self._compilation.next_part(is_last=is_last, awaited=awaited, needed=needed, asked=asked)
+            if savings.aliases:
+                self._merge(savings)
+            try:
+                if self._run is not None:
+                    if graph.nodes:
+                        self._run.extend(graph.nodes)
+                    if is_last:
+                        self._run.close()
+                elif graph.nodes:
+                    options = replace(self._options, is_open=not is_last)
+                    self._run = self._target.submit(graph, self._listen, options=options)
+                elif is_last:
+                    self._end(GraphFinished(0, {}, Usage()))
+            except OverloadError:
+                raise
+            except RtlangError as error:
+                self._end(self.recording.outcomes.run_error(error) if isinstance(error, GraphError) else error)
+                return
+            self._compilation.commit(graph, savings, is_last=is_last)
+            self._cancel_if_failed()  # it may have ended during submission
+
+    def _merge(self, savings: Savings) -> None:
+        """Let the events of each node that others equal count for these too, before the first can arrive."""
+        with self._condition.lock:
+            for copy_id, node_id in savings.aliases.items():
+                node = self.recording.nodes.outer[copy_id]
+                if isinstance(node, Text) or copy_id in self._outcomes or self._copies.has(copy_id):
+                    continue
+                outcome = self._outcomes.get(node_id)
+                end = NodeFailed(0, node_id, None, outcome) if isinstance(outcome, RtlangError) else outcome
+                for event in self._copies.add(node_id, copy_id, node.name, end):
+                    self._deliver(event)
+
+    # Events
+
+    def _listen(self, event: Event) -> None:
+        with self._condition.lock:
+            if self.final is not None:
+                return
+            self._copies.note(event)
+            copies = self._copies.of(event)
+            self._record_outcome(event)
+            for copy in copies:
+                self._record_outcome(copy)
+        if isinstance(event, CallRequested):
+            function = self.recording.nodes.host_function(event.node_id)
+            answer_call(event, function, self._answering_run)
+        if self._on_event is not None:
+            self._on_event(event)
+            for copy in copies:
+                self._on_event(copy)
+        if isinstance(event, GraphFinished):
+            self._end(event)
+        elif isinstance(event, GraphFailed):
+            self._end(event.error)
+        elif isinstance(event, (NodeFinished, NodeFailed)):
+            with self._condition.lock:
+                self._condition.notify_all()
+
+    def _answering_run(self) -> GraphRun:
+        with self._flush_lock:  # the event may come before the submission has returned
+            assert self._run is not None
+            return self._run
+
+    def _deliver(self, event: Event) -> None:
+        self._record_outcome(event)
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def _record_outcome(self, event: Event) -> None:
+        if isinstance(event, NodeFinished):
+            self._outcomes[event.node_id] = event
+        elif isinstance(event, NodeFailed):
+            self._outcomes[event.node_id] = event.error
+        else:
+            return
+        self._end_times.append(time.monotonic())
+
+    def _end(self, final: GraphFinished | RtlangError) -> None:
+        with self._condition.lock:
+            if self.final is not None:
+                return
+            self.final = final
+            self._ended = time.monotonic()
+            self._condition.notify_all()
+        self._cancel_if_failed()
+        if self._on_end is not None:
+            self._on_end()
+
+    def _cancel_if_failed(self) -> None:
+        if self._run is not None and isinstance(self.final, RtlangError):
+            self._run.cancel()
+
+    # Waiting
+
+    def remaining_s(self) -> float | None:
+        """Seconds until the deadline, at most `MAX_WAIT_S`; None without a deadline or after the end of the graph."""
+        if self.deadline is None or self.final is not None:
+            return None
+        return min(max(self.deadline - time.monotonic(), 0.0), MAX_WAIT_S)
+
+    def _have(self, node_ids: Sequence[int]) -> bool:
+        if self.final is not None:  # ends nodes without an outcome too
+            return True
+        outcomes = self._outcomes
+        for node_id in node_ids:  # noqa: SIM110 - called at every notification
+            if node_id not in outcomes:
+                return False
+        return True
+
+    def _block(self, is_ready: Callable[[], bool]) -> None:
+        if is_ready():
+            return
+        if self._on_wait is not None:
+            self._on_wait()
+        while not is_ready():
+            if self.expire():
+                return
+            self._condition.wait(is_ready, self.remaining_s())
+
+    async def _sleep(self, is_ready: Callable[[], bool]) -> None:
+        while not is_ready():
+            if self.expire():
+                return
+            await self._condition.wait_async(is_ready, self.remaining_s())

@@ -1,0 +1,466 @@
+"""Runs steps on a device, one step ahead of the host.
+
+`launch` enqueues copies and layers and `sample` enqueues sampling, without waiting; `collect` waits for the tokens of one step while the
+next one is computed. Sampled tokens stay on the device for the rows that continue, except for rows with drafts: the host has to see which
+of these are right. Pure decoding steps are replayed from graphs captured at load time, one per number of tokens, whether these are those of
+as many rows or include drafts; other steps are launched kernel by kernel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang.cache.system_memory import trim_heap
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, SampledRow, Step, StepOutput
+from rtlang.model import system_resources
+from rtlang.model.batch import Batch
+from rtlang.model.decoders.native_decoder import Decoder
+from rtlang.model.gpu.accelerator import Accelerator, Fetched, accelerator_for
+from rtlang.model.gpu.device_batch import DecodeSteps, on_device, sources_of
+from rtlang.model.gpu.device_grammar import DeviceGrammars
+from rtlang.model.gpu.device_graphs import capture_decoding
+from rtlang.model.gpu.device_sampler import DeviceMasks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
+from rtlang.model.layers.attention import PagedKV, StepAttention
+from rtlang.model.loader import check_ranks, load_model
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.messages import MessageKind, end_words, sampled_of, sampled_words, step_of, step_words
+from rtlang.model.parallel.ranks import Ranks
+from rtlang.model.sampler import gather_samples, sampled_rows
+from rtlang.model.text.tokenizer import Tokenizer
+from rtlang_grammars import Vocabulary
+from rtlang_grammars.machine.export import Walk
+from rtlang_kernels.host.transfer import copy_to_device
+
+logger = logging.getLogger(__name__)
+
+_SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
+_MAX_GRID_ROWS = 1 << 15  # grids are limited to 65535 in the second dimension
+_CACHE_SHARE = 0.85  # share of the memory left by the weights; the rest is for activations, logits and graphs
+_WARM_UP_ROWS = 2
+# Keys shared by two rows in the warm-up: enough to split and merge attention for any head geometry.
+_MERGED_KEYS = 1024
+_GRAPH_TOKENS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+# With drafts there are graphs for up to 8 tokens per row, and for 256 tokens at most unless there are more rows. Each costs a page table of
+# up to 4 MB, a few numbers per token, and the time to capture it; intermediate results lie in memory that all graphs share.
+_DRAFTED_TOKENS, _MAX_DRAFTED_TOKENS = 8, 256
+
+
+@dataclass(slots=True)
+class DeviceFlight:
+    """A launched step. Owned by the caller of `launch` until it is collected.
+
+    Attributes:
+        sampling_rows: the row of each token to sample, in order.
+        logits: logits of these tokens on the device, until they are sampled.
+        scores: pending log-probabilities, in chunks of (token ids, number of top entries each, values).
+    """
+
+    step: Step
+    sampling_rows: tuple[int, ...]
+    scoring_rows: tuple[int, ...]
+    logits: Tensor | None
+    scores: list[tuple[list[int], list[int], Fetched]] = field(default_factory=list)
+    samples: PendingSample | None = None
+
+
+class DeviceRunner:
+    """The `Runner` of a device. Owns the decoder, the KV pages and all other device memory.
+
+    With other ranks, each of which has a device, all launch the same steps and replay the same graphs, which contain the sums over ranks.
+    Rank 0 samples, and the others get the tokens on their devices.
+
+    Args:
+        group: as for `HostRunner`.
+
+    Attributes (after `load`):
+        model_config, tokenizer, decoder, kv: as in `HostRunner`; the last page of `kv` is a scratch page.
+        grammars: automata on the device.
+        num_replayed, num_eager: number of steps replayed from a graph, and of others.
+    """
+
+    is_pipelined: ClassVar[bool] = True
+
+    model_config: ModelConfig
+    tokenizer: Tokenizer
+    decoder: Decoder
+    kv: PagedKV
+    grammars: DeviceGrammars
+
+    def __init__(
+        self, config: RuntimeConfig, accelerator: Accelerator | None = None, group: RankGroup | None = None
+    ) -> None:
+        self.config = config
+        self.ranks = Ranks(config, group)
+        self._accelerator = accelerator
+        self._sampled = torch.empty(0, dtype=torch.int64)
+        self._sampled_at: dict[int, int] = {}  # by request id, index of its token in _sampled
+        self._graphs: dict[int, DecodeSteps] = {}
+        self.num_replayed = self.num_eager = 0
+        self._num_grown = 0  # total of graphs that no longer exist
+        self._is_closed = self._has_warned = False
+
+    @property
+    def num_grown(self) -> int:
+        """Number of replayed steps whose plan extends that of the previous step by one key."""
+        return self._num_grown + sum(graph.plan.num_grown for graph in self._graphs.values())
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The device."""
+        if self._accelerator is None:
+            self._accelerator = accelerator_for(self.config.device)
+        return self._accelerator
+
+    @property
+    def is_row_invariant(self) -> bool:
+        """See `Runner`."""
+        return False
+
+    @property
+    def num_pages(self) -> int:
+        """See `Runner`."""
+        self._check_open()
+        return self.kv.num_pages - 1
+
+    @property
+    def max_model_len(self) -> int:
+        """Maximum sequence length in tokens: the setting, else the checkpoint's."""
+        return self.config.max_model_len or self.model_config.max_position_embeddings
+
+    @property
+    def page_memory(self) -> None:
+        """See `Runner`; pages on a device have no tiers below."""
+        return None
+
+    def load(self) -> None:
+        """Load the model, allocate the KV pool, compile kernels and capture graphs.
+
+        Raises:
+            ModelLoadError: as `load_model`, or the process of a rank has ended.
+            ConfigError: the device is unavailable, max_model_len exceeds the checkpoint's maximum, or the KV pool does not fit.
+        """
+        self._check_open()
+        check_ranks(self.config)
+        with self.ranks.loading() as group:
+            self._load(group)
+
+    def _load(self, group: RankGroup | None) -> None:
+        accelerator, config = self.accelerator, self.config
+        accelerator.enter()
+        torch.set_num_threads(config.num_threads or max(1, system_resources.num_cores() // config.tensor_parallel))
+        with torch.inference_mode():
+            self.decoder, self.model_config, self.tokenizer = load_model(config, accelerator, group)
+            trim_heap()
+            longest = self.model_config.max_position_embeddings
+            if config.max_model_len is not None and config.max_model_len > longest:
+                raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")
+            geometries, dtype = self.decoder.geometries, self.decoder.dtype
+            kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
+            num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
+            if group is not None:
+                num_pages = group.smallest(num_pages)
+            self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
+            self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_samples())
+            self._sampled = torch.zeros(
+                max(_WARM_UP_ROWS, self._most_samples()), dtype=torch.int64, device=accelerator.device
+            )
+            if self.ranks.is_following:
+                self.follow()
+            else:
+                self._warm_up()
+                self.ranks.send(end_words())
+            agree = bool if group is None else partial(_all_agree, group)
+            places = self._sampled, self._graph_sizes(), self.max_model_len
+            self._graphs = capture_decoding(self.decoder, self.kv, accelerator, *places, agree)
+            self._sampled_at, self.num_replayed, self.num_eager = {}, 0, 0
+        logger.info(
+            "KV pool of %d pages of %d tokens on %s, graphs for %s tokens",
+            num_pages,
+            config.page_size,
+            accelerator.name,
+            ", ".join(map(str, self._graphs)) or "no",
+        )
+
+    def close(self) -> None:
+        """Free the device's memory: weights, KV pages, graphs and automata. Later calls are refused. Idempotent.
+
+        Remaining references to the runner, such as in a traceback, keep no device memory alive.
+        """
+        self._is_closed, self._num_grown = True, self.num_grown
+        self._graphs.clear()
+        for name in ("kv", "decoder", "grammars"):
+            self.__dict__.pop(name, None)
+        self._sampled = torch.empty(0, dtype=torch.int64)
+        if self._accelerator is not None:
+            self._accelerator.release()
+        self.ranks.close()
+
+    def follow(self) -> None:
+        """See `HostRunner.follow`."""
+        group = self.ranks.group
+        assert group is not None
+        while (kind := (words := group.receive())[0]) != MessageKind.END:
+            if kind == MessageKind.STEP:
+                self.launch(step_of(words))
+            elif kind == MessageKind.SAMPLED:
+                num_sampled, self._sampled_at = sampled_of(words)
+                if num_sampled:
+                    with torch.inference_mode():
+                        group.broadcast(self._sampled[:num_sampled])
+
+    def launch(self, step: Step) -> DeviceFlight:
+        """See `Runner`; enqueues the step's page copies and layers. The previous step must have been sampled.
+
+        Raises:
+            ValueError: the step is malformed (a bug of the caller); nothing was computed.
+            RuntimeError: the runner is closed.
+        """
+        self._check_open()
+        with torch.inference_mode():
+            flight = self._replayed(step)
+            if flight is not None:
+                return flight
+            batch = Batch.from_step(step, self.config.page_size)
+            return self._launch(step, batch)
+
+    def _launch(self, step: Step, batch: Batch) -> DeviceFlight:
+        """Launch a step kernel by kernel."""
+        self._announce(step)
+        with self.ranks.guard():
+            self.kv.copy_pages(step.copies)
+            for graph in self._graphs.values():
+                graph.forget()
+            sources = np.full(batch.num_tokens, -1, dtype=np.int32)
+            sources[batch.cu_seqlens_q[:-1]] = sources_of(step.rows, self._sampled_at)
+            there = on_device(batch, sources, self._sampled, self.accelerator.device)
+            states = self.decoder.forward(StepAttention(there, self.kv))
+            num_sampling = len(batch.sampling_rows)
+            logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
+            flight = DeviceFlight(step, batch.sampling_rows, batch.scoring_rows, logits)
+            if not self.ranks.is_following:
+                self._score(flight, states[num_sampling:])
+            self.num_eager += 1
+        return flight
+
+    def _announce(self, step: Step) -> None:
+        """Let the other ranks launch the step as well: they decide in the same way how."""
+        if self.ranks.group is not None:
+            self.ranks.send(step_words(step))
+
+    def sample(
+        self,
+        flight: DeviceFlight,
+        rows: Sequence[Row],
+        bitmask: NDArray[np.int32] | None,
+        walks: Mapping[int, Walk] = MappingProxyType({}),
+    ) -> None:
+        """See `Runner`; enqueues sampling. The walk of a row with a pending input is ignored: the device has already advanced it.
+
+        A row with drafts has no walk: the host knows its tokens, and computes a mask for each.
+        """
+        self._check_open()
+        self._sampled_at = {}
+        if flight.logits is None:
+            self._hand_on(0)
+            return
+        with torch.inference_mode():
+            sampling = sampled_rows(rows)
+            found = [walks.get(index) for index in flight.sampling_rows]
+            is_followed = any(walk is not None for walk in found)
+            make_masks = self.grammars.masks if is_followed else self._masks
+            masks = make_masks(sampling, found, bitmask)
+            flight.samples = launch_sampling(self.accelerator, flight.logits, sampling, masks)
+            self._sampled[: len(sampling)].copy_(flight.samples.token_ids)
+            if is_followed:
+                self.grammars.advance(sampling, found, self._sampled)
+            flight.logits = None
+        self._sampled_at = {row.request_id: index for index, row in enumerate(sampling) if not row.num_draft_tokens}
+        self._hand_on(len(sampling))
+
+    def _hand_on(self, num_sampled: int) -> None:
+        """Copy the tokens sampled last to the devices of the other ranks."""
+        group = self.ranks.group
+        if group is not None:
+            self.ranks.send(sampled_words(num_sampled, self._sampled_at))
+            if num_sampled:
+                with torch.inference_mode(), self.ranks.guard():
+                    group.broadcast(self._sampled[:num_sampled])
+
+    def can_follow(self, walk: Walk) -> bool:
+        """See `Runner`."""
+        self._check_open()
+        return self.grammars.takes(walk)
+
+    def collect(self, flight: DeviceFlight) -> StepOutput:
+        """See `Runner`."""
+        self._check_open()
+        with self.ranks.guard():
+            outputs = gather_samples(flight.step.rows, flight.samples.wait() if flight.samples is not None else ())
+            found = [
+                logprob
+                for token_ids, num_top, fetched in flight.scores
+                for logprob in read_logprobs(token_ids, num_top, *fetched.wait())
+            ]
+        self.ranks.check()  # a sum without a rank that has ended is none
+        start = 0
+        for index in flight.scoring_rows:
+            output, stop = outputs[index], start + len(flight.step.rows[index].score_token_ids)
+            scores: tuple[TokenLogprob, ...] = tuple(found[start:stop])
+            start = stop
+            if all(item.logprob == item.logprob for item in scores):  # NaN if any logit was NaN or +inf
+                outputs[index] = SampledRow(output.tokens, scores, output.is_finite)
+            else:
+                outputs[index] = SampledRow((), (), False)
+        return StepOutput(flight.step.step_id, tuple(outputs))
+
+    def _replayed(self, step: Step) -> DeviceFlight | None:
+        """Replay the step from a graph; None if it is not pure decoding, with drafts or not, or fits no graph."""
+        rows = step.rows
+        if step.copies or not all(
+            len(row.token_ids) == 1 + row.num_draft_tokens and row.needs_sample and not row.score_token_ids
+            for row in rows
+        ):
+            return None
+        num_tokens = sum(row.num_sampled for row in rows)
+        size = next((size for size in self._graphs if size >= num_tokens), None)
+        if size is None:
+            return None
+        if not self._graphs[size].write(rows, self._sampled_at):
+            if not self._has_warned:
+                logger.warning("a step of %d tokens does not fit its graph; launching kernel by kernel", num_tokens)
+                self._has_warned = True
+            return None
+        for other, graph in self._graphs.items():
+            if other != size:
+                graph.forget()
+        self._announce(step)
+        with self.ranks.guard():
+            logits = self._graphs[size].replay()[:num_tokens]
+        self.num_replayed += 1
+        sampling_rows = tuple(index for index, row in enumerate(rows) for _ in range(row.num_sampled))
+        return DeviceFlight(step, sampling_rows, (), logits)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("this runner is closed")
+
+    def _score(self, flight: DeviceFlight, states: Tensor) -> None:
+        rows = [flight.step.rows[index] for index in flight.scoring_rows]
+        token_ids = [token_id for row in rows for token_id in row.score_token_ids]
+        num_top = [row.num_score_top for row in rows for _ in row.score_token_ids]
+        chunk = max(1, min(_MAX_GRID_ROWS, _SCORE_CHUNK_BYTES // (4 * self.model_config.vocab_size)))
+        for start in range(0, len(token_ids), chunk):
+            part = slice(start, start + chunk)
+            logits = self.decoder.project(states[part])
+            fetched = launch_logprobs(self.accelerator, logits, token_ids[part], num_top[part])
+            flight.scores.append((token_ids[part], num_top[part], fetched))
+
+    def _masks(
+        self, rows: Sequence[Row], walks: Sequence[Walk | None], bitmask: NDArray[np.int32] | None
+    ) -> DeviceMasks | None:
+        """The masks computed by the host, uploaded to the device."""
+        if all(row.mask_row is None for row in rows):
+            return None
+        assert bitmask is not None
+        (table,) = copy_to_device(self.accelerator.device, [bitmask])
+        return DeviceMasks(
+            table, np.array([-1 if row.mask_row is None else row.mask_row for row in rows], dtype=np.int32)
+        )
+
+    def _vocabulary(self) -> Vocabulary:
+        return self.tokenizer.vocabulary(self.model_config.vocab_size)
+
+    def _most_rows(self) -> int:
+        return next((size for size in _GRAPH_TOKENS if size >= self.config.row_limit), self.config.row_limit)
+
+    def _most_samples(self) -> int:
+        """Maximum number of tokens that a step samples."""
+        most = self._most_rows()
+        return max(most, self.config.max_step_tokens) if self.config.speculation == "on" else most
+
+    def _graph_sizes(self) -> list[int]:
+        most = self._most_rows()
+        if self.config.speculation == "on":
+            most = max(most, min(_DRAFTED_TOKENS * most, _MAX_DRAFTED_TOKENS))
+        return [size for size in _GRAPH_TOKENS if size <= most]
+
+    def _warm_up(self) -> None:
+        """Run small steps of each kind, so that kernels are compiled before graphs are captured and before serving."""
+        sampled, changed = (
+            SamplingParams(temperature=1.0, top_p=0.9),
+            SamplingParams(temperature=1.0, presence_penalty=0.5),
+        )
+        size = min(3, self.config.page_size)
+        bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
+        masked = (
+            Row(0, (0,) * size, 0, (0,), 0, True, sampled, mask_row=0),
+            Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
+        )
+        biased = replace(changed, logit_bias=((0, 1.0),))
+        lowered = Row(
+            0, (0,), 0, (0,), 0, True, biased, prompt_token_ids=(0,), output_token_ids=(0,), banned_token_ids=(0,)
+        )
+        steps = [masked, (masked[0]._replace(mask_row=None), masked[1]), (lowered,)]
+        if self.accelerator.compiles:
+            self.grammars.warm_up(self.model_config.vocab_size)
+            # a prompt for each class of attention tiles, and a shared prefix, all in one page
+            groups = {geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries}
+            longest = self.max_model_len
+            for count in sorted(
+                {min(max(1, length // group), longest) for group in groups for length in (16, 64, 128)}
+            ):
+                steps.append((Row(0, (0,) * count, 0, (0,) * -(-count // self.config.page_size), 0, True, sampled),))
+            pages = min(_MERGED_KEYS, longest - 1) // self.config.page_size
+            before, page_ids = pages * self.config.page_size, (0,) * (pages + 1)
+            steps.append(
+                tuple(
+                    Row(index, (0,), before, page_ids, before * index, True, sampled) for index in range(_WARM_UP_ROWS)
+                )
+            )
+        for rows in steps:
+            masks = sum(row.mask_row is not None for row in rows)
+            flight = self.launch(Step(0, rows, num_mask_rows=masks))
+            self.sample(flight, rows, bitmask if masks else None)
+            self.collect(flight)
+
+    def _pick_num_pages(self, bytes_per_page: int) -> int:
+        free, config = self.accelerator.free_bytes(), self.config
+        if config.num_pages is not None:
+            needed = (config.num_pages + 1) * bytes_per_page  # the last one is the scratch page
+            if needed > free:
+                raise ConfigError(
+                    "num_pages", config.num_pages, f"the KV pool needs {needed:,} bytes, but only {free:,} are free"
+                )
+            return config.num_pages
+        given = None if config.cache_bytes is None else config.cache_bytes // config.tensor_parallel
+        cache_bytes = given if given is not None else int(_CACHE_SHARE * free)
+        if cache_bytes > free:
+            raise ConfigError("cache_bytes", config.cache_bytes, f"only {free:,} bytes of memory are free")
+        num_pages = cache_bytes // bytes_per_page - 1
+        if num_pages < 2:
+            raise ConfigError(
+                "cache_bytes",
+                cache_bytes,
+                f"a page takes {bytes_per_page:,} bytes, and at least three pages are needed",
+            )
+        return num_pages
+
+
+def _all_agree(group: RankGroup, claim: bool) -> bool:
+    """Whether the claim holds on every rank."""
+    return group.smallest(int(claim)) == 1

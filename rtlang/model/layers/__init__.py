@@ -1,0 +1,1 @@
+"""Layers that all decoders share, and where their weights come from."""

@@ -1,0 +1,1 @@
+"""Reports of a running engine: metrics, spans, timelines and a summary."""

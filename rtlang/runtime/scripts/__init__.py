@@ -1,1 +1,0 @@
-"""Graphs that run without a model."""

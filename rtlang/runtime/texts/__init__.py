@@ -1,0 +1,1 @@
+"""Token sequences and the text of prompts, without requests."""

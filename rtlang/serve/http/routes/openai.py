@@ -1,0 +1,217 @@
+"""The routes of the OpenAI API: `/v1/models`, `/v1/completions` and `/v1/chat/completions`.
+
+Each request becomes one graph. A request that fails before its first token gets an error response, also if it asked for a stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
+from rtlang.contract.events import Event, GraphFailed, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.service.text_service import text_service_of
+from rtlang.serve.http.access_middleware import principal_of
+from rtlang.serve.http.body import read_map
+from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.graph_stream import GraphStream
+from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_event, unless_disconnected
+from rtlang.serve.http.text_models import (
+    TokenTexts,
+    model_names,
+    needed_text_service,
+    read_served_chat,
+    served_model,
+)
+from rtlang.serve.json_parts import json_bytes
+from rtlang.serve.openai.chat import ChatRequest, ChatWriter
+from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
+from rtlang.serve.openai.shapes import Asked, Heading
+from rtlang.serve.service import StreamService
+
+_INLINE_EVENTS = 32  # more are encoded on a thread
+_NO_EMBEDDINGS = (
+    "this server computes no embeddings: its models are trained to generate text, and vectors of their hidden states would not be "
+    "comparable; use a server of an embedding model, such as text-embeddings-inference, under a base URL of its own"
+)
+
+
+class Writer(Protocol):
+    """Turns the events of a graph into a response, or into the chunks of a stream."""
+
+    def response(self, events: Iterable[Event]) -> dict[str, Any]: ...
+
+    def chunks(self, event: Event) -> Iterator[dict[str, Any]]: ...
+
+    def last_chunks(self) -> Iterator[dict[str, Any]]: ...
+
+
+def routes(service: StreamService) -> list[Route]:
+    """The routes of a server."""
+    group = _OpenAiRoutes(service)
+    return [
+        Route("/v1/embeddings", group.embeddings, methods=["POST"]),
+        Route("/v1/chat/completions", group.chat, methods=["POST"]),
+        Route("/v1/models", group.models),
+        Route("/v1/models/{model:path}", group.model),
+        Route("/v1/completions", group.completions, methods=["POST"]),
+    ]
+
+
+class _OpenAiRoutes:
+    def __init__(self, service: StreamService) -> None:
+        self._service, self._started = service, int(time.time())
+
+    async def models(self, request: Request) -> Response:
+        data = [self._described(name) for name in model_names(self._service)]
+        return JSONResponse({"object": "list", "data": data})
+
+    async def model(self, request: Request) -> Response:
+        asked = request.path_params["model"]
+        if asked not in model_names(self._service):
+            raise HttpError(404, f"there is no model {asked[:200]!r}", code="model_not_found", param="model")
+        return JSONResponse(self._described(asked))
+
+    async def completions(self, request: Request) -> Response:
+        service = self._service
+        read = read_completion(await read_map(request, service))
+        text_service = None
+        if read.num_logprobs is not None:
+            text_service = needed_text_service(service, "logprobs")
+        elif read.echo and any(not isinstance(prompt, str) for prompt in read.prompts):
+            text_service = needed_text_service(service, "echo")
+        tokens = TokenTexts(text_service)
+        texts: list[str] = [prompt for prompt in read.prompts if isinstance(prompt, str)] if read.echo else []
+        first_ids: list[int] = []
+        if read.echo and text_service is not None:
+            texts, first_ids = await asyncio.to_thread(echo_texts, read, text_service.decode, text_service.encode)
+            await tokens.load_ids(first_ids)
+        writer = CompletionWriter(read, self._heading("cmpl", read.asked), tokens.bytes_of, texts, first_ids)
+        return await respond(request, service, read.asked, writer, tokens)
+
+    async def chat(self, request: Request) -> Response:
+        service = self._service
+        body = await read_map(request, service)
+        read = await asyncio.to_thread(read_served_chat, service, body, principal_of(request))
+        tokens = texts_of_reply(service, read, "logprobs")
+        heading = self._heading("chatcmpl", read.asked)
+        writer = ChatWriter(read, heading, tokens.bytes_of, lambda: f"call_{secrets.token_hex(12)}")
+        return await respond(request, service, read.asked, writer, tokens)
+
+    async def embeddings(self, request: Request) -> Response:
+        raise HttpError(404, _NO_EMBEDDINGS, code="not_supported", param="model")
+
+    def _heading(self, prefix: str, asked: Asked) -> Heading:
+        name = served_model(self._service, asked.model)
+        return Heading(f"{prefix}-{secrets.token_hex(12)}", int(time.time()), name)
+
+    def _described(self, name: str) -> dict[str, Any]:
+        model = next(each for each in self._service.server_info.models if each["model"] == name)
+        return {
+            "id": name,
+            "object": "model",
+            "created": self._started,
+            "owned_by": "rtlang",
+            "root": name,
+            "parent": None,
+            "max_model_len": model.get("max_model_len"),
+        }
+
+
+def texts_of_reply(service: StreamService, read: ChatRequest, field: str) -> TokenTexts:
+    """The texts of the tokens that the response needs.
+
+    Raises:
+        ParameterError: `field` asks for log-probabilities, but the target has no text service.
+    """
+    if read.num_top is not None:
+        needed_text_service(service, field)
+    thinks = read.plan.tool_format is not None and read.plan.tool_format.reasoning is not None
+    is_needed = read.num_top is not None or thinks
+    return TokenTexts(text_service_of(service.target) if is_needed else None, reads_replies=thinks)
+
+
+async def respond(
+    request: Request,
+    service: StreamService,
+    asked: Asked,
+    writer: Writer,
+    tokens: TokenTexts,
+    on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
+) -> Response:
+    """Run the graph of a request and respond with its events, as `writer` shapes them.
+
+    Args:
+        on_error: the events that report an error after the start of a stream; see `SseResponse`.
+    """
+    batches = _batches(service, asked, principal_of(request))
+    if asked.is_stream:
+        return SseResponse(_chunk_groups(batches, writer, tokens), on_error=on_error)
+    data = await unless_disconnected(request, _collected(batches, writer, tokens))
+    if data is None:
+        return Response(status_code=CLIENT_CLOSED)
+    return Response(data, media_type="application/json")
+
+
+async def _batches(service: StreamService, asked: Asked, principal: Principal) -> AsyncGenerator[list[Event], None]:
+    """Groups of events. A node that fails fails the request."""
+    graph_stream = GraphStream(service, asked.graph, RunOptions(priority=asked.priority, principal=principal))
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            stream = await stack.enter_async_context(graph_stream)
+        except GraphError as error:  # the fields are checked, so this is about a text or token ids of the prompt
+            raise HttpError(400, error.reason, code=error.code, param=asked.prompt_field) from error
+        async for events in stream.batches():
+            for event in events:
+                if isinstance(event, (NodeFailed, GraphFailed)):
+                    raise _failure(event.error, asked.constraint_field)
+            yield events
+
+
+def _failure(error: RtlangError, constraint_field: str | None) -> Exception:
+    if not isinstance(error, ConstraintError):
+        return error
+    param = "max_tokens" if isinstance(error, BudgetError) else constraint_field
+    return HttpError(400, error.message, code=error.code, param=param)
+
+
+async def _collected(batches: AsyncGenerator[list[Event], None], writer: Writer, tokens: TokenTexts) -> bytes:
+    """The JSON text of the response, made on a thread, since long texts and log-probabilities take a while to write."""
+    found: list[Event] = []
+    async with contextlib.aclosing(batches):
+        async for events in batches:
+            kept = [event for event in events if not isinstance(event, TextDelta)]
+            await tokens.load(kept)
+            found += kept
+    return await asyncio.to_thread(lambda: json_bytes(writer.response(found)))
+
+
+async def _chunk_groups(
+    batches: AsyncGenerator[list[Event], None], writer: Writer, tokens: TokenTexts
+) -> AsyncGenerator[Sequence[bytes], None]:
+    async with contextlib.aclosing(batches):
+        async for events in batches:
+            await tokens.load(events)
+
+            def encode(events: list[Event] = events) -> list[bytes]:
+                return [_encoded(chunk) for event in events for chunk in writer.chunks(event)]
+
+            is_large = len(events) > _INLINE_EVENTS or any(isinstance(each, NodeFinished) for each in events)
+            if group := await asyncio.to_thread(encode) if is_large else encode():
+                yield group
+    yield [*map(_encoded, writer.last_chunks()), DONE]
+
+
+def _encoded(chunk: dict[str, Any]) -> bytes:
+    """An event of a stream, named by its type if it has one."""
+    return sse_event(chunk, event=chunk.get("type"))

@@ -1,0 +1,196 @@
+"""The connection to one engine, with engines that do as the test says: starts, ends, calls and silence."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import EngineDeadError, ParameterError, RtlangError
+from rtlang.fleet.engines import engine_link
+from rtlang.fleet.engines.engine_link import MAX_FAILED_STARTS, EngineLink, EngineState, ask_any
+from rtlang.fleet.messages.frames import Message
+from rtlang.protocol.event_codec import error_facts_to_wire
+from tests.support.scripted_engines import ScriptedLauncher
+from tests.support.waiting import wait_until
+
+
+class Owner:
+    """Keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.messages: list[Message] = []
+
+    def on_ready(self, link: EngineLink) -> None:
+        self.heard.append("ready")
+
+    def on_message(self, link: EngineLink, message: Message) -> None:
+        self.messages.append(message)
+        if message["t"] == "bad":
+            raise ValueError("a message that the owner cannot read")
+
+    def on_lost(self, link: EngineLink) -> None:
+        assert link.is_ready, "its owner knows before its state says so"
+
+    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
+        self.heard.append("failed" if not was_ready else "crashed" if has_crashed else "died")
+
+    def on_end(self, link: EngineLink) -> None:
+        self.heard.append("end")
+
+
+@pytest.fixture
+def owner(monkeypatch: pytest.MonkeyPatch) -> Owner:
+    monkeypatch.setattr(engine_link, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(engine_link, "MAX_PAUSE_S", 0.01)
+    return Owner()
+
+
+@pytest.fixture
+def links() -> Iterator[list[EngineLink]]:
+    links: list[EngineLink] = []
+    yield links
+    for link in links:
+        link.close()
+        link.join()
+
+
+def begun(links: list[EngineLink], launcher: ScriptedLauncher, owner: Owner) -> EngineLink:
+    link = EngineLink(launcher, RuntimeConfig(), owner)
+    links.append(link)
+    link.start()
+    return link
+
+
+def test_an_engine_that_ends_is_followed_by_another_one(links: list[EngineLink], owner: Owner) -> None:
+    launcher = ScriptedLauncher()
+    link = begun(links, launcher, owner)
+    wait_until(lambda: link.is_ready)
+    assert (link.pid, link.ready["vocab_size"]) == (7, 100)
+    launcher.engines[0].send({"t": "bad"})
+    launcher.engines[0].send({"t": "good"})
+    wait_until(lambda: [message["t"] for message in owner.messages] == ["bad", "good"])
+    link.put({"t": "hello"})
+    wait_until(lambda: launcher.engines[0].received == [{"t": "hello"}])
+    launcher.engines[0].kill()
+    wait_until(lambda: owner.heard == ["ready", "died", "ready"])
+    launcher.engines[1].crash()
+    wait_until(lambda: owner.heard[3:] == ["crashed", "ready"])
+    launcher.engines[2].leave()
+    wait_until(lambda: owner.heard[5:] == ["died", "ready"])  # with code 0: its connection was cut
+    assert link.num_restarts == 3
+    link.close()
+    link.join()
+    assert owner.heard[-1] == "end"
+    assert link.state is EngineState.DEAD
+    assert link.num_restarts == 3, "it was asked to end"
+    link.put({"t": "dropped"})
+
+
+def test_launches_and_loads_that_fail_are_repeated_until_the_link_gives_up(
+    links: list[EngineLink], owner: Owner
+) -> None:
+    link = begun(links, ScriptedLauncher(num_refused=1, num_failed=MAX_FAILED_STARTS - 2), owner)
+    wait_until(lambda: link.is_ready)
+    assert owner.heard == ["failed"] * (MAX_FAILED_STARTS - 1) + ["ready"]
+    assert (link.num_failed, link.error) == (0, None)
+    for launcher, text in ((ScriptedLauncher(num_refused=99), "no place"), (ScriptedLauncher(num_failed=99), "broken")):
+        other = Owner()
+        link = begun(links, launcher, other)
+        wait_until(lambda heard=other.heard: "end" in heard)
+        assert other.heard == ["failed"] * MAX_FAILED_STARTS + ["end"]
+        assert isinstance(link.error, RtlangError)
+        assert text in link.error.message
+
+
+def test_calls_are_answered_fail_or_end_with_the_engine(links: list[EngineLink], owner: Owner) -> None:
+    launcher = ScriptedLauncher()
+    link = begun(links, launcher, owner)
+    wait_until(lambda: link.is_ready)
+    engine = launcher.engines[0]
+    calls = [link.call("f", [index]) for index in range(3)]
+    wait_until(lambda: len(engine.received) == 3)
+    assert [(message["m"], message["a"]) for message in engine.received] == [("f", [0]), ("f", [1]), ("f", [2])]
+    numbers = [message["q"] for message in engine.received]
+    engine.send({"t": "reply", "q": numbers[1], "value": "b"})
+    engine.send({"t": "reply", "q": numbers[0]} | error_facts_to_wire(ParameterError("x", 1, "expected 2")))
+    engine.send({"t": "reply", "q": 99, "value": "of nobody"})
+    assert calls[1].result(60) == "b"
+    with pytest.raises(ParameterError, match="expected 2"):
+        calls[0].result(60)
+    with pytest.raises(EngineDeadError, match="did not answer"):
+        link.ask("g", None, timeout_s=0.01)
+    engine.kill()
+    with pytest.raises(EngineDeadError, match="has ended"):
+        calls[2].result(60)
+    link.close()
+    link.join()
+    with pytest.raises(EngineDeadError, match="not running"):
+        link.call("f", [])
+
+
+def test_a_silent_engine_is_killed(links: list[EngineLink], owner: Owner) -> None:
+    launcher = ScriptedLauncher()
+    link = begun(links, launcher, owner)
+    wait_until(lambda: link.is_ready)
+    first = launcher.engines[0]
+    link.beat(60.0)
+    first.beats = False
+    link.beat(60.0)
+    assert not first.was_killed
+    wait_until(lambda: (link.beat(0.02), first.was_killed)[1])
+    wait_until(lambda: owner.heard == ["ready", "crashed", "ready"])
+
+
+def test_a_process_that_outlives_its_connection_is_killed(
+    links: list[EngineLink], owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = ScriptedLauncher(ends=False)
+    link = begun(links, launcher, owner)
+    wait_until(lambda: link.is_ready)
+    link.close()
+    link.join()
+    assert launcher.engines[0].was_killed
+
+
+def test_a_link_that_is_closed_while_its_engine_loads_ends(links: list[EngineLink], owner: Owner) -> None:
+    launcher = ScriptedLauncher(starts=False)
+    link = begun(links, launcher, owner)
+    wait_until(lambda: len(launcher.engines) == 1)
+    assert link.state is EngineState.LOADING
+    link.close()
+    link.join()
+    assert owner.heard == ["failed", "end"]
+
+
+def test_a_call_that_any_engine_can_answer_goes_to_another_one_if_the_first_is_silent(
+    links: list[EngineLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_link, "PATIENCE_S", 0.01)
+    launchers = [ScriptedLauncher("silent"), ScriptedLauncher("lively")]
+    silent, lively = (begun(links, launcher, Owner()) for launcher in launchers)
+    wait_until(lambda: silent.is_ready and lively.is_ready)
+    silent.last_beat = lively.last_beat + 1.0  # it was silent only since then
+    first, second = (launcher.engines[0] for launcher in launchers)
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(ask_any([silent, lively], "f", [1])))
+    thread.start()
+    wait_until(lambda: len(second.received) == 1)
+    second.send({"t": "reply", "q": second.received[0]["q"], "value": "b"})
+    thread.join(60)
+    assert found == ["b"]
+    assert len(first.received) == 1
+    silent.last_beat = lively.last_beat - 1.0
+    thread = threading.Thread(target=lambda: found.append(ask_any([silent, lively], "f", [2])))
+    thread.start()
+    wait_until(lambda: len(second.received) == 2)
+    second.send({"t": "reply", "q": second.received[1]["q"], "value": "c"})
+    thread.join(60)
+    assert found == ["b", "c"]
+    with pytest.raises(EngineDeadError, match=r"did not answer within 0\.05 s"):
+        ask_any([silent, lively], "g", None, 0.05)
+    with pytest.raises(EngineDeadError, match="not running"):
+        ask_any([], "g", None)

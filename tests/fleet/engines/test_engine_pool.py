@@ -1,0 +1,221 @@
+"""The pool of engines against a plain model: every graph is open on one engine or waits, under random operations."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+
+import pytest
+
+from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, SUSPECT_STRIKES
+from rtlang.fleet.engines.engine_pool import (
+    GRACE_S,
+    CancelGraph,
+    EndReason,
+    EnginePool,
+    FailGraph,
+    GraphMoved,
+    OpenGraph,
+    Order,
+)
+
+
+class RandomPlacement:
+    """Chooses any engine, and keeps where the graphs are."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self.opened: dict[int, str] = {}
+
+    def choose(self, graph_id: int, engines: Collection[str]) -> str:
+        return self._rng.choice(sorted(engines))
+
+    def note_opened(self, graph_id: int, engine: str) -> None:
+        assert graph_id not in self.opened
+        self.opened[graph_id] = engine
+
+    def note_left(self, graph_id: int, engine: str) -> None:
+        assert self.opened.pop(graph_id) == engine
+
+
+class World:
+    """Engines that carry out the orders of a pool, and the graphs as a client knows them."""
+
+    def __init__(self, seed: int) -> None:
+        self.placement = RandomPlacement(seed)
+        self.pool = EnginePool(self.placement)
+        self.engines: dict[str, dict[int, int]] = {}  # of those that are ready: graph ids by stream id
+        self.streams: set[int] = set()  # that were ever used
+        self.alive: set[int] = set()  # graphs
+        self.cancelled: dict[int, float] = {}
+        self.failed: dict[int, EndReason] = {}
+        self.now = 0.0
+
+    def carry_out(self, orders: list[Order]) -> None:
+        for order in orders:
+            match order:
+                case OpenGraph(graph_id, engine, stream_id):
+                    assert graph_id in self.alive
+                    assert graph_id not in self.cancelled, "a cancelled graph is not opened again"
+                    assert stream_id not in self.streams
+                    assert all(graph_id not in graphs.values() for graphs in self.engines.values()), "open once"
+                    self.streams.add(stream_id)
+                    self.engines[engine][stream_id] = graph_id
+                case CancelGraph(graph_id, engine, stream_id):
+                    if graph_id not in self.cancelled or not self.is_on(engine, graph_id):
+                        self.engines.get(engine, {}).pop(stream_id, None)
+                case GraphMoved(graph_id):
+                    assert graph_id in self.alive
+                case FailGraph(graph_id, reason):
+                    self.alive.remove(graph_id)
+                    self.failed[graph_id] = reason
+                    for graphs in self.engines.values():
+                        for stream_id in [each for each, found in graphs.items() if found == graph_id]:
+                            del graphs[stream_id]
+        self.pool.check()
+        opened = {graph_id: name for name, graphs in self.engines.items() for graph_id in graphs.values()}
+        assert opened == self.placement.opened
+        assert set(self.pool.graphs) == self.alive
+        num_open = sum(self.pool.is_open(name) for name in self.engines)
+        waiting = self.alive - set(opened)
+        if num_open:
+            assert all(self.pool.strikes(graph_id) >= SUSPECT_STRIKES for graph_id in waiting), "others need not wait"
+            assert not waiting or num_open < len(self.engines), "suspects wait for the one that is open alone"
+
+    def is_on(self, engine: str, graph_id: int) -> bool:
+        return graph_id in self.engines.get(engine, {}).values()
+
+    def start(self, name: str) -> None:
+        self.engines[name] = {}
+        self.carry_out(self.pool.note_ready(name, self.now))
+
+    def kill(self, name: str, *, has_crashed: bool) -> None:
+        del self.engines[name]
+        self.pool.note_lost(name)
+        self.carry_out(self.pool.note_death(name, self.now, self.now, has_crashed=has_crashed))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_graph_is_open_on_one_engine_or_waits_under_random_operations(seed: int) -> None:
+    rng, world = random.Random(seed), World(seed)
+    pool = world.pool
+    down: set[str] = set()
+    for index in range(3):
+        pool.add_engine(f"e{index}")
+        down.add(f"e{index}")
+    num_engines, next_id = 3, 1
+    for _ in range(300):
+        world.now += rng.random()
+        running = sorted(world.engines)
+        held = sorted(world.placement.opened)
+        action = rng.choice(
+            ["add", "add", "add", "start", "start", "kill", "output", "output", "end", "cancel", "move", "tick", "swap"]
+        )
+        if action == "add":
+            world.alive.add(next_id)
+            world.carry_out(pool.add(next_id, world.now, world.now + 20.0 if rng.random() < 0.3 else None))
+            next_id += 1
+        elif action == "start" and down:
+            name = rng.choice(sorted(down))
+            down.remove(name)
+            world.start(name)
+        elif action == "kill" and running:
+            name = rng.choice(running)
+            down.add(name)
+            world.kill(name, has_crashed=rng.random() < 0.7)
+        elif action == "output" and held:
+            world.carry_out(pool.note_output(rng.choice(held), world.now))
+        elif action == "end" and held:
+            graph_id = rng.choice(held)
+            world.alive.remove(graph_id)
+            world.engines[world.placement.opened[graph_id]].pop(pool.graphs[graph_id].stream_id)
+            world.carry_out(pool.end(graph_id, world.now))
+        elif action == "cancel" and world.alive:
+            graph_id = rng.choice(sorted(world.alive))
+            world.cancelled.setdefault(graph_id, world.now)
+            world.carry_out(pool.cancel(graph_id, world.now))
+        elif action == "move" and held:
+            targets = [name for name in running if pool.is_open(name)]
+            world.carry_out(pool.move(rng.choice(held), rng.choice([None, *targets]), world.now))
+        elif action == "tick":
+            overdue = {id_ for id_, at in world.cancelled.items() if id_ in world.alive and at + GRACE_S < world.now}
+            world.carry_out(pool.tick(dict.fromkeys(pool.engines, world.now), world.now))
+            assert not overdue & world.alive
+        elif action == "swap" and len(running) > 1:
+            name = rng.choice(running)
+            pool.leave(name)
+            world.carry_out(pool.evacuate(name, world.now))
+            world.kill(name, has_crashed=False)
+            world.carry_out(pool.remove_engine(name, world.now))
+            pool.add_engine(f"e{num_engines}")
+            down.add(f"e{num_engines}")
+            num_engines += 1
+    assert all(
+        world.failed[graph_id] is not EndReason.CRASHES for graph_id in world.cancelled if graph_id in world.failed
+    )
+
+
+@pytest.mark.parametrize("num_graphs", [1, 2, 7])
+def test_only_the_graph_that_crashes_engines_fails(num_graphs: int) -> None:
+    world = World(num_graphs)
+    pool, culprit = world.pool, num_graphs
+    for name in ("a", "b"):
+        pool.add_engine(name)
+        world.start(name)
+    for graph_id in range(1, num_graphs + 1):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now))
+    num_crashes = 0
+    while culprit in world.alive:
+        world.now += 1.0
+        name = world.placement.opened.get(culprit)
+        if name is None:  # other suspects come first
+            probed = next(graph_id for graph_id in world.placement.opened if pool.strikes(graph_id))
+            world.carry_out(pool.note_output(probed, world.now))
+            continue
+        num_crashes += 1
+        world.kill(name, has_crashed=True)
+        world.start(name)
+    assert world.failed == {culprit: EndReason.CRASHES}
+    assert num_crashes == FATAL_STRIKES // CRASH
+
+
+def test_a_suspect_is_alone_on_its_engine_and_the_engine_is_open_again_when_it_gives_something() -> None:
+    world = World(0)
+    pool = world.pool
+    pool.add_engine("a")
+    world.start("a")
+    world.alive.add(1)
+    world.carry_out(pool.add(1, world.now))
+    for _ in range(2):
+        world.kill("a", has_crashed=True)
+        world.start("a")
+    assert world.is_on("a", 1)
+    assert not pool.is_open("a")
+    world.alive.add(2)
+    world.carry_out(pool.add(2, world.now))
+    assert not world.is_on("a", 2)
+    world.carry_out(pool.note_output(1, world.now))
+    assert world.is_on("a", 2)
+    assert pool.is_open("a")
+
+
+def test_a_graph_fails_after_the_time_that_its_engine_has_to_end_it() -> None:
+    world = World(0)
+    pool = world.pool
+    pool.add_engine("a")
+    world.start("a")
+    for graph_id, deadline in ((1, 5.0), (2, None), (3, None)):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now, deadline))
+    world.cancelled[2] = 0.0
+    world.carry_out(pool.cancel(2, 0.0))
+    world.carry_out(pool.tick({"a": 0.0}, GRACE_S))
+    assert world.failed == {}
+    world.carry_out(pool.tick({"a": 0.0}, GRACE_S + 0.1))
+    assert world.failed == {2: EndReason.CANCELLED}
+    world.carry_out(pool.tick({"a": 0.0}, 5.0 + GRACE_S))
+    assert len(world.failed) == 1
+    world.carry_out(pool.tick({"a": 0.0}, 5.1 + GRACE_S))
+    assert world.failed == {2: EndReason.CANCELLED, 1: EndReason.DEADLINE}
+    assert world.alive == {3}

@@ -1,0 +1,71 @@
+"""A text service through messages is the service itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import pytest
+
+from rtlang.contract.request_graph import RoleEnd, RoleStart
+from rtlang.contract.service.text_service import TextServiceInfo
+from rtlang.fleet.messages.text_calls import RemoteTextService, answer_text_call
+
+
+class Service:
+    """Answers with what it was asked."""
+
+    info = TextServiceInfo(50, None, 1, (2, 3), (1, 2, 3), True)
+
+    def encode(self, text: str, *, adds_start: bool = True, allow_special: bool = False) -> list[int]:
+        return [len(text), adds_start, allow_special]
+
+    def encode_parts(self, parts: Any) -> list[int]:
+        assert parts == (RoleStart("user"), "hello", RoleEnd())
+        return [7]
+
+    def chat_prompt(self, messages: Any, tools: str | None, end: str, template_options: str | None = None) -> list[int]:
+        return list(map(ord, f"{messages[0]['role']} {tools} {end} {template_options}"))
+
+    def decode(self, token_ids: Any, *, shows_special: bool = False) -> str:
+        return f"{token_ids} {shows_special}"
+
+    def token_names(self, token_ids: Any) -> list[str]:
+        return [str(each) for each in token_ids]
+
+    def token_bytes(self, token_ids: Any) -> list[bytes]:
+        return [bytes([each]) for each in token_ids]
+
+
+def ask(method: str, args: Any) -> Any:
+    sent = msgpack.unpackb(msgpack.packb([method, args]))
+    return msgpack.unpackb(msgpack.packb(answer_text_call(Service(), *sent)))
+
+
+def test_calls_and_their_values_cross_as_they_are() -> None:
+    remote = RemoteTextService(ask)
+    assert remote.info == Service.info
+    assert remote.encode("four", allow_special=True) == [4, True, True]
+    assert remote.encode_parts([RoleStart("user"), "hello", RoleEnd()]) == [7]
+    history = [{"role": "user", "content": "Hi"}]
+    assert remote.chat_prompt(history, "[]", "prompt", "{}") == list(map(ord, "user [] prompt {}"))
+    assert remote.chat_prompt(history, None, "open") == list(map(ord, "user None open None"))
+    assert remote.decode((1, 2), shows_special=True) == "[1, 2] True"
+    assert remote.token_names([255]) == ["255"]
+    assert remote.token_bytes([255]) == [b"\xff"]
+    with pytest.raises(ValueError, match="unknown"):
+        ask("close", None)
+
+
+def test_the_bytes_of_a_token_are_asked_for_once() -> None:
+    asked: list[Any] = []
+
+    def counted(method: str, args: Any) -> Any:
+        asked.append(args)
+        return ask(method, args)
+
+    remote = RemoteTextService(counted)
+    assert remote.token_bytes([3, 4, 3]) == [b"\x03", b"\x04", b"\x03"]
+    assert remote.token_bytes([4, 5]) == [b"\x04", b"\x05"]
+    assert remote.token_bytes([5, 3]) == [b"\x05", b"\x03"]
+    assert [sorted(each) for each in asked] == [[3, 4], [5]]

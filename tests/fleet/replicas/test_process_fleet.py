@@ -1,0 +1,79 @@
+"""A fleet of this process grows while tokens wait and shrinks afterwards; engines are threads here, launched at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.fleet.host.engine_host import EngineHost
+from rtlang.fleet.replicas import process_fleet
+from rtlang.fleet.replicas.process_fleet import ProcessFleet
+from rtlang.fleet.replicas.scaling import Scaling
+from tests.support.engine_threads import ThreadLauncher
+from tests.support.graph_ear import Ear
+from tests.support.waiting import wait_until
+
+LONG = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=400, ignore_eos=True))))
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[EngineHost]:
+    host = EngineHost()
+    yield host
+    host.close()
+
+
+def test_the_size_follows_the_queue(host: EngineHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_fleet, "process_launchers", lambda *_: lambda name: ThreadLauncher(host, name))
+    monkeypatch.setattr(process_fleet, "INTERVAL_S", 0.01)
+    scaling = Scaling(1, 2, queue_tokens=100.0, up_after_s=0.01, down_after_s=0.05)
+
+    def size() -> int:
+        return len(fleet.fleet_report().replicas)
+
+    with ProcessFleet(RuntimeConfig(num_pages=400), scaling) as fleet:
+        assert size() == 1
+        ear = Ear()
+        run = fleet.submit(LONG, ear, RunOptions(credit=1))  # its other tokens wait for credit
+        wait_until(lambda: size() == 2)
+        run.grant(1000)
+        assert ear.values()
+        wait_until(lambda: size() == 1)
+        ear = Ear()
+        fleet.submit(LONG, ear)
+        assert ear.values()
+
+
+def test_a_rolling_update_is_not_undone_by_the_roster(host: EngineHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_fleet, "process_launchers", lambda *_: lambda name: ThreadLauncher(host, name))
+    monkeypatch.setattr(process_fleet, "INTERVAL_S", 0.01)
+    with ProcessFleet(RuntimeConfig(num_pages=400), Scaling(2, 2)) as fleet:
+        ear = Ear()
+        run = fleet.submit(LONG, ear, RunOptions(credit=1))
+        before = fleet._plan.roster
+        follow = fleet._follower.follow_once
+        fleet.replace()
+        for _ in range(3):
+            follow()
+        names = {replica.name: replica.state for replica in fleet.fleet_report().replicas}
+        assert names == {"r1~2": "ready", "r2~2": "ready"}
+        assert before.used == ("r1", "r2")
+        assert fleet._plan.roster.used == ("r1~2", "r2~2")
+        run.grant(1000)
+        assert ear.values()
+
+
+def test_the_first_replicas_compute_prompts_and_all_exchange_pages() -> None:
+    fleet = ProcessFleet(RuntimeConfig(), Scaling(3, 3), num_prefill=1)
+    roles = [replica.role for replica in fleet.fleet_report().replicas]
+    assert sorted(roles) == ["decode", "decode", "prefill"]
+    assert fleet.config.cache_listen == "127.0.0.1:0"
+    assert fleet.config.cache_secret is not None
+    plain = ProcessFleet(RuntimeConfig(), Scaling(2, 2))
+    assert {replica.role for replica in plain.fleet_report().replicas} == {"any"}
+    assert plain.config.cache_listen is None

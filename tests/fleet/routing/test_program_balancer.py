@@ -1,0 +1,79 @@
+"""Programs on replicas without engines: what was sent counts until a report counts it, and prompts go where they pay."""
+
+from __future__ import annotations
+
+from rtlang.contract.events import TextDelta
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.fleet.engines.engine_run import EngineRun
+from rtlang.fleet.routing.prefill_rule import PrefillRule
+from rtlang.fleet.routing.program_balancer import NO_LOAD, ProgramBalancer, place_of
+from rtlang.fleet.routing.router import Router
+from rtlang.runtime.admission import Admission, Share
+
+GRAPH = RequestGraph((Text(0, None, ("A story. " * 1000,)), Generate(1, 0, "x", SamplingParams(max_tokens=8))))
+READY = {"cache_tokens": 6400}
+
+
+class NoOwner:
+    """Takes no messages."""
+
+    def send(self, *args: object) -> None:
+        raise NotImplementedError
+
+    def cancel(self, run: EngineRun) -> None:
+        raise NotImplementedError
+
+
+def accepted(balancer: ProgramBalancer, graph_id: int) -> EngineRun:
+    share = Share(Admission(100))
+    run = EngineRun(NoOwner(), graph_id, GRAPH, GRAPH.validate(), lambda event: None, share, RunOptions())
+    balancer.accept(run, {})
+    return run
+
+
+def begun(prefill: tuple[str, ...] = ()) -> ProgramBalancer:
+    balancer = ProgramBalancer(Router(), prefill)
+    for name in ("a", "b"):
+        balancer.note_ready(name, READY)
+    return balancer
+
+
+def test_a_program_counts_from_its_opening_until_a_report_counts_it() -> None:
+    balancer = begun()
+    accepted(balancer, 1)
+    name = balancer.choose(1, ["a", "b"])
+    balancer.note_opened(1, name)
+    sent = balancer.router.waiting(name)
+    assert sent > 0
+    load = NO_LOAD | {"output_weight": 100, "opened": 0}
+    balancer.note_load(name, load, 1.0)
+    assert balancer.router.waiting(name) > 0, "the report does not know the program"
+    balancer.note_load(name, load | {"opened": 1}, 2.0)
+    assert balancer.router.waiting(name) == 0
+    assert balancer.load(name).at == 2.0
+    balancer.note_left(1, name)
+    balancer.forget(1)
+    balancer.forget_engine(name)
+    assert balancer.load(name).message == NO_LOAD
+
+
+def test_a_program_begins_where_prompts_are_computed_and_moves_with_its_first_token() -> None:
+    balancer = begun(("a",))
+    balancer._rule = PrefillRule(gain=0.0)
+    assert (balancer.role("a"), balancer.role("b")) == ("prefill", "decode")
+    run = accepted(balancer, 1)
+    for name in ("a", "b"):
+        balancer.note_load(name, NO_LOAD | {"output_weight": 100, "opened": 0, "prefill_ns": 1000, "fetch_ns": 1}, 1.0)
+    assert balancer.choose(1, ["a", "b"]) == "a"
+    event = TextDelta(1, 1, 0, "x", (4,))
+    run.ledger.take(event)
+    assert not balancer.note_output(1, "a", event, lambda name: False), "no other replica takes it"
+    assert balancer.note_output(1, "a", event, lambda name: True)
+    assert not balancer.note_output(1, "b", event, lambda name: True)
+    assert balancer.choose(1, ["a", "b"]) == "b"
+
+
+def test_replicas_that_follow_have_the_place_of_the_first() -> None:
+    assert [place_of(name) for name in ("a", "a~2", "a~13")] == ["a"] * 3

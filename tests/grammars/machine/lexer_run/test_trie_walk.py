@@ -1,0 +1,68 @@
+"""The walk that docs/design/lexer.md draws: what the columns hold, from the trie to the mask."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.lowering.lexed_tables import LexedTables
+from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexer_run.lexer_layout import (
+    BYTES,
+    CROSSINGS,
+    END_WIN,
+    ENDS,
+    FIRST_KID,
+    ITEM_AT,
+    ITEMS,
+    KID_STATE,
+    KIDS,
+    NODES,
+    NUM_ITEMS,
+    NUM_RANGES,
+    NUM_TOKENS,
+    RANGES,
+    ROW,
+    TAIL_LAST,
+    TAIL_TOKEN,
+    TAIL_WIN,
+    TAILS,
+    TERMINAL,
+)
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars.spec.vocabulary import Vocabulary
+from tests.support.lexed_grammars import place_after
+
+GRAMMAR = 'start: N [DOTS N]\nN: /[0-9]+(\\.[0-9]+)?/\nDOTS: ".."'
+TOKENS = (b"1", b"2", b".", b"..", b"..2", b".5", b" ", b"x")
+
+
+def test_the_walk_of_the_design_note() -> None:
+    end = len(TOKENS)
+    vocabulary = Vocabulary((*TOKENS, b""), frozenset([end]), frozenset([end]), end + 1)
+    tables = LexedTables(GRAMMAR, Budget(Limits(max_seconds=60.0)))
+    grammar = LexedGrammar(VocabularyIndex(vocabulary), tables)
+    assert tables.names == ["DOTS", "N"]
+    place = place_after(grammar, b"1")
+    assert place is not None
+    assert (place.configuration.state, place.configuration.last, place.configuration.stacks) == (3, -1, 0)
+
+    mask = grammar.mask(place.configuration).base
+    allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
+    assert allowed == [0, 1, 2, 3, 4, 5, end]
+
+    tree = grammar._tree
+
+    def used(array: NDArray[np.int32], place: int, *columns: int) -> list[list[int]]:
+        found: list[list[int]] = array[: tree.counts[place], list(columns)].tolist()
+        return found
+
+    assert tree.counts[NODES] == 3
+    assert used(tree.ends, ENDS, END_WIN, NUM_RANGES, NUM_TOKENS, ROW) == [[0, 2, 3, -1], [1, 1, 1, -1], [0, 1, 1, -1]]
+    assert used(tree.ranges, RANGES, 0, 1) == [[4, 5], [5, 7], [2, 3], [3, 4]]
+    assert used(tree.tails, TAILS, TAIL_WIN, TAIL_LAST, TAIL_TOKEN) == [[0, 1, TOKENS.index(b".")]]
+    assert used(tree.crossings, CROSSINGS, TERMINAL, ITEM_AT, NUM_ITEMS, FIRST_KID) == [[1, 0, 4, 0], [0, 4, 1, 1]]
+    assert used(tree.items, ITEMS, 0, 1, 3) == [[0, 1, 0], [2, 4, 1], [7, 8, 0], [8, 13, 0], [3, 4, 0]]
+    assert used(tree.kids, KIDS, KID_STATE) == [[1], [0]]
+    assert tree.data[: tree.counts[BYTES]].tobytes() == b".."

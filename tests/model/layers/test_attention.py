@@ -1,0 +1,65 @@
+"""Pages of layers with different heads, and one plan per head geometry."""
+
+from __future__ import annotations
+
+import torch
+
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
+from rtlang.model.batch import Batch
+from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention
+
+NARROW, WIDE, UNEVEN = HeadGeometry(4, 2, 8, 8), HeadGeometry(2, 1, 16, 16), HeadGeometry(4, 2, 8, 4)
+
+
+def one_row(num_tokens: int, page_ids: tuple[int, ...]) -> Batch:
+    row = Row(0, tuple(range(num_tokens)), 0, page_ids, 0, True, SamplingParams())
+    return Batch.from_step(Step(0, (row,)), 4)
+
+
+def test_layers_of_different_shape_keep_their_own_memory() -> None:
+    geometries = (NARROW, WIDE, NARROW, UNEVEN)
+    kv = PagedKV(geometries, num_pages=3, page_size=4, dtype=torch.float32)
+    assert [tuple(k.shape) for k in kv.k] == [(12, 2, 8), (12, 1, 16), (12, 2, 8), (12, 2, 8)]
+    assert [tuple(v.shape) for v in kv.v] == [(12, 2, 8), (12, 1, 16), (12, 2, 8), (12, 2, 4)]
+    for number, (k, v) in enumerate(zip(kv.k, kv.v, strict=True)):
+        k.fill_(number)
+        v.fill_(number + 0.5)
+    assert all(bool((k == number).all()) for number, k in enumerate(kv.k))
+    assert all(bool((v == number + 0.5).all()) for number, v in enumerate(kv.v))
+    floats = sum(g.num_kv_heads * (g.head_dim + g.v_head_dim) for g in geometries) * 4
+    assert PagedKV.bytes_per_page(geometries, 4, torch.float32) == floats * 4
+
+
+def test_copies_reach_every_layer() -> None:
+    kv = PagedKV((NARROW, WIDE), num_pages=3, page_size=4, dtype=torch.float32)
+    for tensor in (*kv.k, *kv.v):
+        tensor[:4] = 1.0
+    kv.copy_pages([(0, 2)])
+    for tensor in (*kv.k, *kv.v):
+        assert bool((tensor[8:] == 1.0).all())
+        assert bool((tensor[4:8] == 0.0).all())
+
+
+def test_a_layer_writes_its_tokens_and_attends_causally() -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(6, heads, size, generator=generator) for heads, size in ((4, 8), (2, 8), (2, 4)))
+    kv = PagedKV((NARROW, UNEVEN), num_pages=4, page_size=4, dtype=torch.float32)
+    out = StepAttention(one_row(6, (3, 1)), kv).run(1, q, k, v, scale=0.3)
+    assert torch.equal(kv.k[1][12:16], k[:4])
+    assert torch.equal(kv.v[1][4:6], v[4:])
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        q.transpose(0, 1),
+        k.transpose(0, 1).repeat_interleave(2, 0),
+        v.transpose(0, 1).repeat_interleave(2, 0),
+        is_causal=True,
+        scale=0.3,
+    ).transpose(0, 1)
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_layers_with_equal_heads_share_a_plan() -> None:
+    kv = PagedKV((NARROW, WIDE), num_pages=4, page_size=4, dtype=torch.float32)
+    step = StepAttention(one_row(6, (3, 1)), kv)
+    assert step.plan(NARROW) is step.plan(HeadGeometry(4, 2, 8, 8))
+    assert step.plan(NARROW) is not step.plan(WIDE)

@@ -1,0 +1,184 @@
+"""The levels inside `rtlang`, as the libraries have them: at every depth, parts import parts of lower levels only.
+
+Read from the sources, imports for type checking and through `import_module` included. `test_layers.py` has the rules between the rooms.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.support.import_graph import arrows, arrows_of, arrows_within, circles, packages, part_of, sources
+
+MAX_FILES = 15
+
+LEVELS: dict[str, list[str]] = {
+    "rtlang": [
+        "cache cluster contract tiny",
+        "compiler model protocol",
+        "client engine lang serve",
+        "runtime",
+        "bench cassette fleet testing",
+        "compat console",
+        "__main__",
+    ],
+    "rtlang.bench": [
+        "checkpoint machine measure",
+        "heavy_model language workloads",
+        "baselines speculation",
+        "comparison",
+    ],
+    "rtlang.cache": [
+        "node pages system_memory",
+        "eviction pool scope tiers",
+        "continuation outline page_digests radix",
+        "retention",
+        "prefix_cache",
+    ],
+    "rtlang.cache.tiers": [
+        "digest tier",
+        "disk_tier host_tier peers",
+    ],
+    "rtlang.compat": [
+        "sglang",
+    ],
+    "rtlang.console": [
+        "key_command options source",
+        "grammar_report loading one_line_errors server_requests show",
+        "bench chat doctor fleet_commands fleet_view",
+        "serving top",
+    ],
+    "rtlang.contract": [
+        "errors growing_json version",
+        "field_names params process",
+        "config events",
+        "graph step",
+        "pictures runs",
+        "graph_running",
+        "request_graph",
+        "blocks node_work service",
+    ],
+    "rtlang.engine": [
+        "planning program_pages threads",
+        "constraints",
+        "requests",
+        "device_constraints drafts fault_isolation tiers",
+        "preparation scheduling",
+        "step_pipeline",
+        "engine",
+        "prefix_report snapshots",
+    ],
+    "rtlang.fleet": [
+        "messages",
+        "engines host",
+        "routing",
+        "replicas",
+        "ray",
+        "connect",
+        "ray_data",
+    ],
+    "rtlang.lang": [
+        "partials",
+        "output_types",
+        "lazy_values",
+        "recordings",
+        "program_state sessions",
+        "control views",
+        "best_of execution",
+        "pinning program",
+        "decorator explain",
+    ],
+    "rtlang.lang.output_types": [
+        "form_values kinds schemas",
+        "value_kinds",
+        "signatures",
+        "tool_calls types",
+        "forms",
+        "tools",
+    ],
+    "rtlang.model": [
+        "batch kernel_choices loading sampler system_resources text",
+        "layers runner",
+        "parallel runner_rebuild",
+        "decoders",
+        "gpu",
+        "loader",
+        "device_runner host_runner identity",
+        "draft_runner faulty_runner rank_worker",
+        "new_runner",
+    ],
+    "rtlang.runtime": [
+        "process reports result_size texts",
+        "admission cache_view nodes",
+        "executors principal_cache",
+        "graph_execution",
+        "graph_run",
+        "runtime scripted_runtime",
+    ],
+    "rtlang.serve": [
+        "client_messages event_bridge idempotent_extends json_parts network openai response_store",
+        "connection resumable sglang",
+        "service",
+        "http streams",
+        "websocket",
+        "server",
+    ],
+    "rtlang.serve.http": [
+        "errors graph_stream snapshot_feed",
+        "access_middleware body sse text_models",
+        "routes",
+        "app",
+    ],
+}
+"""Of each package with inner packages, its parts by level, the lowest first."""
+
+
+def level_of(package: str) -> dict[str, int]:
+    """The level of each part of a package."""
+    return {part: level for level, parts in enumerate(LEVELS[package]) for part in parts.split()}
+
+
+@pytest.mark.parametrize("package", LEVELS)
+def test_parts_import_lower_parts_only(package: str) -> None:
+    levels = level_of(package)
+    assert [pair for pair in sorted(arrows_within(package)) if levels[pair[0]] <= levels[pair[1]]] == []
+
+
+def test_every_part_has_a_level() -> None:
+    ours = [package for package in packages() if package.partition(".")[0] == "rtlang"]
+    for package in ours:
+        parts = {part for module in sources() if (part := part_of(module, package))}
+        has_inner = any(f"{package}.{part}" in packages() for part in parts)
+        assert (package in LEVELS) == (has_inner or package == "rtlang"), package
+        assert not has_inner or parts == set(level_of(package)), package
+
+
+def test_files_import_each_other_in_no_circle() -> None:
+    assert circles((each.importer, each.target) for each in arrows()) == []
+
+
+def test_folders_hold_few_files() -> None:
+    folders = {name: sources()[name].parent for name in packages()}
+    sizes = {name: sum(path.is_file() for path in folder.iterdir()) for name, folder in folders.items()}
+    assert {name: size for name, size in sizes.items() if size > MAX_FILES} == {}
+
+
+def test_imports_by_strings_stand_in_package_files_only() -> None:
+    strings = {each.importer for each in arrows() if each.is_string}
+    assert [name for name in sorted(strings) if sources()[name].name != "__init__.py"] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("from rtlang.contract.errors import RtlangError", "rtlang.contract.errors"),
+        ("from rtlang.contract import errors", "rtlang.contract.errors"),
+        ("def f():\n    import rtlang.engine.engine", "rtlang.engine.engine"),
+        ("if TYPE_CHECKING:\n    from rtlang.engine.engine import Engine", "rtlang.engine.engine"),
+        ("import_module('rtlang.engine.engine').Engine", "rtlang.engine.engine"),
+        ("importlib.import_module(f'rtlang.engine.{name}')", "rtlang.engine"),
+    ],
+)
+def test_imports_are_found_however_they_are_written(source: str, target: str) -> None:
+    assert [each.target for each in arrows_of("x", ast.parse(source))] == [target]
