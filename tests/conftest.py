@@ -15,7 +15,8 @@ from rtlang.contract.process import thread_watch
 from rtlang.model import system_resources
 from rtlang.runtime.process import process_settings
 from rtlang_grammars.spec import limits
-from tests.support import fast_interpreter, long_tests, slow_calls
+from tests.support import long_tests, slow_calls
+from tests.support.kernels import fast_interpreter
 
 # The kernels for a GPU run in triton's interpreter, which is chosen when triton is first imported, by whatever test file that is.
 # Tests of the kernels run natively where RTLANG_TEST_DEVICE=cuda asks for it.

@@ -11,8 +11,8 @@ import typer
 
 from rtlang.__main__ import app
 from rtlang.fleet.engines.mirrored_metrics import OF_SERVER
-from tests.support.http_client import HttpClient
-from tests.support.serving import serving
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import serving
 
 DEPLOY = Path(__file__).parents[1] / "docs" / "deploy"
 

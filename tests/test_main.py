@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 import rtlang
 from rtlang.__main__ import CHECK_SCHEMA, app
 from rtlang.serve.server import running_server
-from tests.support.fake_target import FakeTarget, by_name
-from tests.support.free_port import free_port
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.tiny_models import make_checkpoint
+from tests.support.programs.fake_target import FakeTarget, by_name
+from tests.support.servers.free_port import free_port
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = """

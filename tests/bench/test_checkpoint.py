@@ -8,7 +8,7 @@ import torch
 import transformers
 
 from rtlang.bench.checkpoint import SHAPE, num_weights, write_random_llama
-from tests.support.tiny_models import BOS_TOKEN_ID, EOS_TOKEN_ID, write_tokenizer
+from tests.support.models.tiny_models import BOS_TOKEN_ID, EOS_TOKEN_ID, write_tokenizer
 
 SMALL = {"vocab_size": 300, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
 

@@ -11,7 +11,7 @@ from rtlang.contract.events import CallRequested, Completion, GraphFinished, Nod
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.service.target import Listener
-from tests.support.fake_target import FakeTarget, by_name
+from tests.support.programs.fake_target import FakeTarget, by_name
 
 
 def graph(text: str, *names: str) -> RequestGraph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtlang.cache.prefix_cache import PrefixCache, PrefixMatch
-from tests.support.cache_simulation import CacheSimulation
+from tests.support.engine.cache_simulation import CacheSimulation
 from tests.support.long_tests import sized
 
 SHAPES = [

@@ -22,7 +22,7 @@ from rtlang.cassette.journal_file import MAGIC, JournalFile
 from rtlang.cassette.records import decode_records
 from rtlang.contract.errors import JournalError
 from rtlang.serve.server import TokenizerInfo, running_server
-from tests.support.serving import serving
+from tests.support.servers.serving import serving
 
 PREPARED = multiprocessing.get_context("forkserver")
 PREPARED.set_forkserver_preload(["tests.cassette.test_journal", "rtlang.runtime.runtime"])

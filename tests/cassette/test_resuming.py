@@ -13,7 +13,7 @@ import rtlang as rt
 from rtlang.contract.errors import AbortedError, CallError, DeadlineError
 from rtlang.testing import ScriptedRuntime
 from tests.cassette.test_recorder_tools import LOG, agent, choose, facts, note
-from tests.support.serving import serving
+from tests.support.servers.serving import serving
 
 
 @pytest.fixture

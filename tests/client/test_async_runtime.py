@@ -19,7 +19,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Call, Const, Generate, Ref, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.serve.server import running_server
-from tests.support.cut_proxy import cut_proxy
+from tests.support.servers.cut_proxy import cut_proxy
 
 PARAMS = SamplingParams(max_tokens=40, ignore_eos=True, temperature=0.7, seed=3)
 GRAPH = RequestGraph((Text(0, None, ("Once upon a time",)), Generate(1, 0, "x", PARAMS)))

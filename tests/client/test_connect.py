@@ -16,9 +16,9 @@ import pytest
 from rtlang.client.connect import connect
 from rtlang.contract.errors import ConfigError, ConnectionLostError
 from rtlang.serve.server import TokenizerInfo, running_server
-from tests.support.free_port import free_port
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import serving
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.free_port import free_port
+from tests.support.servers.serving import serving
 
 ROOT = Path(__file__).parents[2]
 BAD_ADDRESSES = """

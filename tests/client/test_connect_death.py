@@ -13,9 +13,9 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
 from tests.client.test_connect_javascript import NODE, start
-from tests.support.free_port import free_port
-from tests.support.graph_ear import Ear
-from tests.support.killable_server import KillableServer, killable_servers
+from tests.support.programs.graph_ear import Ear
+from tests.support.servers.free_port import free_port
+from tests.support.servers.killable_server import KillableServer, killable_servers
 from tests.support.waiting import wait_until
 
 WAIT_S = 100.0

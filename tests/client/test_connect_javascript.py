@@ -27,9 +27,9 @@ from rtlang.contract.request_graph import RequestGraph, nodes_to_plain
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.protocol.event_codec import event_to_wire
 from rtlang.serve.server import TokenizerInfo, running_server
-from tests.support.cut_proxy import cut_proxy
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import serving
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.cut_proxy import cut_proxy
+from tests.support.servers.serving import serving
 
 MODULE = Path(__file__).parents[2] / "rtlang" / "client" / "js" / "rtlang.js"
 NODE = os.environ.get("RTLANG_NODE", shutil.which("node"))

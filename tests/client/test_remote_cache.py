@@ -21,8 +21,8 @@ from rtlang.contract.errors import (
     RtlangError,
 )
 from rtlang.contract.service.cache_report import CacheExplanation, PageRun
-from tests.support.fake_cache_service import MAX_TOKENS
-from tests.support.serving import Serving, serving
+from tests.support.engine.fake_cache_service import MAX_TOKENS
+from tests.support.servers.serving import Serving, serving
 
 TIMEOUT_S = 20.0
 

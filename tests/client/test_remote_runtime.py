@@ -36,10 +36,10 @@ from rtlang.contract.request_graph import Arg, Generate, Node, Ref, RequestGraph
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.protocol.serialization import Encoding
 from rtlang.serve.server import TokenizerInfo, running_server
-from tests.support.fake_target import FakeTarget, by_name
-from tests.support.graph_ear import Ear
-from tests.support.html_check import read_html
-from tests.support.serving import serving
+from tests.support.programs.fake_target import FakeTarget, by_name
+from tests.support.programs.graph_ear import Ear
+from tests.support.servers.html_check import read_html
+from tests.support.servers.serving import serving
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 20.0

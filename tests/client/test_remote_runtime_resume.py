@@ -24,9 +24,9 @@ from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.serve.server import TokenizerInfo, running_server
 from tests.client.test_remote_runtime import TIMEOUT_S, Ear
-from tests.support.cut_proxy import CutProxy, cut_proxy
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import Serving, serving
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.cut_proxy import CutProxy, cut_proxy
+from tests.support.servers.serving import Serving, serving
 from tests.support.waiting import wait_until
 
 

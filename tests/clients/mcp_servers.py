@@ -34,7 +34,7 @@ from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import parse_output
 from rtlang_grammars.formats.tool_grammar import tool_grammar
 from tests.clients.environments import KEY, ROOT, _run, home, running_server
-from tests.support.vocabularies import random_text
+from tests.support.grammars.vocabularies import random_text
 
 CONTEXT = 1 << 16
 VOCABULARY = Vocabulary((*(bytes([each]) for each in range(256)), b"<end>"), frozenset([256]), frozenset(), 257)

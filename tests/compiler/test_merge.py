@@ -24,7 +24,7 @@ from rtlang.contract.request_graph import (
     all_nodes,
 )
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 GREEDY = SamplingParams()
 NOISY = SamplingParams(temperature=1.0)

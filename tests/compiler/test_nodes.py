@@ -7,7 +7,7 @@ from dataclasses import replace
 from rtlang.compiler.nodes import changed, estimated_prompt_tokens, estimated_tokens, generated_tokens
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Block, Const, Generate, Marks, Repeat, RequestGraph, Select, Switch, Text
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 
 def test_a_copy_is_that_of_replace() -> None:

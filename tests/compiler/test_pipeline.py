@@ -14,9 +14,9 @@ from rtlang.compiler.pipeline import PASSES, chosen_passes, compile_graph
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Block, Const, Generate, Ref, RequestGraph, Select, Switch, Text
-from tests.support.fake_target import Call, FakeTarget
 from tests.support.long_tests import sized
-from tests.support.program_oracle import programs, record
+from tests.support.programs.fake_target import Call, FakeTarget
+from tests.support.programs.program_oracle import programs, record
 
 SWITCHES: list[Any] = [True, False, *([f"-{name}"] for name in PASSES), *([name] for name in PASSES)]
 

@@ -21,7 +21,7 @@ from rtlang.contract.request_graph import (
     dependencies,
 )
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 PARAMS = SamplingParams()
 

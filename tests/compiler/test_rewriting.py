@@ -6,7 +6,7 @@ from rtlang.compiler.rewriting import renamed
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Apply, Arg, Const, Decide, Generate, Ref, Text, all_nodes, dependencies
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 
 def test_parents_parts_and_operands_follow() -> None:

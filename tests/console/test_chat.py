@@ -17,8 +17,8 @@ from rtlang.contract.errors import RequestError
 from rtlang.contract.request_graph import Generate, RoleEnd, RoleStart, Text
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
-from tests.support.free_port import free_port
-from tests.support.scripted_target import ScriptedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.free_port import free_port
 
 
 class World:

@@ -16,8 +16,8 @@ from rtlang.bench.machine import Machine
 from rtlang.console import doctor
 from rtlang.console.doctor import Finding, Status, findings_of, lines_of
 from rtlang.contract.version import VERSION
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import serving
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.serving import serving
 
 
 def status(findings: Iterator[Finding]) -> list[tuple[str, Status]]:

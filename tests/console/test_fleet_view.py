@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from rtlang.__main__ import app
 from rtlang.console.fleet_view import fleet_view
 from rtlang.contract.service.fleet_report import FleetReport, ReplicaReport
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import serving
-from tests.support.snapshots import WatchedFleet
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.programs.snapshots import WatchedFleet
+from tests.support.servers.serving import serving
 
 FIRST = ReplicaReport("a", "ready", "any", 3, 1500, 2, 25, 100, 1000, 900, 1, 4, 0.1)
 SECOND = replace(FIRST, name="b\x1b", state="draining", num_waiting_tokens=500, report_age_s=7.2)

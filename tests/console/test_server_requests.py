@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.console.server_requests import ServerAddress, ServerError
 from rtlang.console.source import CommandError
-from tests.support.serving import serving
+from tests.support.servers.serving import serving
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rtlang.console import serving
 from rtlang.console.serving import FleetChoice, serve_while_alive
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import ModelLoadError
-from tests.support.scripted_target import ScriptedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
 
 
 class Server:

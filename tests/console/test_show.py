@@ -18,7 +18,7 @@ from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.lang.execution.stream import ErrorEvent, TextEvent
 from rtlang.testing import ScriptedRuntime
-from tests.support.fake_target import Call, FakeTarget, Script, by_name
+from tests.support.programs.fake_target import Call, FakeTarget, Script, by_name
 
 
 @rt.program

@@ -15,9 +15,9 @@ from rtlang.__main__ import app
 from rtlang.console import top
 from rtlang.console.top import Rates, rates_between, view
 from rtlang.contract.service.snapshot import EngineSnapshot, WatchedRequest, read_snapshot
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import Serving, serving
-from tests.support.snapshots import WatchedTarget, some_snapshot
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.programs.snapshots import WatchedTarget, some_snapshot
+from tests.support.servers.serving import Serving, serving
 
 
 def request(request_id: int, state: str = "running", principal: str = "", **facts: int) -> WatchedRequest:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from tests.support.html_check import read_html
+from tests.support.servers.html_check import read_html
 
 PATH = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
 MAX_BYTES = 200_000

@@ -22,9 +22,9 @@ from rtlang.contract.errors import (
 )
 from rtlang.contract.params import FinishReason
 from rtlang.engine.requests.request import Request
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_runner import FakeRunner, logprob, naive_generate
-from tests.support.open_constraint import OpenCompiler, OpenSession
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.engine.fake_runner import FakeRunner, logprob, naive_generate
+from tests.support.engine.open_constraint import OpenCompiler, OpenSession
 
 
 class Driver(EngineDriver):

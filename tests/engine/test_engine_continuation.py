@@ -10,7 +10,7 @@ import pytest
 from rtlang.contract.errors import ContextLengthError, ParameterError
 from rtlang.contract.params import FinishReason
 from tests.engine.test_engine import Driver
-from tests.support.fake_runner import logprob, naive_generate
+from tests.support.engine.fake_runner import logprob, naive_generate
 
 
 def finished(driver: Driver, tokens: list[int], max_tokens: int, **rest: Any) -> tuple[list[int], str, Any]:

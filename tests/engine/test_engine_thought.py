@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.requests.request import Request
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_device import FakeDeviceRunner
-from tests.support.fake_runner import FakeRunner, naive_generate
-from tests.support.open_constraint import OpenCompiler, OpenSession
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.engine.fake_device import FakeDeviceRunner
+from tests.support.engine.fake_runner import FakeRunner, naive_generate
+from tests.support.engine.open_constraint import OpenCompiler, OpenSession
 
 PROMPT = [1, 100, 101]
 EXPECTED = naive_generate(PROMPT, 9, eos_every=10**9)

@@ -12,7 +12,7 @@ from rtlang.contract.errors import CapacityError, InternalError, OverloadError, 
 from rtlang.engine.fault_isolation import MAX_FAILED_ALONE
 from rtlang.engine.requests.request import Request
 from tests.engine.test_engine import Driver, prompts
-from tests.support.fake_runner import FakeRunner, naive_generate
+from tests.support.engine.fake_runner import FakeRunner, naive_generate
 
 
 def error_of(driver: Driver, request: Request) -> RtlangError | None:

@@ -11,10 +11,10 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConstraintError
 from rtlang.engine.requests.request import Request
 from rtlang_grammars.spec.work_limit import WorkLimit
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_device import FakeDeviceRunner
-from tests.support.fake_runner import FakeRunner, naive_generate
-from tests.support.open_constraint import OpenCompiler, OpenSession
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.engine.fake_device import FakeDeviceRunner
+from tests.support.engine.fake_runner import FakeRunner, naive_generate
+from tests.support.engine.open_constraint import OpenCompiler, OpenSession
 
 PROMPT = [1, 100, 101]
 EXPECTED = naive_generate(PROMPT, 6, eos_every=10**9)

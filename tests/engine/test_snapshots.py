@@ -10,8 +10,8 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.snapshot import MAX_PREFIXES, MAX_REQUESTS, MAX_STEPS, EngineSnapshot, seen_by
 from rtlang.engine.snapshots import WATCH_S, SnapshotTaker
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_runner import FakeRunner
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.engine.fake_runner import FakeRunner
 
 SHARED = [3 + ord(char) for char in "The shared prompt of all requests. "]  # 35 tokens, one a character
 

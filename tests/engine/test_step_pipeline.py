@@ -12,10 +12,10 @@ from rtlang.contract.errors import AbortedError, NumericsError
 from rtlang.contract.params import FinishReason
 from rtlang.engine.requests.request import Request
 from tests.engine.test_engine import prompts
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_device import FakeDeviceRunner
-from tests.support.fake_runner import logprob, naive_generate
-from tests.support.open_constraint import OpenCompiler, OpenSession
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.engine.fake_device import FakeDeviceRunner
+from tests.support.engine.fake_runner import logprob, naive_generate
+from tests.support.engine.open_constraint import OpenCompiler, OpenSession
 
 
 class Driver(EngineDriver):

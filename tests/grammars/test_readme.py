@@ -58,7 +58,7 @@ def test_the_example_for_another_library_gives_valid_text(
             pytest.skip(f"{module} is not installed")
     program = PLUGS[library]
     assert len(program.splitlines()) <= 15
-    write = f"from pathlib import Path\nfrom tests.support.foreign_models import *\n{write_model}"
+    write = f"from pathlib import Path\nfrom tests.support.models.foreign_models import *\n{write_model}"
     (tmp_path / "example.py").write_text(program, encoding="utf-8")
     for command, path in (["-c", write], GRAMMARS.parent), (["example.py"], GRAMMARS):
         environment = {**os.environ, "PYTHONPATH": str(path), "VLLM_CPU_KVCACHE_SPACE": "1"}

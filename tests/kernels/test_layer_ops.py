@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rtlang_kernels import ops
-from tests.support.attention_cases import relative_error, use_backend
+from tests.support.kernels.attention_cases import relative_error, use_backend
 
 BACKENDS = sorted(ops.BACKENDS)
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 4e-3}

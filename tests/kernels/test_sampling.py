@@ -14,7 +14,7 @@ from torch import Tensor
 from rtlang_kernels import ops
 from rtlang_kernels.cpu import sampling as cpu_sampling
 from rtlang_kernels.reference import noise
-from tests.support.attention_cases import use_backend
+from tests.support.kernels.attention_cases import use_backend
 
 BACKENDS = sorted(ops.BACKENDS)
 

@@ -1,3 +1,3 @@
 """Fixtures of the language's tests."""
 
-from tests.support.target_fixture import target as target
+from tests.support.programs.target_fixture import target as target

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 import rtlang as rt
 from rtlang.contract.errors import CallError, ParameterError, TraceError
 from rtlang.testing import ScriptedRuntime
-from tests.support.serving import serving
+from tests.support.servers.serving import serving
 
 
 class Thing(BaseModel):

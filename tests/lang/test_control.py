@@ -15,8 +15,8 @@ import rtlang as rt
 from rtlang.contract.errors import CallError, ParameterError, RequestError, SwitchError, TraceError
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.testing import ScriptedRuntime
-from tests.support.cut_proxy import cut_proxy
-from tests.support.serving import serving
+from tests.support.servers.cut_proxy import cut_proxy
+from tests.support.servers.serving import serving
 
 ANSWERS: dict[str | None, Any] = {
     "tool": ["search", "search", "done"],

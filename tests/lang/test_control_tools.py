@@ -15,7 +15,7 @@ from pydantic import AfterValidator
 import rtlang as rt
 from rtlang.contract.errors import ToolError, ValueParseError
 from rtlang.testing import ScriptedRuntime
-from tests.support.serving import serving
+from tests.support.servers.serving import serving
 
 
 def written(name: str, **arguments: Any) -> str:

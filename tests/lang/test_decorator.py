@@ -14,7 +14,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.request_graph import Generate
-from tests.support.fake_target import Call, FakeTarget
+from tests.support.programs.fake_target import Call, FakeTarget
 
 
 class Agent:

@@ -9,8 +9,8 @@ import pytest
 
 import rtlang as rt
 from rtlang.testing import ScriptedRuntime
-from tests.support.fake_target import FakeTarget, by_name
-from tests.support.html_check import read_html
+from tests.support.programs.fake_target import FakeTarget, by_name
+from tests.support.servers.html_check import read_html
 
 
 @rt.program

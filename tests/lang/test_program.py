@@ -13,9 +13,9 @@ import rtlang as rt
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.request_graph import Arg, Generate, Ref, RoleEnd, RoleStart, Select, Text
 from rtlang.contract.runs.run_options import RunOptions
-from tests.support.fake_target import Call, FakeTarget, answer, by_name
 from tests.support.long_tests import sized
-from tests.support.program_oracle import Oracle, programs, record, script
+from tests.support.programs.fake_target import Call, FakeTarget, answer, by_name
+from tests.support.programs.program_oracle import Oracle, programs, record, script
 
 
 @rt.program

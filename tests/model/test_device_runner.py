@@ -27,10 +27,10 @@ from rtlang_kernels.triton.attention import paged_attention
 from rtlang_kernels.triton.grammar import automaton_store
 from rtlang_kernels.triton.sampling import sampler
 from rtlang_kernels_bench import automaton_checks
-from tests.support import gpu
-from tests.support.compiled_kernels import compiled_kernels
-from tests.support.model_steps import run_step
-from tests.support.tiny_models import make_checkpoint
+from tests.support.kernels import gpu
+from tests.support.kernels.compiled_kernels import compiled_kernels
+from tests.support.models.model_steps import run_step
+from tests.support.models.tiny_models import make_checkpoint
 
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
 PARAMS = SamplingParams()

@@ -18,8 +18,8 @@ from rtlang.model import device_runner
 from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu.accelerator import Accelerator, accelerator_for
 from rtlang.model.host_runner import HostRunner
-from tests.support.recorded_graphs import RecordedGraphs
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint
+from tests.support.kernels.recorded_graphs import RecordedGraphs
+from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint
 
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
 PROMPT = [(7 * i) % 250 for i in range(35)]

@@ -16,7 +16,7 @@ from rtlang.contract.step import Row, Step
 from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.messages import Words
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.tiny_models import make_checkpoint
 
 pytestmark = pytest.mark.long
 

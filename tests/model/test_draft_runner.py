@@ -13,7 +13,7 @@ from rtlang.contract.errors import ConfigError
 from rtlang.model import system_resources
 from rtlang.model.draft_runner import POOL_SHARE, DraftRunner
 from rtlang.model.host_runner import HostRunner
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.tiny_models import make_checkpoint
 
 SETTINGS = {"dtype": "float32", "num_threads": 1, "page_size": 4}
 

@@ -17,8 +17,8 @@ from rtlang.model import host_runner as runner_module
 from rtlang.model import system_resources
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.layers.attention import PagedKV
-from tests.support.model_steps import STORIES, Pages, TrackedSequence, greedy_tokens, next_row, run_step
-from tests.support.tiny_models import make_checkpoint, make_model
+from tests.support.models.model_steps import STORIES, Pages, TrackedSequence, greedy_tokens, next_row, run_step
+from tests.support.models.tiny_models import make_checkpoint, make_model
 
 PARAMS = SamplingParams()
 

@@ -24,8 +24,8 @@ from rtlang.model.host_runner import HostRunner
 from rtlang.model.loader import DummySource, load_model, model_directory, pick_dtype, weight_bytes
 from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.loading.model_config import ModelConfig
-from tests.support.model_steps import greedy_tokens
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.model_steps import greedy_tokens
+from tests.support.models.tiny_models import make_checkpoint
 
 
 def load(path: Path, **settings: Any) -> Any:

@@ -14,7 +14,7 @@ from rtlang.model.host_runner import HostRunner
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.messages import end_words
 from rtlang.model.rank_worker import work
-from tests.support.model_steps import greedy_tokens
+from tests.support.models.model_steps import greedy_tokens
 
 CONFIG = RuntimeConfig(dtype="float32", num_pages=8, num_threads=1, tensor_parallel=2)
 

@@ -36,9 +36,9 @@ from rtlang.contract.request_graph import (
     Text,
 )
 from rtlang.contract.runs.budget import Budget
-from tests.support.fake_runner import logprob, naive_generate
-from tests.support.graph_world import TOKENIZER, World
+from tests.support.engine.fake_runner import logprob, naive_generate
 from tests.support.long_tests import sized
+from tests.support.programs.graph_world import TOKENIZER, World
 
 
 def interpret(nodes: list[Node], inputs: Mapping[str, str]) -> tuple[dict[int, list[int]], dict[int, list[str]]]:

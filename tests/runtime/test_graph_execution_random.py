@@ -41,8 +41,8 @@ from rtlang.contract.runs.known import KnownOutcome
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.graph_execution import GraphExecution
 from rtlang.runtime.scripted_runtime import AskedNode, ModelFreeRuntime
-from tests.support.graph_oracle import Failed, GraphOracle
-from tests.support.random_graphs import random_graph
+from tests.support.programs.graph_oracle import Failed, GraphOracle
+from tests.support.programs.random_graphs import random_graph
 
 SEEDS = range(400)
 

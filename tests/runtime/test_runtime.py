@@ -32,8 +32,8 @@ from rtlang.runtime.process import process_settings
 from rtlang.runtime.process.fork_guard import ForkGuard
 from rtlang.runtime.process.loop import EngineLoop
 from rtlang.runtime.runtime import Runtime
-from tests.support.fake_runner import FakeRunner, FakeTokenizer, naive_generate
-from tests.support.html_check import read_html
+from tests.support.engine.fake_runner import FakeRunner, FakeTokenizer, naive_generate
+from tests.support.servers.html_check import read_html
 
 LIMIT_S = 30.0
 

@@ -27,7 +27,7 @@ from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.contract.service.metrics import Metrics
 from rtlang.protocol.messages import OpenKey
 from rtlang.serve.resumable import ResumableStream, ResumeRegistry
-from tests.support.scripted_target import ScriptedRun
+from tests.support.programs.scripted_target import ScriptedRun
 
 GRAPH = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=2))))
 END = GraphFinished(1, {"x": "ab"}, Usage(1, 0, 2))

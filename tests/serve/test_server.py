@@ -19,9 +19,9 @@ from websockets.exceptions import InvalidStatus
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.serve.server import Server, TokenizerInfo, running_server
-from tests.support.scripted_target import ScriptedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.wire_client import WireClient
 from tests.support.waiting import wait_until
-from tests.support.wire_client import WireClient
 
 ROOT = Path(__file__).parents[2]
 
@@ -170,7 +170,7 @@ def test_a_connection_without_a_timely_request_is_closed(beginning: bytes) -> No
 SCRIPT = """
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.server import Server
-from tests.support.scripted_target import ScriptedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
 import logging, sys
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
 Server(ScriptedTarget(), None, ServeConfig(port=0, drain_timeout_s=60)).run()

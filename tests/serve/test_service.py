@@ -8,7 +8,7 @@ from rtlang.contract.config import ServeConfig
 from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.service import StreamService
-from tests.support.scripted_target import ScriptedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
 
 
 class Socket:

@@ -16,9 +16,9 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph
 from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.serve import server
-from tests.support.serving import Serving, serving
+from tests.support.servers.serving import Serving, serving
+from tests.support.servers.wire_client import WireClient
 from tests.support.waiting import wait_until
-from tests.support.wire_client import WireClient
 
 GRAPH = RequestGraph((Generate(0, None, "x", SamplingParams(max_tokens=3)),))
 ANA = {"name": "ana", "weight": 2.0, "limits": {"max_places": 7}}

@@ -11,9 +11,9 @@ from websockets.frames import Frame, Opcode
 from rtlang.contract.errors import OverloadError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text, nodes_to_plain
-from tests.support.serving import Serving, serving
+from tests.support.servers.serving import Serving, serving
+from tests.support.servers.wire_client import JSON, MSGPACK, WireClient
 from tests.support.waiting import wait_until
-from tests.support.wire_client import JSON, MSGPACK, WireClient
 
 KEY = "0123456789abcdef"
 MORE = [Generate(2, 1, "y", SamplingParams(max_tokens=1))]

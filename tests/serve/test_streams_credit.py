@@ -12,7 +12,7 @@ from rtlang.contract.config import ServeConfig
 from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.runs.run_options import Ability
 from rtlang.serve.server import running_server
-from tests.support.wire_client import WireClient
+from tests.support.servers.wire_client import WireClient
 
 BODY = {"prompt": "Once upon a time", "params": {"max_tokens": 12, "ignore_eos": True, "temperature": 0.8}, "seed": 5}
 

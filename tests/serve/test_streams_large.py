@@ -11,10 +11,10 @@ import pytest
 from rtlang.contract.errors import GraphError, OverloadError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text, nodes_to_plain
-from tests.support.scripted_target import ScriptedRun, ScriptedTarget
-from tests.support.serving import serving
+from tests.support.programs.scripted_target import ScriptedRun, ScriptedTarget
+from tests.support.servers.serving import serving
+from tests.support.servers.wire_client import WireClient
 from tests.support.waiting import wait_until
-from tests.support.wire_client import WireClient
 
 TEXTS = tuple(Text(number, 0, (f"part {number} " * 3,)) for number in range(2, 600))
 GRAPH = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=2)), *TEXTS)).to_plain()

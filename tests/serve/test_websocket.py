@@ -15,10 +15,10 @@ from websockets.frames import Frame, Opcode
 from rtlang.contract.errors import EngineDeadError, OverloadError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
-from tests.support.scripted_target import ScriptedRun, ScriptedTarget
-from tests.support.serving import RawSocket, Serving, serving
+from tests.support.programs.scripted_target import ScriptedRun, ScriptedTarget
+from tests.support.servers.serving import RawSocket, Serving, serving
+from tests.support.servers.wire_client import JSON, MSGPACK, WireClient
 from tests.support.waiting import wait_until
-from tests.support.wire_client import JSON, MSGPACK, WireClient
 
 GRAPH = RequestGraph(
     (Text(0, None, ("Hi ", Arg("name"))), Generate(1, 0, "x", SamplingParams(max_tokens=2))), ("name",)

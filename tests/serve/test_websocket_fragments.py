@@ -9,9 +9,9 @@ import msgpack
 import pytest
 from websockets.frames import Opcode
 
-from tests.support.serving import RawSocket, Serving, serving
+from tests.support.servers.serving import RawSocket, Serving, serving
+from tests.support.servers.wire_client import JSON, MSGPACK
 from tests.support.waiting import wait_until
-from tests.support.wire_client import JSON, MSGPACK
 
 _OPEN = {
     "t": "open",

@@ -11,9 +11,9 @@ from websockets.frames import Frame, Opcode
 from rtlang.serve.client_messages import ReadMessage
 from rtlang.serve.connection import Connection
 from rtlang.serve.websocket import StreamSocket
-from tests.support.serving import RawSocket, serving
+from tests.support.servers.serving import RawSocket, serving
+from tests.support.servers.wire_client import WireClient
 from tests.support.waiting import wait_until
-from tests.support.wire_client import WireClient
 
 
 def test_many_messages_of_one_read_take_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.requests.detokenizer import IncrementalDetokenizer
 from rtlang.engine.requests.request import Request, RequestSpec
-from tests.support.fake_runner import FakeTokenizer
+from tests.support.engine.fake_runner import FakeTokenizer
 
 _SPEC_FIELDS = {each.name for each in fields(RequestSpec)}
 

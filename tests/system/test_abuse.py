@@ -18,8 +18,8 @@ from rtlang.contract.params import Constraint
 from rtlang.serve.server import running_server
 from rtlang_bench.serve import hostile
 from rtlang_bench.serve.streams import Recorder, generation
-from tests.support.fuzz import lost_pages
-from tests.support.http_client import HttpClient
+from tests.support.servers.fuzz import lost_pages
+from tests.support.servers.http_client import HttpClient
 
 CANARY = "The canary sings: "
 BLAMELESS = {"internal", "fault", "engine_dead", "connection_lost"}

@@ -18,8 +18,8 @@ from rtlang.engine.requests.request import Request
 from rtlang.model.host_runner import HostRunner
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.reference import sampling
-from tests.support.engine_driver import EngineDriver
-from tests.support.tiny_models import make_checkpoint
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.models.tiny_models import make_checkpoint
 
 CASES = [
     ("llama", "native"),

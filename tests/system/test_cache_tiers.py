@@ -10,7 +10,7 @@ from typing import Any
 
 from rtlang.contract.params import SamplingParams
 from rtlang.runtime.runtime import Runtime
-from tests.support.free_port import free_port
+from tests.support.servers.free_port import free_port
 
 PAGE, LENGTH, NUM_DOCUMENTS = 16, 100, 4
 WORKING_SET = NUM_DOCUMENTS * -(-LENGTH // PAGE)

@@ -13,7 +13,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.params import Constraint, ConstraintKind
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.tiny_models import make_checkpoint
 
 NAMES = {
     "type": "object",

@@ -29,8 +29,8 @@ from rtlang.engine.drafts.structure import Structure
 from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu.device_grammar import DeviceGrammars
 from rtlang.runtime.runtime import Runtime
-from tests.support.draft_sources import FreeCost
-from tests.support.tiny_models import make_checkpoint
+from tests.support.engine.draft_sources import FreeCost
+from tests.support.models.tiny_models import make_checkpoint
 from tests.support.waiting import LIMIT_S
 
 pytest.importorskip("triton")  # there is none for some platforms

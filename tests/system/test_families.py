@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
-from tests.support.families import FAMILIES, Family, served
-from tests.support.family_check import check_refused, check_served
-from tests.support.family_table import MARKERS, PAGE, family_table, table_in, write_table
+from tests.support.models.families import FAMILIES, Family, served
+from tests.support.models.family_check import check_refused, check_served
+from tests.support.models.family_table import MARKERS, PAGE, family_table, table_in, write_table
 
 QUICK = ("llama", "mistral", "qwen3", "gemma2", "gemma3_text", "gpt2", "falcon", "gpt_oss", "deepseek_v3")
 SERVED = [
@@ -84,7 +84,7 @@ def test_the_comparison_sees_what_attention_forgets(
 
 def test_the_table_of_families_is_up_to_date(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert table_in(text, MARKERS) == family_table(), "run: python -m tests.support.family_table"
+    assert table_in(text, MARKERS) == family_table(), "run: python -m tests.support.models.family_table"
     copy = tmp_path / PAGE.name
     copy.write_text(text, encoding="utf-8")
     write_table(copy, family_table(), MARKERS)

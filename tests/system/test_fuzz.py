@@ -1,4 +1,4 @@
-"""Fuzzed input, short. The long runs are commands: see tests/support/fuzz.py."""
+"""Fuzzed input, short. The long runs are commands: see tests/support/servers/fuzz.py."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.fuzz import MESSAGES, Fuzzer, frame, graph_frame, lost_pages, served
-from tests.support.fuzz_connection import one_input
 from tests.support.long_tests import sized
+from tests.support.servers.fuzz import MESSAGES, Fuzzer, frame, graph_frame, lost_pages, served
+from tests.support.servers.fuzz_connection import one_input
 
 
 @pytest.fixture(scope="module")

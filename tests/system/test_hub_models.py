@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ModelLoadError
-from tests.support.family_table import PAGE, table_in, write_table
-from tests.support.hub_models import HUB_ROWS, HubModel
-from tests.support.hub_table import MARKERS, check_hub_model, hub_table
+from tests.support.models.family_table import PAGE, table_in, write_table
+from tests.support.models.hub_models import HUB_ROWS, HubModel
+from tests.support.models.hub_table import MARKERS, check_hub_model, hub_table
 
 QUICK = (
     "Qwen3-VL 2B to 32B",
@@ -70,7 +70,7 @@ def test_most_groups_of_models_load() -> None:
 
 def test_the_table_of_published_models_is_up_to_date(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert table_in(text, MARKERS) == hub_table(), "run: python -m tests.support.hub_table"
+    assert table_in(text, MARKERS) == hub_table(), "run: python -m tests.support.models.hub_table"
     copy = tmp_path / PAGE.name
     copy.write_text(text, encoding="utf-8")
     write_table(copy, hub_table(), MARKERS)

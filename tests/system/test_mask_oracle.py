@@ -20,11 +20,11 @@ from rtlang_grammars import ANY_STYLE, Constraint, ConstraintKind, GrammarError,
 from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.schema.reading.options import SchemaOptions
-from tests.support.json_spellings import spelled
+from tests.support.grammars.mask_oracle import MaskOracle, vocabulary_of
+from tests.support.grammars.random_grammars import LETTERS, lark_accepts, lark_grammars, lark_parser
 from tests.support.long_tests import sized
-from tests.support.mask_oracle import MaskOracle, vocabulary_of
-from tests.support.random_grammars import LETTERS, lark_accepts, lark_grammars, lark_parser
-from tests.support.random_schemas import NAMES, composed, containers, schemas, with_python_patterns
+from tests.support.schemas.json_spellings import spelled
+from tests.support.schemas.random_schemas import NAMES, composed, containers, schemas, with_python_patterns
 
 QUICK = settings(max_examples=sized(50), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 LONG = settings(

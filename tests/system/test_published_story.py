@@ -13,8 +13,8 @@ import pytest
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.model.host_runner import HostRunner
-from tests.support.engine_driver import EngineDriver
-from tests.support.model_steps import STORIES
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.models.model_steps import STORIES
 
 pytestmark = pytest.mark.skipif(not STORIES.is_dir(), reason="needs the published stories260k weights")
 

@@ -13,8 +13,8 @@ from rtlang.model.text.tokenizer import Tokenizer
 from tests.model.text.test_chat_tools import GRANITE, LLAMA, QWEN
 from tests.model.text.test_conversation import ALL
 from tests.model.text.test_history import COMMAND, HARMONY, MISTRAL, MISTRAL_ARGS
-from tests.support.template_table import outcomes
-from tests.support.tokenizer_kinds import write_tokenizer_kind
+from tests.support.models.template_table import outcomes
+from tests.support.models.tokenizer_kinds import write_tokenizer_kind
 
 OWN = ALL | {
     "qwen": QWEN,

@@ -13,7 +13,7 @@ import rtlang as rt
 from rtlang.compiler.pipeline import PASSES
 from rtlang.serve.server import running_server
 from tests.support.long_tests import sized
-from tests.support.random_programs import performed, random_program
+from tests.support.programs.random_programs import performed, random_program
 
 NUM_PROGRAMS = sized(300, usual=20)
 PROGRAMS = [random_program(seed) for seed in range(NUM_PROGRAMS)]

@@ -1,6 +1,6 @@
 """Published weights, whose activations random ones do not have: they load in every dtype and give the texts of `transformers`.
 
-Skipped where the weights have not been downloaded; `tests/support/real_weights.py` says how.
+Skipped where the weights have not been downloaded; `tests/support/models/real_weights.py` says how.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.layers.attention import PagedKV
 from rtlang.model.loader import load_model
-from tests.support.engine_driver import EngineDriver
-from tests.support.model_steps import Pages, StepRunner, TrackedSequence, all_logits, next_row
-from tests.support.real_weights import real_model
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.models.model_steps import Pages, StepRunner, TrackedSequence, all_logits, next_row
+from tests.support.models.real_weights import real_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")]
 

@@ -11,7 +11,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.errors import ConstraintError
 from rtlang.serve.server import running_server
-from tests.support.fake_target import FakeTarget, by_name
+from tests.support.programs.fake_target import FakeTarget, by_name
 
 
 @pytest.fixture

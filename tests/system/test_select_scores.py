@@ -13,7 +13,7 @@ import torch
 
 import rtlang as rt
 from rtlang.contract.params import SelectMethod
-from tests.support.tiny_models import BOS_TOKEN_ID, VOCAB_SIZE, make_checkpoint
+from tests.support.models.tiny_models import BOS_TOKEN_ID, VOCAB_SIZE, make_checkpoint
 
 CHOICES = [["a", "b", "Z"], ["yes", "no", "maybe"], ["a", "ab", "abc", "b"], ["no"], ["0", "zero", "é"]]
 PROMPTS = ["", "x", "Is it? "]

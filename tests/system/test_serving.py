@@ -13,7 +13,7 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.serve.server import running_server
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.tiny_models import make_checkpoint
 
 LIMIT_S = 120.0
 NUM_CLIENTS = 64

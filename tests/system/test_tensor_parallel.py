@@ -28,7 +28,7 @@ from rtlang.model.parallel.messages import end_words
 from rtlang.model.rank_worker import work
 from rtlang.model.runner import Runner
 from rtlang.runtime.runtime import Runtime
-from tests.support.graph_ear import Ear
+from tests.support.programs.graph_ear import Ear
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 150.0  # an engine and its rank are started twice

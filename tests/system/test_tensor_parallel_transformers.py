@@ -15,10 +15,10 @@ from rtlang.model.host_runner import HostRunner
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.messages import end_words
 from rtlang.runtime.runtime import Runtime
-from tests.support.families import FAMILIES, make_config
-from tests.support.family_check import SMALL, check_tokens, load_config
-from tests.support.rank_threads import TIMEOUT_S, RankThreads, rank_threads
-from tests.support.tiny_models import make_checkpoint, random_model, save_checkpoint
+from tests.support.models.families import FAMILIES, make_config
+from tests.support.models.family_check import SMALL, check_tokens, load_config
+from tests.support.models.rank_threads import TIMEOUT_S, RankThreads, rank_threads
+from tests.support.models.tiny_models import make_checkpoint, random_model, save_checkpoint
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")]
 

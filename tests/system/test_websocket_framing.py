@@ -10,8 +10,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 
-from tests.support.serving import RawSocket, Serving, serving
-from tests.support.wire_client import WireClient
+from tests.support.servers.serving import RawSocket, Serving, serving
+from tests.support.servers.wire_client import WireClient
 
 
 @pytest.mark.parametrize("subprotocol", [None, "rtlang.v2.msgpack", "chat"])

@@ -58,7 +58,7 @@ _DEVICE_PAGE_SIZE = 16  # the default page size: GPU kernels would be recompiled
 _TOLERANCE, _MAX_TOLERANCE = 1e-3, 0.3
 _NUDGE, _NUDGE_RATIO = 2e-6, 20.0
 # Median relative error of logits that are computed in a narrow dtype, against float32: at most so many times the stock model's, or so much
-# where that has almost none. Paged attention with packed layers has 0.9 to 1.1 times (tests.support.hub_table).
+# where that has almost none. Paged attention with packed layers has 0.9 to 1.1 times (tests.support.models.hub_table).
 _NOISE_RATIO, _LEAST_NOISE = 2.0, 2e-2
 _numbers = itertools.count()
 

@@ -17,7 +17,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, Ref, RequestGraph, Text
 from rtlang.serve.server import TokenizerInfo, running_server
-from tests.support.encoders import Letters
+from tests.support.engine.encoders import Letters
 
 
 @pytest.fixture(scope="module")

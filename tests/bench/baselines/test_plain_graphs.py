@@ -8,7 +8,7 @@ from rtlang.bench.baselines.plain_graphs import measurement, plain_nodes, runnin
 from rtlang.bench.workloads.workload import Workload, tool_call
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 from rtlang.contract.request_graph import Call, Const, Generate, Node, Ref, RequestGraph, Text
-from tests.support.encoders import Letters
+from tests.support.engine.encoders import Letters
 
 
 def generate(node_id: int, parent: int | None, **params: int) -> Generate:

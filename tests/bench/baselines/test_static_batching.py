@@ -14,8 +14,8 @@ from rtlang.bench.workloads.workload import Workload, tool_call
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.request_graph import Generate, Ref, RequestGraph, Text
 from rtlang_grammars import CompiledGrammar
-from tests.support.encoders import Bytes
-from tests.support.tiny_models import BOS_TOKEN_ID, make_checkpoint
+from tests.support.engine.encoders import Bytes
+from tests.support.models.tiny_models import BOS_TOKEN_ID, make_checkpoint
 
 
 class OnlyDigits:

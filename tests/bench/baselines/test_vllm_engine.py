@@ -13,7 +13,7 @@ from rtlang.bench.workloads.workload import Workload, tool_call
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 from rtlang.contract.request_graph import Generate, Ref, RequestGraph, Text
-from tests.support.encoders import Letters
+from tests.support.engine.encoders import Letters
 
 STAND_IN = """
 import sys

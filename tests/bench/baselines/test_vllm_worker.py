@@ -7,7 +7,7 @@ from typing import Any
 
 from rtlang.bench.baselines.plain_programs import PlainPrograms
 from rtlang.bench.baselines.vllm_worker import run
-from tests.support.encoders import Letters
+from tests.support.engine.encoders import Letters
 
 
 class Engine:

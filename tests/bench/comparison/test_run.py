@@ -13,7 +13,7 @@ from rtlang.bench.workloads import arriving, dependent_calls, requests
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
 from rtlang_kernels.cpu.machine_rates import MachineRates
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.tiny_models import make_checkpoint
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from rtlang.bench.measure import Measurement
 from rtlang.bench.workloads.arriving import timed, without_times
 from rtlang.bench.workloads.catalogue import make
 from rtlang.bench.workloads.workload import generations
-from tests.support.encoders import Bytes
+from tests.support.engine.encoders import Bytes
 
 
 def run_of(total_s: float, *times: tuple[float, ...]) -> Measurement:

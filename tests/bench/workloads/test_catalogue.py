@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtlang.bench.workloads.catalogue import NAMES, USUAL, make
-from tests.support.encoders import Bytes
+from tests.support.engine.encoders import Bytes
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ from rtlang.bench.workloads import dependent_calls
 from rtlang.bench.workloads.catalogue import make
 from rtlang.bench.workloads.workload import generations, tool_of
 from rtlang.contract.request_graph import Call, Ref, Text, dependencies
-from tests.support.encoders import Bytes
+from tests.support.engine.encoders import Bytes
 
 
 def test_agents_make_dependent_calls_with_a_tool_between_any_two() -> None:

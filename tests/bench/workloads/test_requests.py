@@ -10,7 +10,7 @@ from rtlang.bench.workloads.catalogue import make
 from rtlang.bench.workloads.text import Encoder
 from rtlang.bench.workloads.workload import generations
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
-from tests.support.encoders import Bytes
+from tests.support.engine.encoders import Bytes
 
 
 def prompt_tokens(graph: RequestGraph, encoder: Encoder, node_id: int | None) -> int:

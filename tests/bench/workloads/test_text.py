@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtlang.bench.workloads.text import Encoder, TextMaker
-from tests.support.encoders import Bytes, Words
+from tests.support.engine.encoders import Bytes, Words
 
 
 @pytest.mark.parametrize("encoder", [Words(), Bytes()], ids=["words", "bytes"])

@@ -11,7 +11,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.planning.step_cost import StepSize
 from rtlang_bench.arrivals.figures import PlainSteps, figures_of, gaps_of, steady_gaps_of
 from rtlang_bench.arrivals.timed_engine import Gap, ProgramRecord, StepRecord
-from tests.support.timed_engine import pretended_engine
+from tests.support.engine.timed_engine import pretended_engine
 
 
 def _plain(num_rows: int, seconds: float) -> StepRecord:

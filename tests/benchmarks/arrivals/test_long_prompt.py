@@ -9,7 +9,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang_bench.arrivals.figures import PlainSteps
 from rtlang_bench.arrivals.long_prompt import long_prompt_figures, run_long_prompt
 from rtlang_bench.arrivals.run import fixed
-from tests.support.timed_engine import pretended_engine
+from tests.support.engine.timed_engine import pretended_engine
 
 
 def test_gaps_of_the_streams_are_those_beside_the_prompt() -> None:

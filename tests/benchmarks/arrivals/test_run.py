@@ -13,7 +13,7 @@ from rtlang_bench.arrivals.figures import RunFigures
 from rtlang_bench.arrivals.long_prompt import LongPromptFigures
 from rtlang_bench.arrivals.run import ArrivalsBench, Sizes, fixed, measure, sized
 from rtlang_bench.figure import Figure
-from tests.support.timed_engine import pretended_engine
+from tests.support.engine.timed_engine import pretended_engine
 
 SIZES = Sizes(num_programs=4, longest_prompt=128, long_prompt=300, num_streamed=20, rounds=1)
 

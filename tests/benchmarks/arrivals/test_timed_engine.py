@@ -6,7 +6,7 @@ import pytest
 
 from rtlang.bench.workloads.load import Call, ProgramLoad
 from rtlang.contract.config import RuntimeConfig
-from tests.support.timed_engine import pretended_engine
+from tests.support.engine.timed_engine import pretended_engine
 
 STEP_S = 0.025  # of a few tokens, by `machine_s`
 

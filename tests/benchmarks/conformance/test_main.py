@@ -10,7 +10,7 @@ import rtlang as rt
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.server import running_server
 from rtlang_bench.conformance.__main__ import KEY_VARIABLE, address, main
-from tests.support.free_port import free_port
+from tests.support.servers.free_port import free_port
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.model.loader import model_directory
 from rtlang_bench.device import families as device_families
 from rtlang_kernels_bench.output import Output
-from tests.support.own_backends import use_own_backends
+from tests.support.kernels.own_backends import use_own_backends
 
 CONFIG = RuntimeConfig(device="interpreter", num_threads=1)
 TINY: dict[str, Any] = {

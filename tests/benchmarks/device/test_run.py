@@ -32,7 +32,7 @@ from rtlang_bench.device.__main__ import app
 from rtlang_bench.device.run import FULL, Case, Line, Plan
 from rtlang_kernels_bench import device_cases, device_run, table
 from rtlang_kernels_bench.output import Output
-from tests.support.own_backends import use_own_backends
+from tests.support.kernels.own_backends import use_own_backends
 
 PATHS = os.pathsep.join(
     str(Path(__file__).parents[3] / part) for part in (".", "benchmarks", "kernels", "kernels/benchmarks", "grammars")

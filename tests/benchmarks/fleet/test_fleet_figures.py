@@ -17,7 +17,7 @@ from rtlang.model.loader import model_directory
 from rtlang_bench.fleet import fleet_figures
 from rtlang_bench.fleet.fleet_figures import child_processes, cpu_seconds, measure_rules, measure_throughput
 from rtlang_bench.fleet.fleet_programs import ProgramSizes
-from tests.support.engine_threads import ThreadLauncher
+from tests.support.servers.engine_threads import ThreadLauncher
 
 SIZES = ProgramSizes(3, 2, 24, 6, 3, 1, 2, 2)
 

@@ -24,7 +24,7 @@ from rtlang_bench.ray_serve.__main__ import (
     compare_routers,
     table,
 )
-from tests.support.ray_cluster import ray_cluster
+from tests.support.servers.ray_cluster import ray_cluster
 
 CONFIG = RuntimeConfig(model=str(model_directory("rtlang:tiny")), dtype="float32", num_pages=400, num_threads=1)
 SIZES = replace(QUICK, num_programs=2)

@@ -16,7 +16,7 @@ from rtlang.bench.workloads.workload import fixed_generation
 from rtlang.contract.errors import EngineDeadError, InternalError
 from rtlang.contract.events import GraphFinished, NodeFinished
 from rtlang.contract.request_graph import RequestGraph, Text, TokenIds
-from tests.support.ray_cluster import set_environment
+from tests.support.servers.ray_cluster import set_environment
 
 SETTINGS = {"model": "rtlang:tiny", "dtype": "float32", "num_pages": 64, "num_threads": 1}
 GRAPH = RequestGraph((Text(0, None, ("Hello ", TokenIds((7, 12)))), Text(1, 0, (" you",)), fixed_generation(2, 1, 3)))

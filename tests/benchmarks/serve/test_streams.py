@@ -6,7 +6,7 @@ from rtlang.contract.errors import OverloadError
 from rtlang.contract.events import TextDelta
 from rtlang.testing import ScriptedRuntime
 from rtlang_bench.serve.streams import Canary, Recorder, generation
-from tests.support.scripted_target import ScriptedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
 
 
 def test_a_recorder_keeps_text_tokens_and_the_end() -> None:

@@ -8,7 +8,7 @@ from rtlang.cache.page_digests import PageDigests
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.scope import Namespaces
 from rtlang.cache.tiers.digest import root_digest, sequence_digests
-from tests.support.tier_simulation import ROOT, naive_digest
+from tests.support.engine.tier_simulation import ROOT, naive_digest
 
 
 def test_the_digest_of_a_page_covers_all_tokens_up_to_its_end() -> None:

@@ -11,7 +11,7 @@ import pytest
 from rtlang.cache.tiers.disk_tier import DiskTier
 from rtlang.cache.tiers.host_tier import HostTier
 from rtlang.cache.tiers.tier import CacheTier
-from tests.support.tier_simulation import TierSimulation
+from tests.support.engine.tier_simulation import TierSimulation
 
 PAGE_BYTES, HEADER_BYTES = 100, 64
 

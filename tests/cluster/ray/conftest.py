@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.support.ray_cluster import set_environment
+from tests.support.servers.ray_cluster import set_environment
 
 set_environment()

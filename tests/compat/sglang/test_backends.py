@@ -15,7 +15,7 @@ from rtlang.compat.sglang.backends import resolve_backend
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
 from tests.support.long_tests import sized
-from tests.support.sglang_programs import NAMES, execute, statements
+from tests.support.programs.sglang_programs import NAMES, execute, statements
 
 
 @sgl.function

@@ -12,7 +12,7 @@ import torch
 import transformers
 
 import rtlang.compat.sglang as sgl
-from tests.support.tiny_models import BOS_TOKEN_ID, make_checkpoint
+from tests.support.models.tiny_models import BOS_TOKEN_ID, make_checkpoint
 
 
 @sgl.function

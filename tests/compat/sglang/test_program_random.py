@@ -18,7 +18,7 @@ from rtlang.compat.sglang import execution
 from rtlang.contract.request_graph import Select
 from rtlang.testing import ScriptedRuntime, SeenRequest
 from tests.support.long_tests import sized
-from tests.support.sglang_programs import CHOICES, NAMES, execute, statements
+from tests.support.programs.sglang_programs import CHOICES, NAMES, execute, statements
 
 NUM_PROGRAMS = sized(150)
 

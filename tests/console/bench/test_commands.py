@@ -12,7 +12,7 @@ from rtlang.__main__ import app
 from rtlang.bench import language
 from rtlang.bench.language import Cost
 from rtlang.bench.workloads import requests
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.tiny_models import make_checkpoint
 
 
 def test_tables_are_printed_and_figures_and_a_picture_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

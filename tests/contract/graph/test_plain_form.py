@@ -12,7 +12,7 @@ from rtlang.contract.errors import GraphError
 from rtlang.contract.graph.plain_form import KINDS
 from rtlang.contract.request_graph import Generate, RequestGraph, Text, TokenIds, all_nodes, nodes_from_plain
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 
 @pytest.mark.parametrize("seed", range(sized(300)))

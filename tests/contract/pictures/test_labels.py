@@ -28,7 +28,7 @@ from rtlang.contract.request_graph import (
     Text,
 )
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 ODD = "a\x00b\u202ec\u2066d\ud800e\x1b[31m\ufffe\x85"
 

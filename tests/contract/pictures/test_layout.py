@@ -11,7 +11,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.pictures.layout import MAX_BOXES, Box, Drawing, draw
 from rtlang.contract.request_graph import Generate, Node, Ref, RequestGraph, Text, all_nodes
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 PARAMS = SamplingParams(max_tokens=4)
 

@@ -11,7 +11,7 @@ import pytest
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Arg, Const, Generate, Node, Ref, Repeat, RequestGraph, Switch, Text, all_nodes
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 NODE = re.compile(r'(n\d+)(\(\[|\[\[|\[/|\[\(|\[|\{\{|\{|>)"([^"]*)"(\]\)|\]\]|/\]|\)\]|\]|\}\}|\})')
 PAIRS = {"([": "])", "[[": "]]", "[/": "/]", "[(": ")]", "[": "]", "{{": "}}", "{": "}", ">": "]"}

@@ -19,9 +19,9 @@ from rtlang.contract.pictures.page import (
 from rtlang.contract.pictures.page_style import NUM_COLORS, SCRIPT, TRANSCRIPT_CSS
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text, all_nodes
-from tests.support.html_check import read_html
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
+from tests.support.servers.html_check import read_html
 
 PARAMS = SamplingParams()
 ODD = "</script><script>alert(1)</script></style>\"'&\x00\u202e\ud800"

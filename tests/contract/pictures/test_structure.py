@@ -10,7 +10,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.pictures.structure import MAX_ALIKE, NUM_SHOWN, level_of
 from rtlang.contract.request_graph import Apply, Generate, Node, Ref, RoleEnd, RoleStart, Text
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 PARAMS = SamplingParams(max_tokens=4)
 

@@ -11,7 +11,7 @@ from rtlang.contract.pictures.layout import draw
 from rtlang.contract.pictures.svg import HUES, graph_svg
 from rtlang.contract.request_graph import Apply, Generate, Ref, RequestGraph, Text, all_nodes
 from tests.support.long_tests import sized
-from tests.support.random_graphs import random_graph
+from tests.support.programs.random_graphs import random_graph
 
 SPACE = "{http://www.w3.org/2000/svg}"
 ODD = "<script>alert(1)</script> \"quoted\" 'q' & \x00 \u202e \ud800 ]]>"

@@ -6,7 +6,7 @@ from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 from rtlang.contract.pictures.transcript import MAX_DEPTH, MAX_SPANS, transcript
 from rtlang.contract.request_graph import Generate, Node, RoleEnd, RoleStart, Text
-from tests.support.html_check import read_html
+from tests.support.servers.html_check import read_html
 
 PARAMS = SamplingParams()
 ODD = "<script>alert('1')</script> \"quoted\" & \x00 \u202eabc \ud800"

@@ -18,7 +18,7 @@ from rtlang.contract.service.snapshot import (
     read_snapshot,
     seen_by,
 )
-from tests.support.snapshots import some_snapshot
+from tests.support.programs.snapshots import some_snapshot
 
 
 def test_a_snapshot_is_the_same_after_json() -> None:

@@ -12,7 +12,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Arg, Generate, Ref, RequestGraph, Select, Text
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.target import GraphRun, Target
-from tests.support.fake_target import FakeTarget, answer, by_name
+from tests.support.programs.fake_target import FakeTarget, answer, by_name
 
 PARAMS = SamplingParams()
 GRAPH = RequestGraph(

@@ -23,7 +23,7 @@ from rtlang.engine.constraints.compiler import MAX_LATE, ConstraintCompiler, Con
 from rtlang.engine.constraints.lanes import NUM_THREADS
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, GrammarStore, Vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
-from tests.support.vocabularies import allowed_ids, small_vocabulary
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary
 from tests.support.waiting import wait_until
 
 VOCABULARY = small_vocabulary()

@@ -12,7 +12,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.lanes import NUM_THREADS, SLICES_S, CancelFlag, CompileLanes
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, Vocabulary
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 from tests.support.waiting import wait_until
 
 ATTACKER = ("local", "attacker")

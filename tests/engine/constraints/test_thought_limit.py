@@ -16,7 +16,7 @@ from rtlang.engine.constraints.thought_limit import ThoughtLimit, limit_of, limi
 from rtlang_grammars import CompletionPath, CompletionSearch, Constraint, ConstraintKind, RtlangBackend, TokenBudget
 from rtlang_grammars import Vocabulary as Words
 from rtlang_grammars.spec.structures import any_of, raw_text, sequence
-from tests.support.vocabularies import allowed_ids
+from tests.support.grammars.vocabularies import allowed_ids
 
 SPECIAL = (b"<think>", b"</think>")
 BYTES = tuple(bytes([each]) for each in range(256))

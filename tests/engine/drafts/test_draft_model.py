@@ -20,8 +20,8 @@ from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.drafts.model_policy import ModelPolicy
 from rtlang.engine.planning.step_cost import StepSize
 from tests.engine.test_engine import prompts
-from tests.support.engine_driver import ExpectingDriver
-from tests.support.fake_runner import FakeFlight, FakeRunner
+from tests.support.engine.engine_driver import ExpectingDriver
+from tests.support.engine.fake_runner import FakeFlight, FakeRunner
 
 NEVER = 10**9
 

@@ -16,9 +16,9 @@ from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.requests.credit import Credit
 from rtlang.engine.requests.request import Request, RequestStatus
 from tests.engine.test_engine import prompts
-from tests.support.draft_sources import FreeCost, Oracle
-from tests.support.engine_driver import ExpectingDriver
-from tests.support.fake_runner import EOS, FakeRunner, naive_generate
+from tests.support.engine.draft_sources import FreeCost, Oracle
+from tests.support.engine.engine_driver import ExpectingDriver
+from tests.support.engine.fake_runner import EOS, FakeRunner, naive_generate
 
 NEVER = 10**9
 WRONG = [3 + ord(letter) for letter in "abcxyz"]

@@ -28,7 +28,7 @@ from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from rtlang.model.draft_runner import DraftRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang_grammars import Constraint, ConstraintKind
-from tests.support.draft_sources import FreeCost, Oracle
+from tests.support.engine.draft_sources import FreeCost, Oracle
 from tests.support.long_tests import is_long, sized
 
 SCHEMA = Constraint(

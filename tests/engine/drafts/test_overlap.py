@@ -16,11 +16,11 @@ from rtlang.engine.planning.step_cost import StepSize, size_of
 from rtlang.engine.requests.credit import Credit
 from rtlang.engine.requests.request import Request, RequestStatus
 from tests.engine.test_engine import prompts
-from tests.support.draft_sources import FreeCost, Oracle
-from tests.support.engine_driver import EngineDriver, ExpectingDriver
-from tests.support.fake_device import FakeDeviceRunner
-from tests.support.fake_runner import EOS, FakeFlight, naive_generate
-from tests.support.open_constraint import OpenCompiler, OpenSession
+from tests.support.engine.draft_sources import FreeCost, Oracle
+from tests.support.engine.engine_driver import EngineDriver, ExpectingDriver
+from tests.support.engine.fake_device import FakeDeviceRunner
+from tests.support.engine.fake_runner import EOS, FakeFlight, naive_generate
+from tests.support.engine.open_constraint import OpenCompiler, OpenSession
 
 NEVER = 10**9
 WRONG = [3 + ord(letter) for letter in "abcxyz"]

@@ -8,7 +8,7 @@ import pytest
 
 from rtlang.engine.planning.calibration import BUDGET_S, calibrated
 from rtlang.engine.planning.step_cost import StepSize, size_of
-from tests.support.policy_simulation import TimedRunner, machine_s
+from tests.support.engine.policy_simulation import TimedRunner, machine_s
 
 
 class ScaledRunner(TimedRunner):

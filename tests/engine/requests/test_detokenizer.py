@@ -10,7 +10,7 @@ import pytest
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.constraints.stop_search import compile_stop_patterns
 from rtlang.engine.requests.detokenizer import IncrementalDetokenizer, longest_token_prefix
-from tests.support.fake_runner import FakeTokenizer
+from tests.support.engine.fake_runner import FakeTokenizer
 from tests.support.long_tests import sized
 
 TOKENIZER = FakeTokenizer()

@@ -13,7 +13,7 @@ from rtlang.contract.step import Row, SampledRow, SampledToken
 from rtlang.engine.requests.output_processor import advance
 from rtlang.engine.requests.request import Request, RequestOutput
 from rtlang_grammars.spec.work_limit import WorkLimit
-from tests.support.fake_runner import EOS
+from tests.support.engine.fake_runner import EOS
 from tests.support.requests import make_request
 
 A, B = 3 + ord("a"), 3 + ord("b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtlang.engine.requests.program_account import ProgramAccount
-from tests.support.policy_simulation import Call, SimulatedProgram, Simulation
+from tests.support.engine.policy_simulation import Call, SimulatedProgram, Simulation
 
 
 def test_all_calls_of_a_program_count_as_its_service() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.scheduling.policy import SERVICE_QUANTUM_S
-from tests.support.policy_simulation import Call, SimulatedProgram, Simulation, machine_s, office, percentile
+from tests.support.engine.policy_simulation import Call, SimulatedProgram, Simulation, machine_s, office, percentile
 
 DECODING = 8
 

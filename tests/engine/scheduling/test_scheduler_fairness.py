@@ -11,8 +11,8 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, RequestError
 from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.engine.requests.request import Request
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_runner import FakeRunner, naive_generate
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.engine.fake_runner import FakeRunner, naive_generate
 from tests.support.long_tests import sized
 
 NEVER = 10**9

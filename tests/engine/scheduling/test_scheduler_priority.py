@@ -13,7 +13,7 @@ from rtlang.engine.requests.program_account import ProgramAccount
 from rtlang.engine.requests.request import Request
 from rtlang.engine.scheduling.policy import DEADLINE_S
 from rtlang_bench.arrivals.timed_engine import ProgramRecord, TimedEngine
-from tests.support.timed_engine import pretended_engine
+from tests.support.engine.timed_engine import pretended_engine
 
 NUM_STREAMS = 8
 PROMPT = 8000

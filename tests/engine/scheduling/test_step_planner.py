@@ -11,7 +11,7 @@ from rtlang.engine.requests.request import Request
 from rtlang.engine.scheduling.policy import fcfs
 from rtlang.engine.scheduling.step_planner import GAP_IN_STEPS, MIN_CHUNK, StepPlanner
 from rtlang.engine.scheduling.turns import Turn, next_prompts
-from tests.support.policy_simulation import machine_s
+from tests.support.engine.policy_simulation import machine_s
 from tests.support.requests import make_request
 
 

@@ -13,7 +13,7 @@ from rtlang.cache.tiers.peers.peer_tier import PeerTier
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.engine.tiers.configured_tiers import CacheTiers
-from tests.support.fake_runner import FakeRunner
+from tests.support.engine.fake_runner import FakeRunner
 
 
 def test_no_setting_means_no_tier() -> None:

@@ -22,8 +22,8 @@ from rtlang.contract.runs.principal import Principal
 from rtlang.engine.requests.request import Request, RequestStatus
 from rtlang.engine.tiers import page_transfers
 from rtlang.engine.tiers.page_transfers import PageTransfers
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_runner import FakeRunner, naive_generate
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.engine.fake_runner import FakeRunner, naive_generate
 
 PAGE = 4
 

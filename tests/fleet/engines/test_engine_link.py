@@ -13,7 +13,7 @@ from rtlang.fleet.engines import engine_link
 from rtlang.fleet.engines.engine_link import MAX_FAILED_STARTS, EngineLink, EngineState, ask_any
 from rtlang.fleet.messages.frames import Message
 from rtlang.protocol.event_codec import error_facts_to_wire
-from tests.support.scripted_engines import ScriptedLauncher
+from tests.support.servers.scripted_engines import ScriptedLauncher
 from tests.support.waiting import wait_until
 
 

@@ -28,7 +28,7 @@ from rtlang.fleet.engines.engine_link import EngineState
 from rtlang.fleet.engines.engine_process import EngineProcess
 from rtlang.fleet.engines.engine_run import EngineRun
 from rtlang.runtime.runtime import Runtime
-from tests.support.graph_ear import Ear
+from tests.support.programs.graph_ear import Ear
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 120.0

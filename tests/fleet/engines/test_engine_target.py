@@ -18,8 +18,8 @@ from rtlang.fleet.engines import crash_suspects, engine_link, engine_pool, engin
 from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, KILL, SUSPECT_STRIKES
 from rtlang.fleet.engines.engine_link import EngineState
 from rtlang.fleet.engines.engine_target import EngineTarget
-from tests.support.graph_ear import Ear
-from tests.support.scripted_engines import ScriptedEngine, ScriptedLauncher
+from tests.support.programs.graph_ear import Ear
+from tests.support.servers.scripted_engines import ScriptedEngine, ScriptedLauncher
 from tests.support.waiting import wait_until
 
 GRAPH = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=8))))

@@ -10,7 +10,7 @@ import pytest
 from rtlang.contract.request_graph import RoleEnd, RoleStart, TokenIds
 from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.fleet.messages.cache_calls import RemoteCacheService, answer_cache_call
-from tests.support.fake_cache_service import FakeCacheService
+from tests.support.engine.fake_cache_service import FakeCacheService
 
 ANA = Principal("ana", namespace="ana", limits=PrincipalLimits(max_rows=2), client="http 1")
 

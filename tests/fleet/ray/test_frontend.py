@@ -16,8 +16,8 @@ from rtlang.contract.events import NodeFinished
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
-from tests.support.graph_ear import Ear
-from tests.support.ray_cluster import ray_cluster
+from tests.support.programs.graph_ear import Ear
+from tests.support.servers.ray_cluster import ray_cluster
 from tests.support.waiting import wait_until
 
 pytest.importorskip("ray")

@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
-from tests.support.ray_cluster import ray_cluster
+from tests.support.servers.ray_cluster import ray_cluster
 
 pytest.importorskip("ray.serve")
 

@@ -22,9 +22,9 @@ from rtlang.fleet.engines.engine_run import EngineRun
 from rtlang.fleet.host.engine_host import EngineHost
 from rtlang.fleet.replicas.fleet import Fleet
 from rtlang.fleet.routing.router import ProgramWork, Router
-from tests.support.engine_threads import ThreadLauncher
-from tests.support.graph_ear import Ear
-from tests.support.scripted_engines import ScriptedLauncher
+from tests.support.programs.graph_ear import Ear
+from tests.support.servers.engine_threads import ThreadLauncher
+from tests.support.servers.scripted_engines import ScriptedLauncher
 from tests.support.waiting import wait_until
 
 CONFIG = RuntimeConfig(dtype="float32", num_pages=400)

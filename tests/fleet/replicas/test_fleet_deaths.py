@@ -21,7 +21,7 @@ from rtlang.contract.runs.run_options import RunOptions
 from rtlang.fleet.engines import engine_link
 from rtlang.fleet.engines.launcher import ProcessLauncher
 from rtlang.fleet.replicas.fleet import Fleet
-from tests.support.graph_ear import Ear
+from tests.support.programs.graph_ear import Ear
 
 NUM_PROGRAMS = 16
 NUM_KILLS = int(os.environ.get("RTLANG_TEST_KILLS", "100"))

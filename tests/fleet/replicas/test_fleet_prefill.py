@@ -19,8 +19,8 @@ from rtlang.fleet.host.engine_host import EngineHost
 from rtlang.fleet.replicas.fleet import Fleet
 from rtlang.fleet.routing.prefill_rule import PrefillRule
 from rtlang.runtime.runtime import Runtime
-from tests.support.engine_threads import ThreadLauncher
-from tests.support.graph_ear import Ear
+from tests.support.programs.graph_ear import Ear
+from tests.support.servers.engine_threads import ThreadLauncher
 from tests.support.waiting import wait_until
 
 CONFIG = RuntimeConfig(

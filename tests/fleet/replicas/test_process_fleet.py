@@ -14,8 +14,8 @@ from rtlang.fleet.host.engine_host import EngineHost
 from rtlang.fleet.replicas import process_fleet
 from rtlang.fleet.replicas.process_fleet import ProcessFleet
 from rtlang.fleet.replicas.scaling import Scaling
-from tests.support.engine_threads import ThreadLauncher
-from tests.support.graph_ear import Ear
+from tests.support.programs.graph_ear import Ear
+from tests.support.servers.engine_threads import ThreadLauncher
 from tests.support.waiting import wait_until
 
 LONG = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=400, ignore_eos=True))))

@@ -27,7 +27,7 @@ from rtlang.fleet.routing.program_prefix import (
     longest_prefix,
     program_work,
 )
-from tests.support.random_graphs import GraphMaker
+from tests.support.programs.random_graphs import GraphMaker
 
 
 def chain(*parts: tuple[Part, ...] | int) -> RequestGraph:

@@ -15,7 +15,7 @@ from rtlang_grammars.schema.reading.report import KeywordStatus
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import tagged
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 VOCABULARY = small_vocabulary()
 SCHEMA = {

@@ -16,7 +16,7 @@ import pytest
 
 from rtlang_grammars.api import precompile
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
-from tests.support.native_code_cache import compiled_cache, environment_of
+from tests.support.grammars.native_code_cache import compiled_cache, environment_of
 
 CODE = """
 from numba.core import event

@@ -21,7 +21,7 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyl
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Limits
 from rtlang_grammars.spec.structures import tagged
-from tests.support.vocabularies import allowed_ids, random_text, small_vocabulary, spell
+from tests.support.grammars.vocabularies import allowed_ids, random_text, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 SEARCH = CompletionSearch(VOCABULARY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rtlang_grammars_bench import memory
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 
 def test_the_vocabulary_is_read_back_as_it_was(tmp_path: Path) -> None:

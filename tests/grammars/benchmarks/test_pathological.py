@@ -12,7 +12,7 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Limits
 from rtlang_grammars_bench.pathological import CASES, answer, table, walk
-from tests.support.vocabularies import allowed_ids, small_vocabulary
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary
 
 VOCABULARY = small_vocabulary()
 LIMITS = Limits(max_seconds=600.0)

@@ -8,7 +8,7 @@ import pytest
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars_bench.rivals import ENGINES, create_engine
-from tests.support.vocabularies import small_vocabulary, spell
+from tests.support.grammars.vocabularies import small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 PACKAGES = {"rtlang": "numba", "llguidance": "llguidance", "xgrammar": "xgrammar", "outlines": "outlines_core"}

@@ -7,7 +7,7 @@ import random
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
 from rtlang_grammars.spec.tokens import spelling
 from rtlang_grammars.spec.vocabulary import Vocabulary
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 VOCABULARY = small_vocabulary()
 TABLE = TokenTable(VOCABULARY)

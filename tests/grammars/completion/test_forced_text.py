@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 VOCABULARY = small_vocabulary()
 TOKENS = [text for i, text in enumerate(VOCABULARY.token_bytes) if text and i not in VOCABULARY.silent_ids]

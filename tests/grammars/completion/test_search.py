@@ -11,7 +11,7 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.protocols import CompiledGrammar
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)

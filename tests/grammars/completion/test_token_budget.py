@@ -19,7 +19,7 @@ from rtlang_grammars.completion.token_budget import TokenBudget
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import CompiledGrammar
-from tests.support.vocabularies import random_text, small_vocabulary, spell
+from tests.support.grammars.vocabularies import random_text, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 SEARCH = CompletionSearch(VOCABULARY)

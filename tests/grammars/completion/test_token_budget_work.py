@@ -11,7 +11,7 @@ import pytest
 
 from rtlang_grammars import CompletionSearch, Constraint, ConstraintKind, GrammarMatcher, RtlangBackend, TokenBudget
 from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
-from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 SEARCH = CompletionSearch(VOCABULARY)

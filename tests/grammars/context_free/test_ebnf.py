@@ -17,7 +17,7 @@ from rtlang_grammars.context_free.ebnf import (
 )
 from rtlang_grammars.regular.language import compile_regex
 from rtlang_grammars.spec.limits import Budget
-from tests.support.cfg_membership import cfg_accepts
+from tests.support.grammars.cfg_membership import cfg_accepts
 
 X, Y = Pattern("x", "1:1"), Pattern("y?", "1:1")
 

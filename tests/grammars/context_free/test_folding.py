@@ -13,9 +13,9 @@ from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.regular.language import compile_regex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
-from tests.support.cfg_membership import cfg_accepts
+from tests.support.grammars.cfg_membership import cfg_accepts
+from tests.support.grammars.random_grammars import lark_grammars, words
 from tests.support.long_tests import sized
-from tests.support.random_grammars import lark_grammars, words
 
 
 def fold_regular_rules(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> Cfg:

@@ -13,7 +13,7 @@ from rtlang_grammars.context_free.gbnf_reader import GrammarNotation, read_gbnf
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.tokens import SpecialTokens
-from tests.support.cfg_membership import cfg_accepts
+from tests.support.grammars.cfg_membership import cfg_accepts
 
 REGULAR = {
     "literals": ('root ::= "ab" | "a" "b"? "c"', "ab|ab?c"),

@@ -28,10 +28,10 @@ from rtlang_grammars.context_free.left_recursion import left_recursive_rules
 from rtlang_grammars.regular.string_formats.formats import format_language
 from rtlang_grammars.spec.constraint import Lexer
 from rtlang_grammars.spec.protocols import CompiledGrammar
-from tests.support.cfg_membership import cfg_accepts
-from tests.support.library_samples import BAD, GOOD
+from tests.support.grammars.cfg_membership import cfg_accepts
+from tests.support.grammars.library_samples import BAD, GOOD
+from tests.support.grammars.vocabularies import random_text, small_vocabulary, spell
 from tests.support.long_tests import sized
-from tests.support.vocabularies import random_text, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)

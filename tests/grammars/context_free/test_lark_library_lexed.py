@@ -20,10 +20,10 @@ import yaml
 
 from rtlang_grammars.context_free.lark_library import library_constraint
 from rtlang_grammars.context_free.lexer_build.parse_trees import parse_tree
-from tests.support.library_texts import ACCEPTED, REFUSED
+from tests.support.grammars.library_texts import ACCEPTED, REFUSED
+from tests.support.grammars.mask_walks import in_grammar, random_walk
+from tests.support.grammars.node_parsers import mermaid_errors, typescript_errors
 from tests.support.long_tests import sized
-from tests.support.mask_walks import in_grammar, random_walk
-from tests.support.node_parsers import mermaid_errors, typescript_errors
 
 WORDS = {
     "python3": (

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
-from tests.support.cfg_membership import cfg_accepts
+from tests.support.grammars.cfg_membership import cfg_accepts
+from tests.support.grammars.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 from tests.support.long_tests import sized
-from tests.support.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 
 GRAMMARS = {
     "templates": (

@@ -6,7 +6,7 @@ import pytest
 
 from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.lexed_grammars import accepts, lexed_grammar
+from tests.support.grammars.lexed_grammars import accepts, lexed_grammar
 
 
 def test_templates_extension_and_override_resolve_as_in_lark() -> None:

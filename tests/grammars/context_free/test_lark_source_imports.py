@@ -6,8 +6,8 @@ import pytest
 
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.cfg_membership import cfg_accepts
-from tests.support.random_grammars import lark_accepts, lark_parser
+from tests.support.grammars.cfg_membership import cfg_accepts
+from tests.support.grammars.random_grammars import lark_accepts, lark_parser
 
 GRAMMARS = {
     "import": ("%import common.INT\nstart: INT", ["12", "", "x", "1 2"]),

@@ -11,9 +11,9 @@ from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import left_recursive_rules, without_left_recursion
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
-from tests.support.cfg_membership import cfg_accepts
+from tests.support.grammars.cfg_membership import cfg_accepts
+from tests.support.grammars.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 from tests.support.long_tests import sized
-from tests.support.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 
 CASES = {
     "direct": ('start: start "+" "1" | "1"', ["1", "1+1", "1+1+1"], ["", "+", "1+", "11"]),

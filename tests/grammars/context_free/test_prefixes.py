@@ -10,7 +10,7 @@ from rtlang_grammars.context_free.gbnf_reader import read_gbnf
 from rtlang_grammars.context_free.prefixes import prefix_ends
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
-from tests.support.cfg_membership import cfg_accepts
+from tests.support.grammars.cfg_membership import cfg_accepts
 
 GRAMMARS = {
     "nested": 'root ::= "(" root ")" | "a" | ""',

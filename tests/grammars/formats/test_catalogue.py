@@ -6,7 +6,7 @@ import pytest
 
 from rtlang_grammars import GrammarError
 from rtlang_grammars.formats.catalogue import FORMATS, detect_format, format_named
-from tests.support.tool_templates import TEMPLATES
+from tests.support.schemas.tool_templates import TEMPLATES
 
 _UNSAID = ("phi-4-mini", "granite-3", "json", "llama-3", "llama-4")
 """Formats that show in the instructions of the published templates, not in how they render calls."""

@@ -6,7 +6,7 @@ import json
 import random
 
 from rtlang_grammars.formats.json_scan import JsonScan
-from tests.support.tool_calls import text
+from tests.support.schemas.tool_calls import text
 
 
 def random_value(rng: random.Random, depth: int) -> object:

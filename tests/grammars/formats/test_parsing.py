@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rtlang_grammars.formats.parsing import ToolCall, ToolOutput, ToolParseError, ToolStream, parse_output
-from tests.support.tool_calls import random_call, random_tools
-from tests.support.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HAS_ONE_CALL, TEMPLATES, render
+from tests.support.schemas.tool_calls import random_call, random_tools
+from tests.support.schemas.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HAS_ONE_CALL, TEMPLATES, render
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -12,8 +12,8 @@ import pytest
 from rtlang_grammars.formats.parsing import parse_output
 from rtlang_grammars.formats.tool_grammar import tool_grammar
 from tests.grammars.formats.test_tool_grammar import avoided, drawn, matcher_of
-from tests.support.tool_calls import random_call
-from tests.support.tool_templates import HAS_ONE_CALL, render
+from tests.support.schemas.tool_calls import random_call
+from tests.support.schemas.tool_templates import HAS_ONE_CALL, render
 
 DETECTORS = {
     "hermes": ("qwen25_detector", "Qwen25Detector"),

@@ -12,7 +12,7 @@ from rtlang_grammars import GrammarError
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.formats.structural_tag import read_structural_tag
 from rtlang_grammars.machine.matcher import MachineMatcher
-from tests.support.vocabularies import small_vocabulary, spell
+from tests.support.grammars.vocabularies import small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)

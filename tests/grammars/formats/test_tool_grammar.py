@@ -21,10 +21,10 @@ from rtlang_grammars.formats.parsing import ToolCall, ToolOutput, parse_output
 from rtlang_grammars.formats.rendering import rendered_calls
 from rtlang_grammars.formats.tool_grammar import tool_grammar
 from rtlang_grammars.machine.matcher import MachineMatcher
-from tests.support.tool_calls import is_in_declared_order, random_call, random_tools, text
-from tests.support.tool_parsers import PARSERS
-from tests.support.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HAS_ONE_CALL, TEMPLATES, render
-from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
+from tests.support.schemas.tool_calls import is_in_declared_order, random_call, random_tools, text
+from tests.support.schemas.tool_parsers import PARSERS
+from tests.support.schemas.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HAS_ONE_CALL, TEMPLATES, render
 
 _SMALL = small_vocabulary()
 VOCABULARY = Vocabulary(  # its special tokens have names that no format writes

@@ -38,10 +38,10 @@ from rtlang_grammars.spec.structures import (
     token,
 )
 from rtlang_grammars.spec.tokens import segments_of
-from tests.support.tool_schemas import REALISTIC
-from tests.support.tool_templates import render
-from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
-from tests.support.vocabularies import random_text as random_walk
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
+from tests.support.grammars.vocabularies import random_text as random_walk
+from tests.support.schemas.tool_schemas import REALISTIC
+from tests.support.schemas.tool_templates import render
 
 VOCABULARY = small_vocabulary()
 UNIQUE = {"type": "array", "items": {"type": "string", "pattern": "^a*$"}, "uniqueItems": True, "minItems": 1}

@@ -21,7 +21,7 @@ from rtlang_grammars.spec.constraint import ANY_STYLE, Constraint, ConstraintKin
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, repeat, sequence, tagged, token
 from rtlang_grammars.spec.vocabulary import Vocabulary
-from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)

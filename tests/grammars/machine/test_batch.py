@@ -13,7 +13,7 @@ import pytest
 
 from rtlang_grammars import Constraint, ConstraintKind, GrammarMatcher, RtlangBackend, fill_batch, fill_tree
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
-from tests.support.vocabularies import allowed_ids, small_vocabulary
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)

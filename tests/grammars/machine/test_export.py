@@ -14,7 +14,7 @@ from rtlang_grammars.machine.export import DEAD, FIRST_CALL, POP, Walk, export
 from rtlang_grammars.spec import structures
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.protocols import GrammarMatcher
-from tests.support.vocabularies import allowed_ids, small_vocabulary
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary
 
 VOCABULARY = small_vocabulary()
 

@@ -24,8 +24,8 @@ from rtlang_grammars.spec.constraint import ANY_STYLE, Constraint, ConstraintKin
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import CompiledGrammar
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
 from tests.support.long_tests import sized
-from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)

@@ -12,9 +12,9 @@ import pytest
 from rtlang_grammars import Constraint, ConstraintKind, GrammarStore, RtlangBackend, Vocabulary
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec.structures import any_of, members, raw_text, sequence
-from tests.support.mask_oracle import vocabulary_of
-from tests.support.random_schemas import with_python_patterns
-from tests.support.vocabularies import allowed_ids, spell
+from tests.support.grammars.mask_oracle import vocabulary_of
+from tests.support.grammars.vocabularies import allowed_ids, spell
+from tests.support.schemas.random_schemas import with_python_patterns
 
 EXCLUDES = ["<v>", "</v>", "=é"]
 SCHEMAS: dict[str, Any] = {

@@ -13,7 +13,7 @@ from rtlang_grammars.machine import masks
 from rtlang_grammars.machine.automaton.layout import HEADS
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 VOCABULARY = small_vocabulary()
 SCHEMAS: list[dict[str, Any]] = [

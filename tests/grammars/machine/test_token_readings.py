@@ -27,8 +27,8 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, repeat, sequence, tagged, token
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars_bench.speed import read_vocabulary
+from tests.support.grammars.vocabularies import allowed_ids
 from tests.support.long_tests import sized
-from tests.support.vocabularies import allowed_ids
 
 _TEXTS = (
     *'abcxyz0129 {}":,<|>/_-nme',

@@ -11,7 +11,7 @@ import pytest
 
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, RtlangBackend, Vocabulary
 from rtlang_grammars.spec.errors import UnsupportedTokenizerError
-from tests.support.foreign_models import gguf_pieces, write_gguf_model
+from tests.support.models.foreign_models import gguf_pieces, write_gguf_model
 
 llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: it is built from source")
 pytest.importorskip("gguf")

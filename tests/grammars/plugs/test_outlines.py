@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError
-from tests.support.foreign_models import write_transformers_model
+from tests.support.models.foreign_models import write_transformers_model
 
 outlines = pytest.importorskip("outlines")
 pydantic = pytest.importorskip("pydantic")

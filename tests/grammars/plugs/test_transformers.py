@@ -13,7 +13,7 @@ import torch
 
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, RtlangBackend, Vocabulary
 from rtlang_grammars.schema.reading.report import KeywordStatus
-from tests.support.foreign_models import write_transformers_model
+from tests.support.models.foreign_models import write_transformers_model
 
 transformers = pytest.importorskip("transformers")
 from rtlang_grammars.plugs.transformers import GrammarLogitsProcessor  # noqa: E402

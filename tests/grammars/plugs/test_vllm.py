@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rtlang_grammars import GrammarError
-from tests.support.foreign_models import write_transformers_model
+from tests.support.models.foreign_models import write_transformers_model
 
 pytest.importorskip("vllm", reason="vllm is not installed: it needs an environment of its own")
 import torch

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
+from tests.support.grammars.texts import patterns, short_texts
 from tests.support.long_tests import sized
-from tests.support.texts import patterns, short_texts
 
 WORDS = [
     "".join(letters)

@@ -16,9 +16,9 @@ from rtlang_grammars.schema.reading.report import KeywordStatus
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.long_tests import sized
-from tests.support.random_schemas import agree, composed, schemas, values
-from tests.support.schema_suites import BENCH, TEST_SUITE, tally
-from tests.support.shape_interpreter import shape_accepts
+from tests.support.schemas.random_schemas import agree, composed, schemas, values
+from tests.support.schemas.schema_suites import BENCH, TEST_SUITE, tally
+from tests.support.schemas.shape_interpreter import shape_accepts
 
 
 @pytest.mark.skipif(not BENCH.exists(), reason=f"needs {BENCH.name} of jsonschemabench beside the checkout")

@@ -14,8 +14,8 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.value_checks import CheckTimeError, ValueCheck, value_check
 from rtlang_grammars.spec.errors import GrammarError
 from tests.support.long_tests import sized
-from tests.support.random_schemas import composed, schemas, values
-from tests.support.schema_suites import BENCH, TEST_SUITE, entries, options_of
+from tests.support.schemas.random_schemas import composed, schemas, values
+from tests.support.schemas.schema_suites import BENCH, TEST_SUITE, entries, options_of
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 DRAFT_04 = "http://json-schema.org/draft-04/schema#"

@@ -11,7 +11,7 @@ from tokenizers import pre_tokenizers
 
 from rtlang_grammars.spec.errors import UnsupportedTokenizerError
 from rtlang_grammars.spec.token_bytes import byte_level_alphabet, token_bytes_of
-from tests.support.tokenizer_kinds import KINDS, SPECIAL, tokenizer_json
+from tests.support.models.tokenizer_kinds import KINDS, SPECIAL, tokenizer_json
 
 
 def test_the_byte_alphabet_is_that_of_the_library() -> None:

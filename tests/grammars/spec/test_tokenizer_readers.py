@@ -20,8 +20,8 @@ from tokenizers import decoders, models, pre_tokenizers
 from rtlang_grammars import Constraint, ConstraintKind, Vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.spec.errors import UnsupportedTokenizerError
-from tests.support.texts import SHARED
-from tests.support.tokenizer_kinds import CORPUS, KINDS, SPECIAL, tokenizer_json
+from tests.support.grammars.texts import SHARED
+from tests.support.models.tokenizer_kinds import CORPUS, KINDS, SPECIAL, tokenizer_json
 
 ROOT = Path(__file__).parents[3]
 _LETTERS = 'ab zX09 {}[]":,.\\/\n\t\r-_<>é日😀ñ▁\u200d\u00a0'

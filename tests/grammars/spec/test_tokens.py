@@ -18,7 +18,7 @@ from rtlang_grammars.spec.tokens import (
     spelling,
     token_at,
 )
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 TOKENS = SpecialTokens((b"a", b"<|x|>", b"", b"<|x|>y", b"<b>", b"<|end|>"), (1, 3, 5), (5,))
 

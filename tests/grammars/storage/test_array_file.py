@@ -9,7 +9,7 @@ import pytest
 
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.storage.array_file import ArrayFiles
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 MAGIC = b"arrays of a test\n"
 ARRAYS = [

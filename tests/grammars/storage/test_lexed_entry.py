@@ -19,7 +19,7 @@ from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.storage.grammar_store import GrammarStore
 from rtlang_grammars.storage.lexed_entry import StoredTables, dump
 from rtlang_grammars_bench.random_lark_grammars import random_grammar
-from tests.support.lexed_grammars import place_after, small_index
+from tests.support.grammars.lexed_grammars import place_after, small_index
 
 UNDECIDED = 'start: x "a" "b" | y "a" "c"\nx: "1" | x "-" y\ny: "1" | y "-" x\n%ignore " "'
 

@@ -23,7 +23,7 @@ from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.structures import tagged
 from rtlang_grammars.storage.disk_cache import KEY_BYTES, packed, unpacked
 from rtlang_grammars.storage.serialize import complete_rows, dump, load
-from tests.support.vocabularies import allowed_ids, small_vocabulary
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary
 
 VOCABULARY = small_vocabulary()
 KEY = bytes(KEY_BYTES)

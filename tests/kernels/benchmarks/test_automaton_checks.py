@@ -12,7 +12,7 @@ pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels.triton.grammar.automaton_store import AutomatonStore
 from rtlang_kernels_bench import automaton_checks
-from tests.support.gpu import DEVICE
+from tests.support.kernels.gpu import DEVICE
 
 NUM_TOKENS = 90
 

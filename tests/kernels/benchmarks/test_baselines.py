@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from rtlang_kernels_bench import baselines, device_cases
-from tests.support.attention_cases import use_backend
-from tests.support.pretended_clock import pretended
+from tests.support.kernels.attention_cases import use_backend
+from tests.support.kernels.pretended_clock import pretended
 
 Level = tuple[
     torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor

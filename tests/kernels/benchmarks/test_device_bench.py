@@ -12,8 +12,8 @@ from rtlang_kernels import ops
 from rtlang_kernels.triton.sampling import sampler
 from rtlang_kernels_bench import device_bench, device_cases, table
 from rtlang_kernels_bench.device_cases import Ceilings, TreeShape
-from tests.support.gpu import DEVICE
-from tests.support.pretended_clock import CEILINGS, pretended
+from tests.support.kernels.gpu import DEVICE
+from tests.support.kernels.pretended_clock import CEILINGS, pretended
 
 HEADS = (4, 2, 16)
 

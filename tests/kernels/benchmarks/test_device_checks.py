@@ -11,7 +11,7 @@ from rtlang_kernels import ops
 from rtlang_kernels_bench import device_checks
 from rtlang_kernels_bench.device_checks import Attention, Rows
 from rtlang_kernels_bench.output import Output
-from tests.support.gpu import DEVICE
+from tests.support.kernels.gpu import DEVICE
 
 SMALL = Rows(32, 16, (1, 20, 3), (1, 1, 3))
 

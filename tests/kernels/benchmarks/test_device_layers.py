@@ -12,8 +12,8 @@ pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels import ops
 from rtlang_kernels_bench import device_layers, device_run
-from tests.support.gpu import DEVICE, TOLERANCE
-from tests.support.pretended_clock import CEILINGS, pretended
+from tests.support.kernels.gpu import DEVICE, TOLERANCE
+from tests.support.kernels.pretended_clock import CEILINGS, pretended
 
 SHAPE = device_layers.LayerShape(hidden_size=48, mlp_size=40, num_q_heads=4, num_kv_heads=2, head_dim=16)
 

@@ -14,8 +14,8 @@ from rtlang_kernels_bench import device_cases, device_run
 from rtlang_kernels_bench.device_run import Task
 from rtlang_kernels_bench.output import Output
 from rtlang_kernels_bench.table import Line
-from tests.support.gpu import DEVICE
-from tests.support.pretended_clock import CEILINGS, pretended
+from tests.support.kernels.gpu import DEVICE
+from tests.support.kernels.pretended_clock import CEILINGS, pretended
 
 LINE = Line("decode", "one", 2.0, 0.1, 3.0, 1.0, {}, 1e-3)
 

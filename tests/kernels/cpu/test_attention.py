@@ -16,7 +16,7 @@ from rtlang_kernels.cpu import attention, attention_kernel, attention_layout
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
 from rtlang_kernels.cpu.linear_tuning import usable_tiles
 from rtlang_kernels.host.processor import Processor
-from tests.support.attention_cases import Step, Tree, make_step, relative_error
+from tests.support.kernels.attention_cases import Step, Tree, make_step, relative_error
 
 NUM_KV_HEADS, GROUP, HEAD_DIM, PAGE = 2, 3, 32, 16
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -19,7 +19,7 @@ from rtlang_kernels.cpu.codegen.page_vectors import PAIRED, PageForm
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
 from rtlang_kernels.cpu.linear_tuning import usable_tiles
 from rtlang_kernels.host.processor import processor
-from tests.support.attention_cases import Step, Tree, exact, make_step, relative_error
+from tests.support.kernels.attention_cases import Step, Tree, exact, make_step, relative_error
 
 pytestmark = pytest.mark.skipif(not processor().has_bf16_dot, reason="the processor has no products of pairs")
 HAS_AMX = pytest.mark.skipif(usable_tiles() != AMX, reason="the processor has no matrix tiles")

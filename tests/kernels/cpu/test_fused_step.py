@@ -19,7 +19,7 @@ from rtlang_kernels.cpu.codegen.tile_vectors import EMULATED
 from rtlang_kernels.cpu.fused_step import CpuFusedStep
 from rtlang_kernels.cpu.linear import PackedLinear, code_for, tile_code
 from rtlang_kernels.dispatch import BACKENDS, backend_named
-from tests.support.attention_cases import Step, Tree, exact, make_step, relative_error
+from tests.support.kernels.attention_cases import Step, Tree, exact, make_step, relative_error
 
 HIDDEN, INNER, NUM_LAYERS, LONGEST, EPS = 64, 96, 3, 64, 1e-5
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2e-2}

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from rtlang_kernels.host.transfer import ALIGNMENT, copy_to_device
-from tests.support.gpu import DEVICE
+from tests.support.kernels.gpu import DEVICE
 
 
 def test_arrays_arrive_unchanged() -> None:

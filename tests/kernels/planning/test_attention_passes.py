@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rtlang_kernels.planning import attention_passes as fields
 from rtlang_kernels.planning.attention_passes import BLOCK, SEGMENT, plan_passes
 from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
-from tests.support.attention_cases import Tree, make_step, random_tree
+from tests.support.kernels.attention_cases import Tree, make_step, random_tree
 from tests.support.long_tests import sized
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtlang_kernels.planning import shared_prefix_tiling
-from tests.support.attention_cases import Tree, make_step, random_tree
+from tests.support.kernels.attention_cases import Tree, make_step, random_tree
 from tests.support.long_tests import sized
 
 

@@ -12,7 +12,7 @@ from rtlang_kernels.planning import shared_prefix_tiling
 from rtlang_kernels.planning import work_items as schedules
 from rtlang_kernels.planning.tile_sizes import LINES, SM_90, GpuProperties
 from rtlang_kernels.planning.work_items import FULL_HI, FULL_LO, ITEM_ROW, NUM_TOKENS, P0, P1, PARTIAL, TOKEN, Schedule
-from tests.support.attention_cases import Tree, make_step, random_tree
+from tests.support.kernels.attention_cases import Tree, make_step, random_tree
 from tests.support.long_tests import sized
 
 MACHINE = GpuProperties(SM_90, 132, 50 << 20)

@@ -10,7 +10,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.request_graph import RequestGraph
-from tests.support.fake_target import Call, FakeRun, FakeTarget, answer, default_script
+from tests.support.programs.fake_target import Call, FakeRun, FakeTarget, answer, default_script
 
 
 @rt.program

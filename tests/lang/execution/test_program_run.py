@@ -21,7 +21,7 @@ from rtlang.contract.errors import (
     RequestError,
     RtlangError,
 )
-from tests.support.fake_target import FakeTarget
+from tests.support.programs.fake_target import FakeTarget
 
 ERRORS = [
     ConstraintError("unknown keyword", "#/type"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from tests.support.fake_target import FakeTarget, by_name
+from tests.support.programs.fake_target import FakeTarget, by_name
 
 TEXTS: dict[str, Any] = {"a": "1", "many": ["x", "y"], "tip": "t", "deep": "d", "inner.tip": "t", "inner.deep": "d"}
 

@@ -13,7 +13,7 @@ import rtlang as rt
 from rtlang.contract.request_graph import Generate
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.sessions.session import Session
-from tests.support.fake_target import FakeTarget, answer, by_name
+from tests.support.programs.fake_target import FakeTarget, answer, by_name
 
 
 def run(body: Any, **options: Any) -> rt.Result:

@@ -12,7 +12,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.lang.execution.run import default_runtime
-from tests.support.fake_target import Call, FakeTarget, answer, by_name, default_script
+from tests.support.programs.fake_target import Call, FakeTarget, answer, by_name, default_script
 
 
 @rt.program

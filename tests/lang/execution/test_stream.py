@@ -13,7 +13,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
-from tests.support.fake_target import Call, FakeTarget, answer, by_name, default_script
+from tests.support.programs.fake_target import Call, FakeTarget, answer, by_name, default_script
 from tests.support.waiting import wait_until
 
 

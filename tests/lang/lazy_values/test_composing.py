@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from tests.support.fake_target import FakeTarget, by_name
+from tests.support.programs.fake_target import FakeTarget, by_name
 
 TEXTS = {"w": "a b", "n": "7", "items": '["p", "q"]', "numbers": "[1, 2.5]", "day": "2024-05-01"}
 

@@ -20,8 +20,8 @@ import rtlang as rt
 from rtlang.contract.request_graph import Apply
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.lang.output_types.types import output_type
-from tests.support.fake_target import Call, FakeTarget, by_name, default_script
 from tests.support.long_tests import sized
+from tests.support.programs.fake_target import Call, FakeTarget, by_name, default_script
 
 
 class City(TypedDict):

@@ -17,7 +17,7 @@ from rtlang.lang.lazy_values.values import Value, operand_of, user_location
 from rtlang.lang.output_types.types import output_type
 from rtlang.lang.recordings.driver import AheadOfTime
 from rtlang.lang.recordings.recording import Recording
-from tests.support.fake_target import FakeTarget, by_name
+from tests.support.programs.fake_target import FakeTarget, by_name
 
 TEXTS = {"word": "hello", "number": "7", "float": "2.5", "flag": "false", "list": "[3, 1, 2]", "point": '{"x": 1}'}
 

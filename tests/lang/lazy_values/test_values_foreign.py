@@ -17,7 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 import rtlang as rt
-from tests.support.fake_target import FakeTarget, by_name
+from tests.support.programs.fake_target import FakeTarget, by_name
 
 
 class Model(BaseModel):

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 import rtlang as rt
 from rtlang.contract.errors import ValueParseError
 from rtlang.lang.output_types.types import output_type
-from tests.support.fake_target import FakeTarget
+from tests.support.programs.fake_target import FakeTarget
 
 
 class Search(BaseModel):

@@ -18,8 +18,8 @@ from pydantic import BaseModel, Field, field_validator
 import rtlang as rt
 from rtlang.serve.server import running_server
 from rtlang_grammars.formats.catalogue import FORMATS
-from tests.support.fake_target import FakeTarget
-from tests.support.tool_templates import HAS_ONE_CALL, TEMPLATES, render
+from tests.support.programs.fake_target import FakeTarget
+from tests.support.schemas.tool_templates import HAS_ONE_CALL, TEMPLATES, render
 
 _Days = Annotated[list[int], Field(max_length=3)]
 

@@ -14,7 +14,7 @@ from rtlang.runtime.texts.shortest_text import allows
 from rtlang_grammars import ANY_STYLE, JsonStyle
 from rtlang_grammars.formats.parsing import ToolCall as ParsedCall
 from rtlang_grammars.formats.rendering import rendered_calls
-from tests.support.fake_target import FakeTarget
+from tests.support.programs.fake_target import FakeTarget
 
 
 def set_timer(minutes: int, label: str = "") -> None:

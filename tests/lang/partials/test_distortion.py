@@ -14,7 +14,7 @@ from rtlang.contract.events import Completion
 from rtlang.contract.params import Constraint, ConstraintKind, FinishReason, SamplingParams
 from rtlang.contract.request_graph import Generate
 from rtlang.lang.partials.distortion import distortion_of
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.tiny_models import make_checkpoint
 
 JSON = Generate(1, None, "x", SamplingParams(), Constraint(ConstraintKind.JSON_SCHEMA, "true"))
 

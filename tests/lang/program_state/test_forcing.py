@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 import rtlang as rt
-from tests.support.fake_target import FakeTarget, by_name
+from tests.support.programs.fake_target import FakeTarget, by_name
 
 TEXTS = {"a": "one", "b": "2", "c": "[1, 2]"}
 Pair = namedtuple("Pair", "left right")

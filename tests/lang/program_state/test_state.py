@@ -8,7 +8,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.lang.program_state.state_record import MAX_PROGRAM_DEPTH
-from tests.support.fake_target import FakeTarget, answer, by_name
+from tests.support.programs.fake_target import FakeTarget, answer, by_name
 
 
 def run(body: Any, **options: Any) -> rt.Result:

@@ -9,7 +9,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.request_graph import Ref
 from tests.compiler.test_pipeline import of_prompt
-from tests.support.fake_target import FakeTarget
+from tests.support.programs.fake_target import FakeTarget
 
 DOCUMENT = "A document that all runs share. " * 3
 

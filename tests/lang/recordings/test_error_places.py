@@ -11,7 +11,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.errors import rebuild
 from rtlang.lang.recordings.error_places import at_generation
-from tests.support.fake_target import FakeTarget, by_name
+from tests.support.programs.fake_target import FakeTarget, by_name
 
 
 def here(offset: int = 0) -> str:

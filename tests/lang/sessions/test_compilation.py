@@ -13,7 +13,7 @@ from rtlang.contract.params import Usage
 from rtlang.contract.request_graph import Generate
 from rtlang.lang.sessions.compilation import EventCopies, copied
 from tests.compiler.test_pipeline import of_prompt
-from tests.support.fake_target import Call, FakeTarget
+from tests.support.programs.fake_target import Call, FakeTarget
 
 
 @rt.program

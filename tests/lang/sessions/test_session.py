@@ -16,7 +16,7 @@ from rtlang.contract.service.target import GraphRun, Listener
 from rtlang.lang.output_types.types import TEXT
 from rtlang.lang.sessions.program_options import ProgramOptions
 from rtlang.lang.sessions.session import Session
-from tests.support.fake_target import FakeRun, FakeTarget, answer
+from tests.support.programs.fake_target import FakeRun, FakeTarget, answer
 
 PARAMS = SamplingParams()
 

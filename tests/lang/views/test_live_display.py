@@ -12,8 +12,8 @@ import pytest
 import rtlang as rt
 from rtlang.lang.views.live_display import INTERVAL_S, NotebookDisplay, TerminalDisplay, live_display
 from rtlang.testing import ScriptedRuntime
-from tests.support.fake_target import FakeTarget, answer, by_name
-from tests.support.html_check import read_html
+from tests.support.programs.fake_target import FakeTarget, answer, by_name
+from tests.support.servers.html_check import read_html
 
 
 class Html:

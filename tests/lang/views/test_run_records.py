@@ -13,8 +13,8 @@ from rtlang.lang.execution.result import Result
 from rtlang.lang.views.run_records import record_of as record_of_session
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
-from tests.support.fake_target import FakeTarget, answer, by_name
-from tests.support.html_check import read_html
+from tests.support.programs.fake_target import FakeTarget, answer, by_name
+from tests.support.servers.html_check import read_html
 
 
 def record_of(result: Result) -> Any:

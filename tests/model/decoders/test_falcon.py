@@ -11,8 +11,8 @@ import torch
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.host_runner import HostRunner
-from tests.support.model_steps import ragged_logits
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint, make_model
+from tests.support.models.model_steps import ragged_logits
+from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, make_model
 
 ARRANGEMENTS: dict[str, tuple[int, dict[str, Any]]] = {
     "one KV head": (1, {"multi_query": True, "new_decoder_architecture": False}),

@@ -18,8 +18,8 @@ from rtlang.model.batch import Batch
 from rtlang.model.decoders.fixed_tiles import LARGE_TILE, SMALL_TILE, tiles_of
 from rtlang.model.host_runner import HostRunner
 from tests.support.long_tests import sized
-from tests.support.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint
+from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
+from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint
 
 PAGE_SIZE = 4
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers")

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rtlang.model.decoders import float32_math
 from rtlang.model.decoders.float32_math import Float32Math
-from tests.support.tiny_models import make_model
+from tests.support.models.tiny_models import make_model
 
 FAMILIES = ["llama", "gemma2", "gpt2", "gpt_oss", "mixtral", "deepseek_v3", "opt"]
 

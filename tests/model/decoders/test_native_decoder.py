@@ -14,8 +14,8 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.model.decoders.native_decoder import NativeDecoder, rope_tables
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
-from tests.support.model_steps import greedy_tokens, ragged_logits
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint, make_model, random_model, save_checkpoint
+from tests.support.models.model_steps import greedy_tokens, ragged_logits
+from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, make_model, random_model, save_checkpoint
 
 LLAMA3_ROPE = {
     "rope_type": "llama3",

@@ -13,10 +13,10 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.host_runner import HostRunner
-from tests.support.families import FAMILIES as FAMILIES_BY_TYPE
-from tests.support.families import make_config
-from tests.support.model_steps import greedy_tokens, ragged_logits
-from tests.support.tiny_models import (
+from tests.support.models.families import FAMILIES as FAMILIES_BY_TYPE
+from tests.support.models.families import make_config
+from tests.support.models.model_steps import greedy_tokens, ragged_logits
+from tests.support.models.tiny_models import (
     PAD_TOKEN_ID,
     VOCAB_SIZE,
     make_checkpoint,

@@ -14,7 +14,7 @@ from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.decoders.transformers_loading import transformers_bytes
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loading.checkpoint_files import weight_files
-from tests.support.tiny_models import make_checkpoint, make_model
+from tests.support.models.tiny_models import make_checkpoint, make_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers")
 

@@ -18,10 +18,10 @@ pytest.importorskip("triton")  # there is none for some platforms
 
 from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu.accelerator import Accelerator, accelerator_for
-from tests.support.families import FAMILIES, make_config
-from tests.support.family_check import SMALL, check_tokens, load_config
-from tests.support.recorded_graphs import RecordedGraphs
-from tests.support.tiny_models import random_model, save_checkpoint
+from tests.support.kernels.recorded_graphs import RecordedGraphs
+from tests.support.models.families import FAMILIES, make_config
+from tests.support.models.family_check import SMALL, check_tokens, load_config
+from tests.support.models.tiny_models import random_model, save_checkpoint
 
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
 # A soft cap with local and global layers; sinks and experts; two shapes of heads; and what else differs in its attention.

@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
-from tests.support.tiny_models import EOS_TOKEN_ID, make_checkpoint
+from tests.support.models.tiny_models import EOS_TOKEN_ID, make_checkpoint
 
 PLAIN: dict[str, Any] = {
     "model_type": "llama",

@@ -19,8 +19,8 @@ from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.loader import load_model, weight_bytes
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.published import read_config, text_readers
-from tests.support.hub_models import HUB_ROWS, HubModel
-from tests.support.tiny_models import EOS_TOKEN_ID, make_checkpoint, random_model, save_checkpoint
+from tests.support.models.hub_models import HUB_ROWS, HubModel
+from tests.support.models.tiny_models import EOS_TOKEN_ID, make_checkpoint, random_model, save_checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers")
 

@@ -18,8 +18,8 @@ from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loading.quantized import dequantized, int8_config, quantization_obstacle, quantized
-from tests.support.model_steps import ragged_logits
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint
+from tests.support.models.model_steps import ragged_logits
+from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

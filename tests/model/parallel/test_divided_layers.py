@@ -12,10 +12,10 @@ from rtlang.contract.errors import ConfigError
 from rtlang.model.parallel.divided_layers import DividedEmbedding, divide
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.plan_table import Cut, Style
-from tests.support.divided_models import check_divided, run_divided
-from tests.support.families import FAMILIES, NOT_DIVIDED, Family
-from tests.support.rank_threads import RankThreads, rank_threads
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint
+from tests.support.models.divided_models import check_divided, run_divided
+from tests.support.models.families import FAMILIES, NOT_DIVIDED, Family
+from tests.support.models.rank_threads import RankThreads, rank_threads
+from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint
 
 BY_TYPE = {family.model_type: family for family in FAMILIES}
 QUICK: dict[str, tuple[str | None, ...]] = {

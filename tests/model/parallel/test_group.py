@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from rtlang.model.parallel.group import RankGroup
-from tests.support.rank_threads import RankThreads, rank_threads
+from tests.support.models.rank_threads import RankThreads, rank_threads
 
 
 @pytest.fixture(scope="module", params=[2, 3])

@@ -10,8 +10,8 @@ import torch
 
 from rtlang.contract.errors import ConfigError
 from rtlang.model.parallel.plan_table import Cut, Style, kept_numel, read_plan
-from tests.support.divided_models import division
-from tests.support.families import FAMILIES, WRONGLY_DIVIDED, make_config
+from tests.support.models.divided_models import division
+from tests.support.models.families import FAMILIES, WRONGLY_DIVIDED, make_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")
 

@@ -10,7 +10,7 @@ from rtlang.model.loading.quantized import quantized
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.summed_linear import SummedLinear, with_shared_scale
 from rtlang_kernels import ops
-from tests.support.rank_threads import rank_threads
+from tests.support.models.rank_threads import rank_threads
 
 SIZE, WIDTH, NUM_OUTPUTS = 2, 24, 10
 

@@ -20,9 +20,9 @@ from rtlang.model.loading.quantized import SCALE_SUFFIX, int8_config, quantized
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.messages import end_words
 from rtlang.model.parallel.weight_parts import part_of
-from tests.support.model_steps import greedy_tokens
-from tests.support.rank_threads import RankThreads, rank_threads
-from tests.support.tiny_models import make_checkpoint
+from tests.support.models.model_steps import greedy_tokens
+from tests.support.models.rank_threads import RankThreads, rank_threads
+from tests.support.models.tiny_models import make_checkpoint
 
 T = TypeVar("T")
 PROMPT = [7, 40, 99, 3, 250, 11, 68]

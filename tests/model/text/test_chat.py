@@ -16,7 +16,7 @@ from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.model.text.tracked_text import TextSource
-from tests.support.tokenizer_kinds import write_tokenizer_kind
+from tests.support.models.tokenizer_kinds import write_tokenizer_kind
 
 CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"

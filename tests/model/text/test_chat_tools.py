@@ -18,9 +18,9 @@ from rtlang.contract.request_graph import Part, RoleEnd, RoleStart
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 from rtlang_grammars.formats.parsing import parse_output
-from tests.support.texts import SHARED
-from tests.support.tokenizer_kinds import write_tokenizer_kind
-from tests.support.tool_templates import render
+from tests.support.grammars.texts import SHARED
+from tests.support.models.tokenizer_kinds import write_tokenizer_kind
+from tests.support.schemas.tool_templates import render
 
 QWEN = """
 {%- if tools %}

@@ -18,7 +18,7 @@ from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.texts.text_service import TokenizerTextService
 from tests.model.text.test_chat_tools import GRANITE, LLAMA, QWEN, TOOLS
-from tests.support.tokenizer_kinds import write_tokenizer_kind
+from tests.support.models.tokenizer_kinds import write_tokenizer_kind
 
 HARMONY = """
 {{- '<|start|>system<|message|>Channels: analysis, commentary, final.<|end|>' }}

@@ -19,7 +19,7 @@ from rtlang.contract.errors import ModelLoadError
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars.spec.token_bytes import byte_level_alphabet
 from tests.support.long_tests import sized
-from tests.support.tokenizer_kinds import KINDS, tokenizer_json, write_tokenizer_kind
+from tests.support.models.tokenizer_kinds import KINDS, tokenizer_json, write_tokenizer_kind
 
 
 def _trained(kind: str) -> Tokenizer:

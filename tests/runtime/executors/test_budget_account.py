@@ -12,7 +12,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.request_graph import Generate
 from rtlang.runtime.executors.budget_account import BudgetAccount
-from tests.support.serving import serving
+from tests.support.servers.serving import serving
 
 
 @pytest.fixture(scope="module")

@@ -28,9 +28,9 @@ from rtlang.contract.request_graph import (
     Text,
 )
 from rtlang.runtime.graph_execution import GraphExecution
-from tests.support.fake_device import FakeDeviceRunner
-from tests.support.fake_runner import FakeRunner
-from tests.support.graph_world import TOKENIZER, World
+from tests.support.engine.fake_device import FakeDeviceRunner
+from tests.support.engine.fake_runner import FakeRunner
+from tests.support.programs.graph_world import TOKENIZER, World
 
 PART, PROGRAM = Marks(lifetime="part"), Marks(lifetime="program")
 PROMPT = "".join(chr(97 + index % 26) for index in range(60))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.runtime.process.idle import SOON_S, idle_actions
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_runner import FakeRunner
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.engine.fake_runner import FakeRunner
 
 
 def test_free_pages_are_released_soon_and_cached_ones_later() -> None:

@@ -19,7 +19,7 @@ from rtlang.runtime.process import precompile
 from rtlang.runtime.process.precompile import preload_grammars
 from rtlang_grammars.api.rtlang_backend import has_lexer
 from rtlang_grammars.machine.native import native_code
-from tests.support.native_code_cache import compiled_cache, environment_of
+from tests.support.grammars.native_code_cache import compiled_cache, environment_of
 
 FIRST_RUN = """
 import json, os, signal, subprocess, sys, time

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.service.metrics import Metrics
 from rtlang.runtime.reports.telemetry import Telemetry
-from tests.support.engine_driver import EngineDriver
-from tests.support.fake_runner import FakeRunner
+from tests.support.engine.engine_driver import EngineDriver
+from tests.support.engine.fake_runner import FakeRunner
 
 
 def test_counters_and_latencies_follow_the_steps() -> None:

@@ -14,8 +14,8 @@ import transformers
 
 import rtlang as rt
 from rtlang.runtime.texts.token_healing import healing_of
-from tests.support.tiny_models import make_checkpoint
-from tests.support.tokenizer_kinds import KINDS, tokenizer_json, write_tokenizer_kind
+from tests.support.models.tiny_models import make_checkpoint
+from tests.support.models.tokenizer_kinds import KINDS, tokenizer_json, write_tokenizer_kind
 
 TEXTS = ["the", "th", "hello wor", "a b", "x", "é", "Hello the", "  ", "1", "\n"]
 

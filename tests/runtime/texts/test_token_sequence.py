@@ -9,7 +9,7 @@ import pytest
 from rtlang.contract.errors import ContextLengthError, ParameterError, RequestError
 from rtlang.contract.request_graph import Arg, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
-from tests.support.fake_runner import FakeTokenizer
+from tests.support.engine.fake_runner import FakeTokenizer
 
 TOKENIZER: Any = FakeTokenizer()
 EMPTY = TokenSequence()

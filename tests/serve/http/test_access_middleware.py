@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.http_client import HttpClient
-from tests.support.serving import serving
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import serving
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.service import StreamService
-from tests.support.scripted_target import ScriptedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
 
 GRAPH = generation_graph("p", SamplingParams(max_tokens=3))
 

@@ -15,8 +15,8 @@ from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.service.snapshot import StepRow, WatchedStep, read_snapshot
 from rtlang.serve.http import snapshot_feed
 from rtlang.serve.http.snapshot_feed import SnapshotFeed
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.snapshots import WatchedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.programs.snapshots import WatchedTarget
 
 
 def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

@@ -13,7 +13,7 @@ from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.contract.service.text_service import TextServiceInfo
 from rtlang.serve.http.text_models import read_served_chat
 from rtlang_grammars.formats.reasoning import PromptEnd
-from tests.support.scripted_target import ScriptedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
 
 BODY = {"messages": [{"role": "user", "content": "Hi"}]}
 CALLS = [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]

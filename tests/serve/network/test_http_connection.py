@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.serving import RawSocket, Serving, serving
+from tests.support.servers.serving import RawSocket, Serving, serving
 from tests.support.waiting import wait_until
 
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -15,7 +15,7 @@ import pytest
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.serve.network.tls import tls_context
-from tests.support.serving import serving
+from tests.support.servers.serving import serving
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Generate, RoleStart, Text
 from rtlang.serve.openai.chat import ChatRequest, ChatWriter, read_chat
 from rtlang.serve.openai.shapes import Heading
-from tests.support.openai_models import calls_of, joined_chunks
-from tests.support.openai_models import read_chat as parsed
+from tests.support.servers.openai_models import calls_of, joined_chunks
+from tests.support.servers.openai_models import read_chat as parsed
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}}]

@@ -12,7 +12,7 @@ from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Generate, Text, TokenIds
 from rtlang.serve.openai.completions import CompletionRequest, CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Heading
-from tests.support.openai_models import read_completion as parsed
+from tests.support.servers.openai_models import read_completion as parsed
 
 HEADING = Heading("cmpl-1", 5, "m")
 

@@ -9,7 +9,7 @@ import pytest
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.request_graph import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.serve.openai.messages import read_messages
-from tests.support.fake_text_service import FakeTextService
+from tests.support.programs.fake_text_service import FakeTextService
 
 USER = {"role": "user", "content": "Hi"}
 

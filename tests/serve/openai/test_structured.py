@@ -11,7 +11,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.serve.openai.structured import grammar_constraint, read_structured, read_style
 from rtlang_grammars import JsonStyle, Numbers, PropertyOrder, Whitespace
-from tests.support.type_walks import byte_backend
+from tests.support.grammars.type_walks import byte_backend
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 JSON = Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA))

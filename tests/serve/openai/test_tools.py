@@ -17,8 +17,8 @@ from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import ToolCall
 from rtlang_grammars.formats.reasoning import PromptEnd
 from rtlang_grammars.formats.rendering import rendered_calls
-from tests.support.tool_calls import random_call, random_tools
-from tests.support.tool_templates import HAS_ONE_CALL, TEMPLATES, render
+from tests.support.schemas.tool_calls import random_call, random_tools
+from tests.support.schemas.tool_templates import HAS_ONE_CALL, TEMPLATES, render
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = [

@@ -12,7 +12,7 @@ from rtlang.contract.events import Completion, GraphFinished, NodeFailed, NodeFi
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.serve.sglang.generate_replies import GenerateReply
 from rtlang.serve.sglang.generate_requests import read_generate
-from tests.support.fake_text_service import FakeTextService
+from tests.support.programs.fake_text_service import FakeTextService
 
 TEXTS = FakeTextService()
 

@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.cache.tiers.peers.frames import FrameStream, PeerError
 from rtlang.cache.tiers.peers.handshake import SealKey, greet, welcome
-from tests.support.page_peers import IDENTITY, SECRET, digest_of, page_of, served, store, stream_to
+from tests.support.engine.page_peers import IDENTITY, SECRET, digest_of, page_of, served, store, stream_to
 
 
 def session(secret: bytes) -> tuple[SealKey, SealKey]:

@@ -14,7 +14,7 @@ import pytest
 from rtlang.cache.tiers.peers import page_server
 from rtlang.cache.tiers.peers.frames import PeerError
 from rtlang.cache.tiers.peers.handshake import greet
-from tests.support.page_peers import IDENTITY, SECRET, digest_of, fetching, page_of, served, store, stream_to
+from tests.support.engine.page_peers import IDENTITY, SECRET, digest_of, fetching, page_of, served, store, stream_to
 
 
 def test_garbage_ends_a_connection_and_nothing_else() -> None:

@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 
 from rtlang.cache.tiers.peers import peer_tier
-from tests.support.lying_peers import LIARS, SILENT, Answer, flipped, lying, other_digest, short, silent, unsealed
-from tests.support.page_peers import IDENTITY, SECRET, contents, digest_of, fetching, served, store
+from tests.support.engine.lying_peers import (
+    LIARS,
+    SILENT,
+    Answer,
+    flipped,
+    lying,
+    other_digest,
+    short,
+    silent,
+    unsealed,
+)
+from tests.support.engine.page_peers import IDENTITY, SECRET, contents, digest_of, fetching, served, store
 
 DIGESTS = [digest_of(number) for number in range(8)]
 

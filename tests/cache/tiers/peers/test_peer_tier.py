@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rtlang.cache.tiers.peers import peer_tier
-from tests.support.lying_peers import flipped, garbage, lying
-from tests.support.page_peers import PAGE_BYTES, contents, digest_of, fetching, page_of, served, store
+from tests.support.engine.lying_peers import flipped, garbage, lying
+from tests.support.engine.page_peers import PAGE_BYTES, contents, digest_of, fetching, page_of, served, store
 
 DIGESTS = [digest_of(number) for number in range(8)]
 

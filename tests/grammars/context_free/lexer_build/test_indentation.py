@@ -14,7 +14,7 @@ from rtlang_grammars.context_free.lexer_build.tokenization import LexemeTokenize
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Indentation, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
-from tests.support.indented_grammars import (
+from tests.support.grammars.indented_grammars import (
     TREE_LINES,
     TREES,
     lark_of,
@@ -22,7 +22,7 @@ from tests.support.indented_grammars import (
     random_indented_grammar,
     random_indented_text,
 )
-from tests.support.lexed_grammars import accepts, lexed_grammar
+from tests.support.grammars.lexed_grammars import accepts, lexed_grammar
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))

@@ -12,7 +12,7 @@ from rtlang_grammars.context_free.lexer_build.lexer_automaton import LexerAutoma
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars_bench.random_lark_grammars import random_grammar, random_texts
-from tests.support.lexed_grammars import accepts, lexed_grammar
+from tests.support.grammars.lexed_grammars import accepts, lexed_grammar
 
 WORDS = "%import common.WS\n%ignore WS\n"
 COMMENTS = 'start: "x" "ab"\n%ignore /#[^\\n]*/\n%ignore " "\n%ignore "\\n"\n'

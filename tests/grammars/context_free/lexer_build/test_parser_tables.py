@@ -7,7 +7,7 @@ import pytest
 from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
-from tests.support.lexed_grammars import accepts, lexed_grammar
+from tests.support.grammars.lexed_grammars import accepts, lexed_grammar
 
 
 def test_every_action_of_a_conflict_is_followed() -> None:

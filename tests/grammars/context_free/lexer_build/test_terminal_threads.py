@@ -8,7 +8,7 @@ import re
 import pytest
 
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.lexed_grammars import accepts, lexed_grammar
+from tests.support.grammars.lexed_grammars import accepts, lexed_grammar
 
 PATTERNS = [
     r"a(b|c)*d?",

@@ -10,7 +10,7 @@ from rtlang_grammars.machine.lexer_run import lexer_layout as layout
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars_bench.random_lark_grammars import random_grammar, random_texts
-from tests.support.lexed_grammars import accepts, lexed_grammar
+from tests.support.grammars.lexed_grammars import accepts, lexed_grammar
 
 
 def test_random_texts_are_accepted_by_both_or_none() -> None:

@@ -14,7 +14,7 @@ from rtlang_grammars.context_free.lark_library import LIBRARY, library_constrain
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)

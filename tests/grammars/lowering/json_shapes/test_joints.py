@@ -13,7 +13,7 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonLayout, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 SCHEMAS: list[Any] = [
     True,

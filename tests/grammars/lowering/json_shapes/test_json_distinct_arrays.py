@@ -17,7 +17,7 @@ from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.report import KeywordStatus
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
-from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)

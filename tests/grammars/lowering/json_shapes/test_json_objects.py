@@ -15,8 +15,8 @@ from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.spec.constraint import ANY_STYLE, Constraint, ConstraintKind, JsonStyle
-from tests.support.random_schemas import with_python_patterns
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
+from tests.support.schemas.random_schemas import with_python_patterns
 
 AB, NONE_ELSE = {"ab": True}, {"additionalProperties": False}
 ONLY_LETTERS = {"^[ab]$": True}

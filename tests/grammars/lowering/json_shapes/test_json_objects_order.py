@@ -16,7 +16,7 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.spec.constraint import ANY_STYLE, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars_bench.conformance import Judge, accepts, entries, options_of
-from tests.support.style_texts import style_texts
+from tests.support.schemas.style_texts import style_texts
 
 SHARED = Path(os.environ.get("RTLANG_SHARED", Path(__file__).parents[5] / "shared"))
 BENCH = SHARED / "jsonschemabench" / "dev.jsonl.gz"

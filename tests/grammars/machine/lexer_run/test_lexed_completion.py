@@ -10,7 +10,7 @@ import pytest
 from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars_bench.random_lark_grammars import random_grammar
-from tests.support.lexed_grammars import lexed_grammar, place_after
+from tests.support.grammars.lexed_grammars import lexed_grammar, place_after
 
 
 def test_completions_of_random_grammars_complete() -> None:

@@ -13,7 +13,7 @@ from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar, LexedS
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars_bench.random_lark_grammars import random_grammar
-from tests.support.lexed_grammars import accepts, lexed_grammar, place_after, small_index
+from tests.support.grammars.lexed_grammars import accepts, lexed_grammar, place_after, small_index
 
 CALLS = r"""
 start: (stmt ";")+

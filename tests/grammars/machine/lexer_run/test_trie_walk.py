@@ -32,7 +32,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.vocabulary import Vocabulary
-from tests.support.lexed_grammars import place_after
+from tests.support.grammars.lexed_grammars import place_after
 
 GRAMMAR = 'start: N [DOTS N]\nN: /[0-9]+(\\.[0-9]+)?/\nDOTS: ".."'
 TOKENS = (b"1", b"2", b".", b"..", b"..2", b".5", b" ", b"x")

@@ -17,7 +17,7 @@ import pytest
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
-from tests.support.vocabularies import allowed_ids, small_vocabulary
+from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary
 
 VOCABULARY = small_vocabulary()
 NAMES = {name: {"type": "null"} for name in ("bb", "b", "a", "ab")}

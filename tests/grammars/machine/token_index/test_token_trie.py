@@ -7,7 +7,7 @@ from pathlib import Path
 from rtlang_grammars.machine.token_index.token_trie import TokenTrie, token_trie
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage.array_file import ArrayFiles
-from tests.support.vocabularies import small_vocabulary
+from tests.support.grammars.vocabularies import small_vocabulary
 
 
 def tokens_of(trie: TokenTrie) -> dict[int, bytes]:

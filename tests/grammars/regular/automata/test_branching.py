@@ -10,7 +10,7 @@ from rtlang_grammars.regular.automata.branching import CharacterDecoder, decoder
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.byte_spellings import ESCAPE, DecoderState
 from rtlang_grammars.regular.language import compile_regex
-from tests.support.texts import spellings
+from tests.support.grammars.texts import spellings
 
 SETS = [
     code_points.ALL,

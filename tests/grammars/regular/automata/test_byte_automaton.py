@@ -15,8 +15,8 @@ from rtlang_grammars.regular.automata.byte_automaton import Automaton
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
+from tests.support.grammars.texts import accepts, completion, patterns, reachable, spellings, walk
 from tests.support.long_tests import sized
-from tests.support.texts import accepts, completion, patterns, reachable, spellings, walk
 
 BODY_PIECES = [
     '"',

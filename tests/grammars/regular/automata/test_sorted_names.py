@@ -12,7 +12,7 @@ from rtlang_grammars.regular.automata.byte_automaton import NamesAutomaton
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
-from tests.support.texts import spellings, walk
+from tests.support.grammars.texts import spellings, walk
 
 CASES: list[tuple[list[str], list[str]]] = [
     ([], []),

@@ -12,7 +12,7 @@ from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.patterns.escapes import Flags, PatternSource, RegexDialect
 from rtlang_grammars.regular.patterns.rust_classes import read_rust_class
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.rust_patterns import LETTERS, random_pattern
+from tests.support.grammars.rust_patterns import LETTERS, random_pattern
 
 UNICODE_VERSIONS = [
     r"\d",

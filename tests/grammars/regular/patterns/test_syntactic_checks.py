@@ -13,8 +13,8 @@ from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.patterns import syntactic_checks, syntax
 from rtlang_grammars.spec.limits import Budget
+from tests.support.grammars.texts import patterns
 from tests.support.long_tests import sized
-from tests.support.texts import patterns
 
 
 def _is_empty(tree: syntax.PatternNode) -> bool:

@@ -14,7 +14,7 @@ import pytest
 
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.regular.string_formats.formats import CHECKED_FORMATS, format_language
-from tests.support.texts import SHARED
+from tests.support.grammars.texts import SHARED
 
 FORMATS = [
     *("date", "time", "date-time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),

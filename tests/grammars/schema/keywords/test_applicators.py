@@ -11,7 +11,7 @@ from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.shape_interpreter import shape_accepts
+from tests.support.schemas.shape_interpreter import shape_accepts
 
 KINDS = [f"k{index}" for index in range(14)]
 

@@ -6,7 +6,7 @@ from jsonschema import Draft7Validator
 
 from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.options import SchemaOptions
-from tests.support.shape_interpreter import shape_accepts
+from tests.support.schemas.shape_interpreter import shape_accepts
 
 
 def test_dependencies_on_the_values_of_one_property_expand_to_one_case_for_each_value() -> None:

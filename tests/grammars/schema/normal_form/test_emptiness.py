@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.shape_interpreter import shape_accepts
+from tests.support.schemas.shape_interpreter import shape_accepts
 
 SELF = {"$ref": "#/$defs/self"}
 OTHER = {"$ref": "#/$defs/other"}

@@ -12,7 +12,7 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus
 from rtlang_grammars.schema.value_checks import value_check
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.shape_interpreter import shape_accepts
+from tests.support.schemas.shape_interpreter import shape_accepts
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.documents import Documents, join_uri
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
-from tests.support.random_schemas import agree, values
-from tests.support.shape_interpreter import shape_accepts
+from tests.support.schemas.random_schemas import agree, values
+from tests.support.schemas.shape_interpreter import shape_accepts
 
 RECURSIVE: list[tuple[Any, type[Validator]]] = [
     (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rtlang_grammars.schema.reading.report import MAX_ROWS, KeywordStatus, Report, ReportEntry
-from tests.support.html_check import read_html
+from tests.support.servers.html_check import read_html
 
 ODD = "</td><script>alert(1)</script>\x00\u202e"
 

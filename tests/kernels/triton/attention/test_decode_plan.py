@@ -12,8 +12,8 @@ from rtlang_kernels.planning.tile_sizes import SM_90, GpuProperties
 from rtlang_kernels.planning.work_items import ITEM_ROW, NUM_TOKENS, P0, P1, TOKEN
 from rtlang_kernels.triton.attention import decode_plan
 from rtlang_kernels.triton.attention.decode_plan import MAX_GROWTH, DecodePlan, Window
-from tests.support.attention_cases import use_backend
-from tests.support.gpu import DEVICE
+from tests.support.kernels.attention_cases import use_backend
+from tests.support.kernels.gpu import DEVICE
 
 PAGE_SIZE, HEADS, GROUP, DIM = 16, 2, 2, 16
 

@@ -13,8 +13,8 @@ import torch
 from rtlang_kernels import ops
 from rtlang_kernels.planning.work_items import PARTIAL, schedule
 from rtlang_kernels.triton.attention import paged_attention
-from tests.support.attention_cases import Step, Tree, exact, make_step, random_tree, relative_error, use_backend
-from tests.support.gpu import DEVICE, IS_INTERPRETED, TOLERANCE, on_device, planned
+from tests.support.kernels.attention_cases import Step, Tree, exact, make_step, random_tree, relative_error, use_backend
+from tests.support.kernels.gpu import DEVICE, IS_INTERPRETED, TOLERANCE, on_device, planned
 
 SPLIT = {"min_shared": 1, "min_split": 16, "min_saving_ratio": 0.0}  # shares and splits as much as possible
 

@@ -9,7 +9,7 @@ import torch
 
 from rtlang_grammars.machine.export import ExportedAutomaton, Walk
 from rtlang_kernels.triton.grammar.automaton_store import MAX_DEPTH, AutomatonStore, DeviceSlot
-from tests.support.gpu import DEVICE
+from tests.support.kernels.gpu import DEVICE
 
 # S -> [ S* ] | { S } | a; two kinds of frames, so the allowed closing bracket depends on the stack
 ALPHABET = b"[]{}a"

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from rtlang_kernels import ops
-from tests.support.attention_cases import use_backend
-from tests.support.gpu import DEVICE
+from tests.support.kernels.attention_cases import use_backend
+from tests.support.kernels.gpu import DEVICE
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)

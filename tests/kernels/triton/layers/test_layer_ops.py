@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels import ops
-from tests.support.attention_cases import relative_error, use_backend
-from tests.support.gpu import DEVICE, TOLERANCE
+from tests.support.kernels.attention_cases import relative_error, use_backend
+from tests.support.kernels.gpu import DEVICE, TOLERANCE
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from rtlang_kernels import ops
-from tests.support.attention_cases import Tree, exact, make_step, relative_error, use_backend
-from tests.support.gpu import DEVICE, TOLERANCE, on_device, planned
+from tests.support.kernels.attention_cases import Tree, exact, make_step, relative_error, use_backend
+from tests.support.kernels.gpu import DEVICE, TOLERANCE, on_device, planned
 
 FLOAT8 = torch.float8_e4m3fn
 

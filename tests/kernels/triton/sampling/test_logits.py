@@ -8,8 +8,8 @@ import torch
 
 from rtlang_kernels import ops
 from rtlang_kernels.triton.sampling import logits as logits_ops
-from tests.support.attention_cases import use_backend
-from tests.support.gpu import DEVICE
+from tests.support.kernels.attention_cases import use_backend
+from tests.support.kernels.gpu import DEVICE
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ from torch import Tensor
 from rtlang_kernels import ops
 from rtlang_kernels.reference import noise
 from rtlang_kernels.triton.sampling import noise_kernel, sampler
-from tests.support.attention_cases import use_backend
-from tests.support.gpu import DEVICE
+from tests.support.kernels.attention_cases import use_backend
+from tests.support.kernels.gpu import DEVICE
 
 
 @pytest.fixture(autouse=True)

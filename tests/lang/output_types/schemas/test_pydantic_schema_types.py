@@ -11,8 +11,8 @@ from pydantic import UUID4, Field, TypeAdapter
 
 import rtlang as rt
 from rtlang.lang.output_types.types import output_type
-from tests.support.python_types import REFUSED, TYPES, WRITTEN, Level
-from tests.support.type_walks import accepts, random_texts
+from tests.support.grammars.type_walks import accepts, random_texts
+from tests.support.schemas.python_types import REFUSED, TYPES, WRITTEN, Level
 
 NUM_TEXTS = 12
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning")

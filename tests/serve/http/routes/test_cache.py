@@ -11,11 +11,11 @@ import pytest
 from rtlang.contract.request_graph import TokenIds
 from rtlang.serve.http.routes.cache import MAX_AT_ONCE, MAX_EACH
 from rtlang.serve.network.key_table import digest_of
-from tests.support.fake_cache_service import MAX_TOKENS, FakeCacheService
-from tests.support.fake_text_service import FakeTextService
-from tests.support.http_client import HttpClient
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import Serving, serving
+from tests.support.engine.fake_cache_service import MAX_TOKENS, FakeCacheService
+from tests.support.programs.fake_text_service import FakeTextService
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import Serving, serving
 from tests.support.waiting import wait_until
 
 KEYS = "".join(f'[[keys]]\nname = "{name}"\nsha256 = "{digest_of(name)}"\n' for name in ("ana", "ben"))

@@ -21,11 +21,11 @@ from rtlang.contract.service.snapshot import Prefix, read_snapshot
 from rtlang.serve.http.routes import live_view as routes_page
 from rtlang.serve.http.routes.live_view import live_page
 from rtlang.serve.network.key_table import entry_of
-from tests.support.html_check import read_html
-from tests.support.http_client import HttpClient
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import serving
-from tests.support.snapshots import WatchedFleet, WatchedTarget
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.programs.snapshots import WatchedFleet, WatchedTarget
+from tests.support.servers.html_check import read_html
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import serving
 
 KEY = "secret"
 

@@ -18,10 +18,10 @@ import pytest
 import rtlang as rt
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.server import running_server
-from tests.support.serving import serving
-from tests.support.snapshots import WatchedFleet
+from tests.support.programs.snapshots import WatchedFleet
+from tests.support.servers.serving import serving
 
-BROWSER = Path(__file__).parents[2] / "support" / "browser.py"
+BROWSER = Path(__file__).parents[2] / "support" / "servers" / "browser.py"
 PYTHON = os.environ.get("RTLANG_BROWSER_PYTHON", sys.executable)
 KEY = "sesame"
 

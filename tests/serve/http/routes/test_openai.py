@@ -18,9 +18,9 @@ import rtlang as rt
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import OverloadError
 from rtlang.serve.server import TokenizerInfo, running_server
-from tests.support.http_client import HttpClient
-from tests.support.openai_models import calls_of, joined_chunks, read_chat, read_completion
-from tests.support.serving import serving
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.openai_models import calls_of, joined_chunks, read_chat, read_completion
+from tests.support.servers.serving import serving
 from tests.support.waiting import wait_until
 
 MESSAGES: list[Any] = [{"role": "user", "content": "Hi"}]

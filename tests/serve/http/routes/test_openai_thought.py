@@ -18,8 +18,8 @@ from openai import OpenAI
 import rtlang as rt
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.server import TokenizerInfo, running_server
-from tests.support.openai_models import joined_chunks
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint
+from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint
+from tests.support.servers.openai_models import joined_chunks
 
 NAMES = ("<think>", "</think>", "<|channel|>", "<|message|>", "<|start|>", "<|end|>")
 IDS = {name: VOCAB_SIZE + i for i, name in enumerate(NAMES)}

@@ -11,9 +11,9 @@ import rtlang
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.server import TokenizerInfo, running_server
-from tests.support.http_client import HttpClient
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import serving
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import serving
 
 
 @pytest.fixture(scope="module")

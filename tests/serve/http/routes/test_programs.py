@@ -12,9 +12,9 @@ import pytest
 
 from rtlang.contract.request_graph import nodes_from_plain
 from rtlang.serve.http.routes import programs as routes_programs
-from tests.support.http_client import HttpClient
-from tests.support.scripted_target import ScriptedRun, ScriptedTarget
-from tests.support.serving import serving
+from tests.support.programs.scripted_target import ScriptedRun, ScriptedTarget
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import serving
 
 NODES = [
     {"id": 0, "kind": "text", "parent": None, "parts": ["a"]},

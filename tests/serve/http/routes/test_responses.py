@@ -9,9 +9,9 @@ import pytest
 from openai import OpenAI
 
 from rtlang.contract.errors import NumericsError
-from tests.support.fake_target import FakeTarget
-from tests.support.http_client import HttpClient
-from tests.support.serving import serving
+from tests.support.programs.fake_target import FakeTarget
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import serving
 
 KEYS = {"ann": "a" * 20, "bob": "b" * 20}
 

@@ -8,10 +8,10 @@ import pytest
 
 from rtlang.contract.errors import ConstraintError
 from rtlang.serve.network.key_table import entry_of
-from tests.support.fake_target import FakeTarget, answer, by_name
-from tests.support.fake_text_service import START_ID, FakeTextService
-from tests.support.http_client import HttpClient
-from tests.support.serving import serving
+from tests.support.programs.fake_target import FakeTarget, answer, by_name
+from tests.support.programs.fake_text_service import START_ID, FakeTextService
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import serving
 
 
 class TextTarget(FakeTarget):

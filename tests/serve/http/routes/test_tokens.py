@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_text_service import END_ID, START_ID, VOCAB_SIZE, FakeTextService
-from tests.support.http_client import HttpClient
-from tests.support.scripted_target import ScriptedTarget
-from tests.support.serving import serving
+from tests.support.programs.fake_text_service import END_ID, START_ID, VOCAB_SIZE, FakeTextService
+from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import serving
 
 
 class TextTarget(ScriptedTarget):
