@@ -116,10 +116,13 @@ class _LoopTransport:
         while True:
             await self._has_output.wait()
             self._has_output.clear()
-            assert session.link is not None
+            link = session.link
+            assert link is not None
             with contextlib.suppress(ConnectionClosed):
                 for data in session.protocol.take_output():
-                    await session.link.websocket.send(data)
+                    if session.link is not link:  # the new connection begins with what it needs to know
+                        break
+                    await link.websocket.send(data)
 
 
 class AsyncRemoteRuntime:

@@ -137,11 +137,12 @@ class ClientSession:
                         return
                     reason, is_slow = "the connection broke", False
         except ProtocolError as error:
-            reason = f"protocol violation by the server: {error.message}"
+            reason, is_slow = f"protocol violation by the server: {error.message}", False
         except asyncio.CancelledError:
             reason = "closed"
             raise
-        except Exception:
+        except Exception as error:
+            reason, is_slow = f"internal error in the reader: {type(error).__name__}", False
             logger.exception("the reader of %s failed", self._servers.url)
         finally:
             self.lose(reason, is_slow=is_slow)
@@ -226,9 +227,9 @@ class ClientSession:
                 self.protocol.bye()
             self._transport.flush(self)
             self._plan_retry()
+        _notify(notices)
         assert before is not None
         await self._transport.close(before)
-        _notify(notices)
 
     def _plan_retry(self) -> None:
         """Set the timer for graphs that a busy server refused to go on with. Under the guard."""
@@ -239,7 +240,9 @@ class ClientSession:
     def _open_again(self) -> None:
         with self._guard:
             self._retry = None
-            notices = self.protocol.retry() if self.lost is None else []
+            if self.lost is not None:  # a timer may be due already when it is cancelled
+                return
+            notices = self.protocol.retry()
             self._transport.flush(self)
             self._plan_retry()
         _notify(notices)

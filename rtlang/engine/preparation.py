@@ -103,10 +103,11 @@ class Preparation:
             request = self._ready.popleft()
             if request.status is RequestStatus.FINISHED or request.is_constraint_busy:  # a later note continues it
                 continue
-            num_late += request.late is not None
-            if num_late > MAX_LATE:
-                self._ready.append(request)
-                continue
+            if request.late is not None:
+                num_late += 1
+                if num_late > MAX_LATE:
+                    self._ready.append(request)
+                    continue
             self._sitting_out.discard(request)
             try:
                 output = self._continue(request)

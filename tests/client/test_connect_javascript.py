@@ -14,7 +14,6 @@ from typing import Any
 
 import msgpack
 import pytest
-from tests.serve.http.test_routes_cache import KEYS, CachedTarget
 
 import rtlang as rt
 from rtlang.client.client_protocol import ClientProtocol
@@ -27,6 +26,7 @@ from rtlang.contract.request_graph import RequestGraph, nodes_to_plain
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.protocol.event_codec import event_to_wire
 from rtlang.serve.server import TokenizerInfo, running_server
+from tests.serve.http.routes.test_cache import KEYS, CachedTarget
 from tests.support.programs.scripted_target import ScriptedTarget
 from tests.support.servers.cut_proxy import cut_proxy
 from tests.support.servers.serving import serving

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from tests.serve.http.test_routes_cache import KEYS, CachedTarget, cache_of
 
 from rtlang.client.async_runtime import connect_async
 from rtlang.client.connect import connect
@@ -21,6 +20,7 @@ from rtlang.contract.errors import (
     RtlangError,
 )
 from rtlang.contract.service.cache_report import CacheExplanation, PageRun
+from tests.serve.http.routes.test_cache import KEYS, CachedTarget, cache_of
 from tests.support.engine.fake_cache_service import MAX_TOKENS
 from tests.support.servers.serving import Serving, serving
 

@@ -27,7 +27,7 @@ def commands(command: Any = None, name: str = "rtlang") -> Iterator[tuple[str, A
         return
     if command.invoke_without_command:
         yield name, command
-    for key, each in inner.items():
+    for key, each in ((key, each) for key, each in inner.items() if not each.hidden):
         yield from commands(each, f"{name} {key}")
 
 

@@ -46,7 +46,7 @@ def skip_unknown(model: HubModel) -> None:
         pytest.skip(f"the installed transformers has no {model.family.model_type}")
 
 
-@pytest.mark.parametrize("model", marked())
+@pytest.mark.parametrize("model", list(marked()))
 def test_a_published_model_is_served_or_refused_as_declared(model: HubModel, tmp_path: Path) -> None:
     skip_unknown(model)
     check_hub_model(model, tmp_path)

@@ -14,7 +14,7 @@ from typing import Any
 from lark import Tree
 from lark.exceptions import LarkError
 from lark.grammar import NonTerminal, Rule
-from lark.grammar import SourceTerminal as LarkTerminal
+from lark.grammar import Terminal as LarkTerminal
 from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarBuilder
 

@@ -91,7 +91,7 @@ def test_cancelling_ends_a_graph(target: FakeTarget) -> None:
 
 def test_inputs_are_needed_and_used(target: FakeTarget) -> None:
     graph = RequestGraph((Text(0, None, (Arg("who"),)), Generate(1, 0, "x", PARAMS)), ("who",))
-    for wrong in (None, {"who": "a", "other": "b"}):
+    for wrong in ({}, {"who": "a", "other": "b"}):
         with pytest.raises(GraphError, match="inputs"):
             submit(target, graph, inputs=wrong)
     _, events = submit(target, graph, inputs={"who": "Ada"})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 import pytest
-from tests.engine.test_request import request
 
 from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.engine.drafts import call_sites
 from rtlang.engine.drafts.call_sites import MAX_SITE_TOKENS, CallSites
 from rtlang.engine.requests.request import Request
+from tests.engine.requests.test_request import request
 
 
 def call(site: Hashable, output: list[int], principal: Principal = LOCAL) -> Request:

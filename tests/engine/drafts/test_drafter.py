@@ -6,7 +6,6 @@ import random
 from typing import Any
 
 import pytest
-from tests.engine.test_request import request as make_request
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError
@@ -15,6 +14,7 @@ from rtlang.engine.drafts.proposal import Proposal
 from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.requests.credit import Credit
 from rtlang.engine.requests.request import Request, RequestStatus
+from tests.engine.requests.test_request import request as make_request
 from tests.engine.test_engine import prompts
 from tests.support.engine.draft_sources import FreeCost, Oracle
 from tests.support.engine.engine_driver import ExpectingDriver

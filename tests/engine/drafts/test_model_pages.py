@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.engine.test_request import request
 
 from rtlang.cache.scope import PUBLIC, CacheScope
 from rtlang.engine.drafts.model_pages import ModelPages
 from rtlang.engine.requests.request import Request
+from tests.engine.requests.test_request import request
 
 PAGE = 4
 

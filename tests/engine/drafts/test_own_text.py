@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.engine.test_request import request
-
 from rtlang.engine.drafts.own_text import MAX_PROMPT_TOKENS, OwnText
+from tests.engine.requests.test_request import request
 
 
 def test_what_followed_in_the_prompt_is_proposed() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 
-from tests.engine.test_request import request
-
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.scope import PUBLIC, CacheScope
 from rtlang.engine.drafts.stored_text import StoredText
+from tests.engine.requests.test_request import request
 
 PAGE = 4
 

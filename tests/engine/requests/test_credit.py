@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.engine.test_scheduler import World, sizes
-
 from rtlang.engine.requests.credit import Credit
 from rtlang.engine.requests.request import RequestStatus
+from tests.engine.scheduling.test_scheduler import World, sizes
 
 
 def test_without_credit_the_prompt_is_computed_and_nothing_is_sampled() -> None:

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from rtlang_kernels.cpu.linear import PackedLinear
-from rtlang_kernels_bench import __main__, linear_bench, machine_rates
+from rtlang_kernels.cpu import machine_rates
+from rtlang_kernels_bench import __main__, linear_bench
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, RoleEnd, RoleStart, Text
-from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.runtime import Runtime
 from rtlang.runtime.texts.public_prompts import read_public_prompts
@@ -40,7 +40,7 @@ def cached(runtime: Runtime, principal: Principal | None, *parts: object) -> tup
             ended.set()
 
     graph = RequestGraph((Text(0, None, parts), Generate(1, 0, "x", SamplingParams(max_tokens=1))))  # type: ignore[arg-type]
-    runtime.submit(graph, listen, RunOptions(principal=principal))
+    runtime.submit(graph, listen, RunOptions(principal=principal or LOCAL))
     assert ended.wait(60)
     final = events[-1]
     assert isinstance(final, GraphFinished)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from lark.grammar import NonTerminal, Rule
-from lark.grammar import SourceTerminal as LarkTerminal
+from lark.grammar import Terminal as LarkTerminal
 
 from rtlang_grammars.context_free.lark_source import LarkSource, SourceTerminal
 from rtlang_grammars.spec.tokens import Ranges, normalized
