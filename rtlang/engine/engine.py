@@ -134,11 +134,10 @@ class Engine:
             self.transfers = PageTransfers(
                 self.cache,
                 runner.page_memory,
-                tiers.tiers,
+                tiers,
                 lambda request: self.scheduler.rank(request.program.arrival_time, request.spec.priority),
                 wake,
                 compute_s=partial(compute_seconds, self.step_cost, max_step_tokens=config.max_step_tokens),
-                server=tiers.server,
             )
         self.preparation = Preparation(
             compiler, wake, self._queue, self._fail, self.transfers, prepares_masks=not runner.is_pipelined

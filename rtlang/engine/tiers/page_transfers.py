@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 from rtlang.cache.node import RadixNode
 from rtlang.cache.prefix_cache import NewPage, PrefixCache
 from rtlang.cache.tiers.digest import sequence_digests
-from rtlang.cache.tiers.peers.page_server import PageServer
-from rtlang.cache.tiers.tier import CacheTier, RemoteTier
+from rtlang.cache.tiers.tier import RemoteTier
 from rtlang.engine.requests.request import Request, RequestStatus
 from rtlang.engine.threads.daemon_pool import DaemonPool
+from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.fetch_price import FetchPrices, FetchRun
 from rtlang.model.runner import PageMemory
 
@@ -76,25 +76,34 @@ class _Load:
     started: float
 
 
-def start_timer(seconds: float, call: Callable[[], None]) -> None:
+def _call_later(seconds: float, call: Callable[[], None]) -> None:
     """Call a function on a thread of its own after so many seconds."""
     timer = threading.Timer(seconds, call)
     timer.daemon = True
     timer.start()
 
 
+@dataclass(frozen=True, slots=True)
+class TransferTime:
+    """The time of transfers: `clock` tells it in seconds, and `timer` calls a function from any thread after so many."""
+
+    clock: Callable[[], float] = time.perf_counter
+    timer: Callable[[float, Callable[[], None]], None] = _call_later
+
+
+_REAL_TIME = TransferTime()
+
+
 class PageTransfers:
     """The transfers of one engine. Methods are for the engine thread.
 
     Args:
-        tiers: from the fastest to the slowest, remote ones last; `open` is called on a thread.
+        tiers: remote ones last; `open` of each is called on a thread. Their server runs while the transfers are open.
         rank_of: the place of a request among programs; see `PrefixCache.allocate`.
         wake: called from any thread when `poll` has something to do.
         executor: runs all work of threads; for tests. Default: two threads for fetching, one for offloading.
         compute_s: seconds for computing so many tokens (second argument) after so many others; None if unknown.
-        clock: seconds; measures loads.
-        timer: calls a function from any thread after so many seconds.
-        server: serves the pages of the tiers to other engines, while the transfers are open.
+        timing: measures loads, and bounds how long requests wait; another one than the real time is for tests.
 
     Attributes:
         num_fetched: pages loaded, by the name of the tier.
@@ -106,16 +115,14 @@ class PageTransfers:
         self,
         cache: PrefixCache,
         memory: PageMemory,
-        tiers: Sequence[CacheTier],
+        tiers: CacheTiers,
         rank_of: Callable[[Request], float],
         wake: Callable[[], None],
         executor: Executor | None = None,
         compute_s: Callable[[int, int], float | None] = lambda num_before, num_tokens: None,
-        clock: Callable[[], float] = time.perf_counter,
-        timer: Callable[[float, Callable[[], None]], None] = start_timer,
-        server: PageServer | None = None,
+        timing: TransferTime = _REAL_TIME,
     ) -> None:
-        self.tiers = tuple(tiers)
+        self.tiers, self.server = tiers.tiers, tiers.server
         self._remote = [tier for tier in self.tiers if isinstance(tier, RemoteTier)]
         self._stores = [tier for tier in self.tiers if not isinstance(tier, RemoteTier)]
         self.prices = FetchPrices()
@@ -127,7 +134,7 @@ class PageTransfers:
         self._storer: Executor = executor or DaemonPool(1, "cache-store")
         self._reports: deque[Callable[[], None]] = deque()  # filled by threads
         self._ready: list[Request] = []
-        self._compute_s, self._clock, self._timer = compute_s, clock, timer
+        self._compute_s, self._clock, self._timer = compute_s, timing.clock, timing.timer
         self._waiting_since: dict[Request, float] = {}  # by request that waits, the time of `fetch`
         self._overdue: set[Request] = set()  # requests that waited too long, until the thread of each reports
         self._has_timer = False
@@ -137,7 +144,6 @@ class PageTransfers:
         self._settled = threading.Event()  # unset while written pages are not in the tiers yet
         self._settled.set()
         self._is_closed = False
-        self.server = server
         self._num_per_batch = max(1, min(MAX_BATCH_PAGES, MAX_BATCH_BYTES // memory.page_bytes))
         self._opened = self._fetchers.submit(self._open)
 

@@ -21,7 +21,8 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.runs.principal import Principal
 from rtlang.engine.requests.request import Request, RequestStatus
 from rtlang.engine.tiers import page_transfers
-from rtlang.engine.tiers.page_transfers import PageTransfers
+from rtlang.engine.tiers.configured_tiers import CacheTiers
+from rtlang.engine.tiers.page_transfers import PageTransfers, TransferTime
 from tests.support.engine.engine_driver import EngineDriver
 from tests.support.engine.fake_runner import FakeRunner, naive_generate
 
@@ -76,13 +77,12 @@ class Driver(EngineDriver):
         engine.transfers = engine.preparation._transfers = PageTransfers(
             engine.cache,
             runner,
-            tiers,
+            CacheTiers(tuple(tiers)),
             lambda request: engine.scheduler.rank(request.program.arrival_time, request.spec.priority),
             self.wake,
             self.jobs,
             compute_s,
-            clock,
-            timer,
+            TransferTime(clock, timer),
         )
 
     def wake(self) -> None:
