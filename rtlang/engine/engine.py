@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from time import perf_counter
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.scope import Namespaces
@@ -61,19 +60,31 @@ RETRY_AFTER_S = 1.0
 _OBSERVE_EVERY = 4  # steps; to take in the time of one costs 13 us
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model on its device.
+
+    Attributes:
+        runner: loaded.
+        cost: the cost of its steps, as far as it was measured before.
+        draft_model: proposes drafts to it.
+    """
+
+    runner: Runner
+    cost: StepCost = field(default_factory=StepCost)
+    draft_model: DraftModel | None = None
+
+
 class Engine:
     """Connects scheduler, runner and constraints. Used by one thread at a time.
 
     Args:
-        runner: a loaded model runner.
         compiler: compiles constraints on its own threads.
         wake: called from any thread when a compiled constraint or a mask makes a request ready.
-        cost: the cost of steps, as far as it was measured before.
-        clock: measures the steps of a device, in seconds; for tests.
         rebuild: makes a new runner when this one fails at every step, given how often it did so in vain; on another thread, and with as
             many pages. The future fails if it cannot.
         public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
-        drafter: chooses drafts; default: as `config.speculation` says, and with this `draft_model`.
+        drafter: chooses drafts; default: as `config.speculation` says, and with the draft model.
         check_every_step: verify all accounting after each step (slow).
     Attributes:
         last_step: the step scheduled last; None before, and if there was nothing to compute.
@@ -82,7 +93,7 @@ class Engine:
     def __init__(
         self,
         config: RuntimeConfig,
-        runner: Runner,
+        model: LoadedModel,
         compiler: ConstraintCompiler,
         wake: Callable[[], None],
         *,
@@ -90,10 +101,8 @@ class Engine:
         rebuild: Callable[[int], Future[Runner]] | None = None,
         public_prompts: Iterable[Sequence[int]] = (),
         drafter: Drafter | None = None,
-        draft_model: DraftModel | None = None,
-        cost: StepCost | None = None,
-        clock: Callable[[], float] = perf_counter,
     ) -> None:
+        runner = model.runner
         self.namespaces = Namespaces(public_prompts)
         tiers = CacheTiers.of(config, runner.page_memory)
         self.cache = PrefixCache(
@@ -106,8 +115,8 @@ class Engine:
             root_digest=tiers.root_digest,
             tracks_new_pages=bool(tiers.tiers),
         )
-        self.step_cost = StepCost() if cost is None else cost
-        self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost, draft_model)
+        self.step_cost = model.cost
+        self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost, model.draft_model)
         self.scheduler = Scheduler(
             self.cache,
             planner_for(config, self.step_cost),
@@ -125,7 +134,7 @@ class Engine:
         self._is_stalled = False  # the last step was empty, because constraints work outside the steps
         self._isolation = FaultIsolation(config.max_step_tokens)
         compiler.is_busy = lambda: bool(self.scheduler.running)
-        self._rebuild, self._clock = rebuild, clock
+        self._rebuild = rebuild
         self._rebuilding: Future[Runner] | None = None
         self.last_step: Step | None = None
         self._pipeline = self._make_pipeline()
@@ -330,8 +339,7 @@ class Engine:
         self._isolation.note_rebuilt()
 
     def _make_pipeline(self) -> StepPipeline:
-        parts = self.scheduler, self._runner, self._compiler, self._apply, self._isolation, self.step_cost
-        return StepPipeline(*parts, clock=self._clock)
+        return StepPipeline(self.scheduler, self._runner, self._compiler, self._apply, self._isolation, self.step_cost)
 
     def _apply(self, results: SampledRows) -> list[RequestOutput]:
         """Process the results of rows."""

@@ -37,8 +37,9 @@ from rtlang.contract.service.snapshot import EngineSnapshot
 from rtlang.contract.service.target import Listener, check_run
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.drafts.defaults import load_draft_model
-from rtlang.engine.engine import Engine
+from rtlang.engine.engine import Engine, LoadedModel
 from rtlang.engine.planning.calibration import calibrated
+from rtlang.engine.planning.step_cost import StepCost
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.requests.request import RequestOutput
 from rtlang.engine.requests.value_check import ValueChecker
@@ -453,13 +454,15 @@ class Runtime:
                 raise EngineDeadError(_CLOSED)
             self._engine = Engine(
                 self.config,
-                runner,
+                LoadedModel(
+                    runner,
+                    draft_model=load_draft_model(self.config, runner, self._watch),
+                    cost=StepCost() if runner.is_pipelined else calibrated(runner, self.config.page_size),
+                ),
                 self._compiler,
                 wake,
                 check_every_step=os.environ.get("RTLANG_DEBUG") == "1",
                 rebuild=self._rebuild.start,
-                draft_model=load_draft_model(self.config, runner, self._watch),
-                cost=None if runner.is_pipelined else calibrated(runner, self.config.page_size),
                 public_prompts=read_public_prompts(self.config.public_prompts, runner.tokenizer, runner.max_model_len),
             )
             return self._engine

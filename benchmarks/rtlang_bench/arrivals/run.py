@@ -18,7 +18,7 @@ from rtlang.bench.workloads.load import ProgramLoad
 from rtlang.contract.config import EMBEDDED_MODEL, MAX_TARGET_GAP_MS, RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.engine.constraints.compiler import ConstraintCompiler
-from rtlang.engine.engine import Engine
+from rtlang.engine.engine import Engine, LoadedModel
 from rtlang.engine.planning.calibration import calibrated
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loader import model_directory
@@ -263,7 +263,7 @@ def engine_maker(runner: Runner, compiler: ConstraintCompiler, seed: int) -> Cal
     def make(config: RuntimeConfig) -> TimedEngine:
         rng = random.Random(seed)
         cost = calibrated(runner, config.page_size)
-        engine = Engine(config, runner, compiler, lambda: None, cost=cost)
+        engine = Engine(config, LoadedModel(runner, cost), compiler, lambda: None)
         return TimedEngine(engine, lambda number: rng.randrange(vocab_size // 100, vocab_size))
 
     return make

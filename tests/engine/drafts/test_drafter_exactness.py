@@ -22,7 +22,7 @@ from rtlang.engine.drafts.model_policy import ModelPolicy
 from rtlang.engine.drafts.own_text import OwnText
 from rtlang.engine.drafts.stored_text import StoredText
 from rtlang.engine.drafts.structure import Structure
-from rtlang.engine.engine import Engine
+from rtlang.engine.engine import Engine, LoadedModel
 from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from rtlang.model.draft_runner import DraftRunner
@@ -94,7 +94,7 @@ class World:
     def __init__(self, runner: HostRunner, compiler: ConstraintCompiler, drafter: Any = None, **settings: Any) -> None:
         config = RuntimeConfig(page_size=runner.config.page_size, speculation="off", **settings)
         self._woken = threading.Event()
-        self.engine = Engine(config, runner, compiler, self._woken.set, check_every_step=True)
+        self.engine = Engine(config, LoadedModel(runner), compiler, self._woken.set, check_every_step=True)
         if drafter is not None:
             self.drafter = drafter(self.engine)
             self.engine.scheduler._drafter = self.drafter

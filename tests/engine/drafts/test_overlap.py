@@ -217,8 +217,7 @@ def elapsed(host_s: float, num_rows: int, wrong: float, *, drafts: bool) -> tupl
     outputs: dict[Request, list[int]] = {}
     driver = EngineDriver(runner, RuntimeConfig(page_size=4, num_pages=1000))
     engine = driver.engine
-    engine._clock = lambda: runner.now
-    engine._pipeline = engine._make_pipeline()
+    engine._pipeline._clock = lambda: runner.now
     oracle = Oracle(outputs.__getitem__, wrong=wrong, wrong_ids=WRONG)
     overlap = Overlap(engine.step_cost, lambda: engine.step_cost.host_s)
     drafter = Drafter([oracle], engine.step_cost, overlap=overlap)

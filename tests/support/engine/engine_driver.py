@@ -7,7 +7,7 @@ from typing import Any
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
-from rtlang.engine.engine import Engine
+from rtlang.engine.engine import Engine, LoadedModel
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from tests.support.engine.fake_runner import naive_generate
 from tests.support.engine.open_constraint import OpenCompiler
@@ -30,7 +30,7 @@ class EngineDriver:
 
         self.engine = Engine(
             config,
-            runner,
+            LoadedModel(runner),
             compiler,
             lambda: None,
             check_every_step=True,

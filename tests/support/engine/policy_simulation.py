@@ -16,7 +16,7 @@ from typing import Any
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import StepOutput
-from rtlang.engine.engine import Engine
+from rtlang.engine.engine import Engine, LoadedModel
 from rtlang.engine.planning.step_cost import StepSize, size_of
 from rtlang.engine.requests.program_account import ProgramAccount
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
@@ -82,7 +82,7 @@ class Simulation:
         self.runner = TimedRunner(num_pages, config.page_size, max_model_len=20_000, eos_every=NEVER)
         compiler: Any = OpenCompiler()
         runner: Any = self.runner
-        self.engine = Engine(config, runner, compiler, lambda: None)
+        self.engine = Engine(config, LoadedModel(runner), compiler, lambda: None)
         self.arrived: dict[int, ProgramAccount] = {}
         self._texts: dict[int, list[int]] = {}
         self._last: dict[int, float] = {}

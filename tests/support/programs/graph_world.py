@@ -10,7 +10,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
 from rtlang.contract.request_graph import Node, RequestGraph
 from rtlang.contract.runs.run_options import RunOptions
-from rtlang.engine.engine import Engine
+from rtlang.engine.engine import Engine, LoadedModel
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.requests.program_account import ProgramAccount
 from rtlang.runtime.executors.host import Host
@@ -28,7 +28,9 @@ class World:
     def __init__(self, num_pages: int = 400, runner: FakeRunner | None = None, **settings: Any) -> None:
         self.runner = runner or FakeRunner(num_pages, 4)
         config = RuntimeConfig(page_size=4, num_pages=num_pages, max_step_tokens=32, **settings)
-        self.engine = Engine(config, self.runner, OpenCompiler(), lambda: None, check_every_step=True)  # type: ignore[arg-type]
+        fake: Any = self.runner
+        compiler: Any = OpenCompiler()
+        self.engine = Engine(config, LoadedModel(fake), compiler, lambda: None, check_every_step=True)
         self.now = 0.0
         self.events: dict[int, list[Event]] = {}
         self.num_ended = 0
