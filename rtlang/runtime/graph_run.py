@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from rtlang.contract.node_work import NodeWork
 from rtlang.contract.params import MAX_CREDIT, check_credit, seconds_left
 from rtlang.contract.request_graph import Node
 from rtlang.contract.runs.known import ContinueFrom, Known, check_continue_from
+from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.target import Listener
 from rtlang.engine.program_pages import ProgramPages
@@ -41,6 +42,26 @@ if TYPE_CHECKING:  # they load torch
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class RuntimeServices:
+    """What a runtime gives to all of its graphs; used on the engine thread.
+
+    Attributes:
+        is_broken: whether the engine has stopped working.
+        on_end: called once for each graph, with its id, after its final event.
+        pages_of: given the time of arrival and the options, returns the access to the cache with which a graph keeps pages, if any.
+        offload_of: returns the function that encodes long texts of a client on another thread; None encodes them on the engine thread.
+    """
+
+    loop: EngineLoop
+    runner: Runner
+    checker: ValueChecker
+    is_broken: Callable[[], bool]
+    on_end: Callable[[int], None]
+    pages_of: Callable[[float, RunOptions], ProgramPages] | None = None
+    offload_of: Callable[[Principal], Offload] | None = None
+
+
 class GraphRun:
     """Runs one graph. Used on the engine thread only.
 
@@ -51,10 +72,6 @@ class GraphRun:
         options: with a seed. Their times begin now, unless they have begun.
         outputs: see `RequestGraph.outputs`.
         answer: ends nodes instead of the engine; see `Answer`.
-        is_broken: whether the engine has stopped working.
-        on_end: called once, after the final event.
-        offload: encodes long texts on another thread.
-        pages_of: given the time of arrival, returns the access to the cache with which the graph keeps pages; None keeps none.
     """
 
     def __init__(
@@ -63,21 +80,17 @@ class GraphRun:
         listener: Listener,
         share: Share,
         options: RunOptions,
+        services: RuntimeServices,
         *,
         outputs: Collection[int] | None = None,
         answer: Answer | None = None,
-        loop: EngineLoop,
-        runner: Runner,
-        checker: ValueChecker,
-        is_broken: Callable[[], bool],
-        on_end: Callable[[int], None],
-        pages_of: Callable[[float], ProgramPages | None] = lambda arrival: None,
-        offload: Offload | None = None,
     ) -> None:
+        loop, runner = services.loop, services.runner
+        pages_of, offload_of = services.pages_of, services.offload_of
         self.graph_id = graph_id
         self._listener, self._share, self._priority = listener, share, options.priority
         self._principal = options.principal
-        self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
+        self._services, self._loop, self._is_broken = services, loop, services.is_broken
         self._arrival = loop.clock()
         options = options.begun(self._arrival)
         self._program = ProgramAccount(self._arrival)
@@ -90,9 +103,9 @@ class GraphRun:
             self._abort,
             loop.clock,
             answer=answer,
-            pages=pages_of(self._arrival),
+            pages=None if pages_of is None else pages_of(self._arrival, options),
             later=lambda act: loop.call_later_turn(partial(self._guard, act)),
-            offload=None if offload is None else self._guarded_offload(offload),
+            offload=None if offload_of is None else self._guarded_offload(offload_of(options.principal)),
         )
         self._execution = GraphExecution(
             graph_id, options, host, self._on_event, self._end, outputs=outputs, on_expand=share.expand
@@ -197,7 +210,7 @@ class GraphRun:
         def is_wanted() -> bool:
             return not (self.is_ended or any(each in self._aborted for each in attempts))
 
-        attempts.append(self._checker.start(start, whole, self._abort, is_wanted))
+        attempts.append(self._services.checker.start(start, whole, self._abort, is_wanted))
         return attempts[0]
 
     def _abort(self, request: Request) -> None:
@@ -206,7 +219,7 @@ class GraphRun:
             self._loop.engine.abort(request)
 
     def _end(self) -> None:
-        self._on_end(self.graph_id)
+        self._services.on_end(self.graph_id)
         for timer in (self._timer, self._budget_timer):
             if timer is not None:
                 timer.cancel()

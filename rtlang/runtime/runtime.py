@@ -55,7 +55,7 @@ from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.cache_view import CacheView
 from rtlang.runtime.executors.host import Encoded
 from rtlang.runtime.executors.seeds import new_run_seed
-from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, notify
+from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RuntimeServices, notify
 from rtlang.runtime.principal_cache import PrincipalCache
 from rtlang.runtime.process import precompile
 from rtlang.runtime.process.fork_guard import ForkGuard
@@ -410,29 +410,28 @@ class Runtime:
             error = EngineDeadError("the engine has stopped") if self._is_broken else AbortedError(_CLOSED)
             notify(listener, GraphFailed(graph_id, error))
             return
+        services = self._services(loop)
+        run = self._graphs[graph_id] = GraphRun(graph_id, listener, share, options, services, outputs=graph.outputs)
+        run.add_nodes(graph.nodes)
+
+    def _services(self, loop: EngineLoop) -> RuntimeServices:
         assert self._runner is not None
         assert self._checker is not None
-        engine, principal = loop.engine, options.principal
-        run = self._graphs[graph_id] = GraphRun(
-            graph_id,
-            listener,
-            share,
-            options,
-            outputs=graph.outputs,
-            loop=loop,
-            runner=self._runner,
-            checker=self._checker,
+        engine = loop.engine
+        return RuntimeServices(
+            loop,
+            self._runner,
+            self._checker,
             is_broken=lambda: self._is_broken,
             on_end=self._forget,
-            pages_of=lambda arrival: ProgramPages(
+            pages_of=lambda arrival, options: ProgramPages(
                 engine.cache,
                 engine.scheduler.rank(arrival, options.priority),
                 lambda: self._is_broken,
-                partial(engine.namespaces.scope, principal.namespace),
+                partial(engine.namespaces.scope, options.principal.namespace),
             ),
-            offload=partial(self._encode, principal.client_id),
+            offload_of=lambda principal: partial(self._encode, principal.client_id),
         )
-        run.add_nodes(graph.nodes)
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
         self._runner = runner = self._new_runner()

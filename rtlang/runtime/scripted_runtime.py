@@ -24,7 +24,7 @@ from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.constant_texts import ConstantTexts
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.executors.seeds import new_run_seed
-from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, notify
+from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RuntimeServices, notify
 from rtlang.runtime.process.loop import EngineLoop
 from rtlang.runtime.texts.token_sequence import TokenSequence
 
@@ -114,13 +114,15 @@ class ModelFreeRuntime:
 
     def __init__(self, answer: Callable[[AskedNode], bool]) -> None:
         self._answer = answer
-        self._runner: Any = _NoRunner(CharacterTokenizer(), MAX_MODEL_LEN)
         self._graph_ids = itertools.count(1)
         self._graphs: dict[int, GraphRun] = {}  # on the runtime's thread only
         self._admission = Admission(1 << 40)
         self._is_closed = False
         engine: Any = _NoEngine()
+        runner: Any = _NoRunner(CharacterTokenizer(), MAX_MODEL_LEN)
+        no_checker: Any = None
         self._loop = EngineLoop(lambda wake: engine, lambda: None, self._end)
+        self._services = RuntimeServices(self._loop, runner, no_checker, is_broken=lambda: False, on_end=self._forget)
         self._loop.start()
 
     def __enter__(self) -> Self:
@@ -175,19 +177,8 @@ class ModelFreeRuntime:
                 share.close()
                 notify(listener, GraphFailed(graph_id, AbortedError("the runtime was closed")))
                 return
-            no_checker: Any = None
             run = self._graphs[graph_id] = GraphRun(
-                graph_id,
-                listener,
-                share,
-                options,
-                outputs=graph.outputs,
-                answer=answered,
-                loop=self._loop,
-                runner=self._runner,
-                checker=no_checker,
-                is_broken=lambda: False,
-                on_end=self._forget,
+                graph_id, listener, share, options, self._services, outputs=graph.outputs, answer=answered
             )
             run.add_nodes(graph.nodes)
 

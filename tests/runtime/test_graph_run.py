@@ -12,7 +12,7 @@ from rtlang.contract.errors import AbortedError, GraphError, InternalError
 from rtlang.contract.events import Event, GraphFailed
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.admission import Admission, Share
-from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, notify
+from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RuntimeServices, notify
 
 
 class FakeLoop:
@@ -31,16 +31,16 @@ class FakeLoop:
 
 def make(listener: Any, deadline_s: float | None = None) -> tuple[GraphRun, FakeLoop, list[int]]:
     loop, ended = FakeLoop(), list[int]()
-    runner = SimpleNamespace(tokenizer=None, max_model_len=8)
-    collaborators: dict[str, Any] = {"loop": loop, "runner": runner, "checker": None}
+    runner, no_checker = SimpleNamespace(tokenizer=None, max_model_len=8), cast(Any, None)
+    services = RuntimeServices(
+        cast(Any, loop), cast(Any, runner), no_checker, is_broken=lambda: False, on_end=ended.append
+    )
     run = GraphRun(
         7,
         listener,
         Share(Admission(4)),
         RunOptions(is_open=True, deadline_s=deadline_s, seed=0),
-        is_broken=lambda: False,
-        on_end=ended.append,
-        **collaborators,
+        services,
     )
     return run, loop, ended
 
