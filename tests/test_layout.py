@@ -76,6 +76,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/bench/comparison/test_run.py",
         "both sides run every workload there",
     ),
+    "rtlang/serve/opening_handshake.py": (
+        "tests/system/test_websocket_framing.py",
+        "the opening exchange of real connections is tested there: host, path, key, subprotocol, late hello",
+    ),
     "rtlang/serve/openai/logprobs.py": (
         "tests/serve/openai/test_completions.py",
         "tested as a part of the responses of both routes",

@@ -120,7 +120,7 @@ LEVELS: dict[str, list[str]] = {
         "client_messages event_bridge idempotent_extends json_parts network openai response_store",
         "connection resumable sglang",
         "service",
-        "http streams",
+        "http opening_handshake output_flow streams",
         "websocket",
         "server",
     ],
