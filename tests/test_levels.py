@@ -136,7 +136,9 @@ LEVELS: dict[str, list[str]] = {
 
 def level_of(package: str) -> dict[str, int]:
     """The level of each part of a package."""
-    return {part: level for level, parts in enumerate(LEVELS[package]) for part in parts.split()}
+    levels = {part: level for level, parts in enumerate(LEVELS[package]) for part in parts.split()}
+    assert len(levels) == len(" ".join(LEVELS[package]).split()), f"a part of {package} has two levels"
+    return levels
 
 
 @pytest.mark.parametrize("package", LEVELS)

@@ -57,7 +57,7 @@ class LexedTables:
     Attributes:
         names: of the terminals, by number.
         source: the grammar as lark reads it.
-        automaton, rules, ignored, token_sets, parser, lexer: see `machine.lexing.tables.LexedTables`.
+        automaton, rules, ignored, token_sets, parser, lexer: see `machine.lexer_run.lexer_tables.BoundTables`.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class LexedTables:
         )
 
     def _line_columns(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        """See `machine.lexing.layout.Parser`."""
+        """See `machine.lexer_run.lexer_layout.ParserArrays`."""
         if self.columns is None:
             return np.full(1, -1, dtype=np.int32)
         brackets = [self.columns.brackets.get(number, 0) for number in range(self.num_terminals + 1)]
@@ -236,7 +236,7 @@ class LexedTables:
 
 
 def _actions(tables: ParserTables) -> tuple[Ints, Ints]:
-    """See `layout.Parser.actions` and `.lists`."""
+    """See `lexer_layout.ParserArrays.actions` and `.lists`."""
     counts = tables.reductions[:, :, 1]
     is_shift = tables.shifts >= 0
     rules = tables.rules[np.minimum(tables.reductions[:, :, 0], len(tables.rules) - 1)]
@@ -253,7 +253,7 @@ def _actions(tables: ParserTables) -> tuple[Ints, Ints]:
 
 
 def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
-    """For each state its home, and `layout.Lexer.exits`."""
+    """For each state its home, and `lexer_layout.LexerArrays.exits`."""
     count = len(automaton.following)
     own = np.arange(count)
     is_plain = np.array([not each for each in automaton.pending])

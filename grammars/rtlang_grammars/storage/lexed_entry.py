@@ -63,7 +63,7 @@ def _restored(kind: int, shape: list[int], data: Ints) -> NDArray[Any]:
 
 @dataclass(slots=True, eq=False)
 class _StoredAutomaton:
-    """See `machine.lexing.tables.Automaton`."""
+    """See `machine.lexer_run.lexer_tables.LexerStates`."""
 
     num_classes: int
     end_class: int
@@ -78,7 +78,7 @@ class _StoredAutomaton:
 
 @dataclass(eq=False)
 class _StoredRules:
-    """See `machine.lexing.tables.Rules`."""
+    """See `machine.lexer_run.lexer_tables.Rules`."""
 
     gotos: Ints
     heads: Ints
@@ -96,7 +96,7 @@ class _StoredRules:
 
 
 class StoredTables:
-    """See `machine.lexing.tables.LexedTables`. Used like those, by one thread at a time."""
+    """See `machine.lexer_run.lexer_tables.BoundTables`. Used like those, by one thread at a time."""
 
     def __init__(self, plain: dict[str, Any], arrays: Sequence[Ints], compiled: Callable[[], BoundTables]) -> None:
         """Restore dumped tables.

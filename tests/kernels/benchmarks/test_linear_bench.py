@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from rtlang_kernels.cpu.linear import PackedLinear
 from rtlang_kernels.cpu import machine_rates
+from rtlang_kernels.cpu.linear import PackedLinear
 from rtlang_kernels_bench import __main__, linear_bench
 
 

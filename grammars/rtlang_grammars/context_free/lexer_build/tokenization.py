@@ -13,7 +13,7 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 MAX_BACK = 16
-"""See `machine.lexing.layout`."""
+"""See `machine.lexer_run.lexer_layout`."""
 
 
 class _Node:

@@ -20,7 +20,7 @@ WIN, IS_SURE, KEEP, HOME = range(4)
 PAIR_AT, NUM_PAIRS = range(2)
 PAIR_TERMINAL, PAIR_ENDERS, IS_EASY = range(3)
 
-# Fields of Lexer.steps: the next state + 1, the terminal that ends + 1, how many bytes ago.
+# Fields of LexerArrays.steps: the next state + 1, the terminal that ends + 1, how many bytes ago.
 STEP_BITS, WINNER_BITS = 24, 16
 
 MANY = 1 << 24

@@ -9,7 +9,7 @@ from rtlang_grammars.spec.tokens import Ranges
 
 
 class LexerStates(Protocol):
-    """The lexer's automaton; see `context_free.lexing.lexer_automaton`."""
+    """The lexer's automaton; see `context_free.lexer_build.lexer_automaton`."""
 
     num_classes: int
     end_class: int
@@ -23,7 +23,7 @@ class LexerStates(Protocol):
 
 
 class Rules(Protocol):
-    """The rules that the parser was made from; see `context_free.lexing.parser_tables`."""
+    """The rules that the parser was made from; see `context_free.lexer_build.parser_tables`."""
 
     gotos: Ints
     heads: Ints

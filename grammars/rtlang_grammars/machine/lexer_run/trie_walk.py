@@ -1,7 +1,7 @@
 """Lexes all tokens at once: a compiled walk of the token trie through the lexer, up to the end of a lexeme.
 
-The walk writes to its scratch (`layout.Walk`): an end for each token or range of tokens that ends inside a lexeme, and a crossing for each
-subtree of the trie in which the lexeme ends before the tokens do.
+The walk writes to its scratch (`lexer_layout.WalkScratch`): an end for each token or range of tokens that ends inside a lexeme, and a
+crossing for each subtree of the trie in which the lexeme ends before the tokens do.
 """
 
 from __future__ import annotations
