@@ -15,7 +15,7 @@ MAX_FILES = 15
 
 LEVELS: dict[str, list[str]] = {
     "rtlang": [
-        "cache cluster contract tiny",
+        "cache contract tiny",
         "compiler model protocol",
         "client engine lang serve",
         "runtime",

@@ -78,6 +78,16 @@ class RunOptions:
     reports_progress: bool = field(default=False, metadata=_option(Ability.PROGRESS))
 
     def __post_init__(self) -> None:
+        for name, kind, usual in (
+            ("inputs", Mapping, {}),
+            ("known", Mapping, {}),
+            ("continue_from", Mapping, {}),
+            ("principal", Principal, LOCAL),
+        ):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, usual)
+            elif not isinstance(getattr(self, name), kind):
+                raise ParameterError(name, getattr(self, name), f"expected a {kind.__name__}")
         check_run_options(self.priority, self.deadline_s, self.seed)
         if self.credit is not None:
             check_credit(self.credit)

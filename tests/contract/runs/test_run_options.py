@@ -38,11 +38,26 @@ def test_a_target_that_declares_no_abilities_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"priority": "x"}, {"deadline_s": 0}, {"seed": -1}, {"credit": -1}, {"budget": {"tokens": 3}}]
+    "wrong",
+    [
+        {"priority": "x"},
+        {"deadline_s": 0},
+        {"seed": -1},
+        {"credit": -1},
+        {"budget": {"tokens": 3}},
+        {"inputs": [("a", "b")]},
+        {"known": 7},
+        {"continue_from": "x"},
+        {"principal": "me"},
+    ],
 )
 def test_a_wrong_option_is_refused_where_it_is_given(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         RunOptions(**wrong)
+
+
+def test_none_stands_for_the_usual_value() -> None:
+    assert RunOptions(inputs=None, known=None, continue_from=None, principal=None) == RunOptions()  # type: ignore[arg-type]
 
 
 def test_the_deadline_counts_from_the_first_time_at_which_the_run_began() -> None:
