@@ -9,7 +9,7 @@ import ast
 
 import pytest
 
-from tests.support.import_graph import arrows, arrows_of, arrows_within, circles, packages, part_of, sources
+from tests.support.import_graph import arrows_of, arrows_within, folder_sizes, packages, part_of, sources
 
 MAX_FILES = 15
 
@@ -156,19 +156,8 @@ def test_every_part_has_a_level() -> None:
         assert not has_inner or parts == set(level_of(package)), package
 
 
-def test_files_import_each_other_in_no_circle() -> None:
-    assert circles((each.importer, each.target) for each in arrows()) == []
-
-
 def test_folders_hold_few_files() -> None:
-    folders = {name: sources()[name].parent for name in packages()}
-    sizes = {name: sum(path.is_file() for path in folder.iterdir()) for name, folder in folders.items()}
-    assert {name: size for name, size in sizes.items() if size > MAX_FILES} == {}
-
-
-def test_imports_by_strings_stand_in_package_files_only() -> None:
-    strings = {each.importer for each in arrows() if each.is_string}
-    assert [name for name in sorted(strings) if sources()[name].name != "__init__.py"] == []
+    assert {name: size for name, size in folder_sizes().items() if size > MAX_FILES} == {}
 
 
 @pytest.mark.parametrize(

@@ -286,6 +286,7 @@ class ClientProtocol:
 
     def lose(self, lost: RtlangError, error: RtlangError) -> Notices:
         """End all graphs, because the connection is gone for good: opens and extends with `lost`, running graphs with `error`."""
+        self._refused.clear()
         notices: Notices = []
         for run in tuple(self.runs.values()):
             was_opened = run.opening.is_resolved or not run.opening.is_awaited

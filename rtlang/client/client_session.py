@@ -240,9 +240,7 @@ class ClientSession:
     def _open_again(self) -> None:
         with self._guard:
             self._retry = None
-            if self.lost is not None:  # a timer may be due already when it is cancelled
-                return
-            notices = self.protocol.retry()
+            notices = self.protocol.retry()  # none after `lose`, which may cancel a timer too late
             self._transport.flush(self)
             self._plan_retry()
         _notify(notices)

@@ -243,6 +243,22 @@ def test_a_busy_server_is_asked_again_until_the_time_to_resume_is_over() -> None
     assert isinstance(refused.opening.error, OverloadError)
 
 
+def test_nothing_is_opened_again_after_the_connection_is_lost() -> None:
+    client = Client(resume_s=30.0)
+    client.submit(is_open=True)
+    client.take(ack())
+    client.protocol.reconnected({"epoch": "another"})
+    client.sent()
+    assert client.take(error("overload", retry_after_s=2.0)) == []
+    lost = OverloadError("lost", 1.0)
+    ((_, failed),) = client.protocol.lose(lost, lost)
+    assert isinstance(failed, GraphFailed)
+    assert client.protocol.retry_pause() is None
+    client.now += 2.0
+    assert client.protocol.retry() == []
+    assert client.sent() == []
+
+
 def test_another_server_gets_what_is_left_of_the_times() -> None:
     client = Client()
     client.submit(deadline_s=20.0, budget=Budget(seconds=8.0, tokens=9))

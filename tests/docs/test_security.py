@@ -1,4 +1,4 @@
-"""Every sentence of the threat model in SECURITY.md is checked by tests, which this file names.
+"""Every claim of the threat model in SECURITY.md is checked by tests, which this file names.
 
 Sentences that only give advice, or say what is not claimed, are listed in `ADVICE`.
 """
@@ -126,7 +126,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
 """By the beginning of a sentence, the tests that would fail if it were false: whole files or functions."""
 
 ADVICE = (
-    "Each sentence of this section is checked by tests",
+    "Each claim of this section has tests",
     "Everything they send is bounded and validated before the engine sees it:",
     "Not protected:",
     "Beyond loopback, set it or put a reverse proxy in front.",

@@ -15,11 +15,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.import_graph import ROOT, arrows, arrows_within, circles, packages, part_of, sources, tree_of
+from tests.support.import_graph import (
+    ROOT,
+    arrows,
+    arrows_within,
+    circles,
+    folder_sizes,
+    packages,
+    part_of,
+    sources,
+    tree_of,
+)
 from tests.test_layers import MAY_IMPORT
+from tests.test_levels import MAX_FILES
 
 LONG_FILE_LINES = 590
-MAX_FILES = 15
 _ACCENT = {
     '"those of", "that of"': re.compile(r"\b(?:those|that)\s+of\b", re.IGNORECASE),
     '"what is", "what are", ... as a noun': re.compile(
@@ -50,15 +60,10 @@ def folders() -> Iterator[str]:
     yield f"two-way pairs of folders: {len(two_way)} {two_way or ''}".rstrip()
     in_circles = {package: found for package in packages() if (found := circles(arrows_within(package)))}
     yield f"folders with circles among their parts: {len(in_circles)} {sorted(in_circles) or ''}".rstrip()
-    full = {name: count for name, count in sizes().items() if count > MAX_FILES}
+    full = {name: count for name, count in folder_sizes().items() if count > MAX_FILES}
     yield f"folders of more than {MAX_FILES} files: {len(full)} {full or ''}".rstrip()
     strings = [each.importer for each in arrows() if each.is_string and sources()[each.importer].name != "__init__.py"]
     yield f"imports by strings outside __init__: {len(strings)} {sorted(set(strings)) or ''}".rstrip()
-
-
-def sizes() -> dict[str, int]:
-    """The number of files of each package folder."""
-    return {name: sum(path.is_file() for path in sources()[name].parent.iterdir()) for name in packages()}
 
 
 def files() -> Iterator[str]:

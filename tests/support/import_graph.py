@@ -100,6 +100,11 @@ def packages() -> list[str]:
     return [name for name, path in sources().items() if path.name == "__init__.py"]
 
 
+def folder_sizes() -> dict[str, int]:
+    """The number of files of each package."""
+    return {name: sum(path.is_file() for path in sources()[name].parent.iterdir()) for name in packages()}
+
+
 def circles(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
     """The groups of names that reach each other along arrows."""
     targets: dict[str, set[str]] = {}

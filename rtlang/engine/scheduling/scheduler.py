@@ -20,7 +20,6 @@ The scheduler does not deal with tensors, clocks or text.
 from __future__ import annotations
 
 import heapq
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rtlang.cache.node import RadixNode
@@ -39,8 +38,6 @@ from rtlang.engine.scheduling.step_plan import StepPlan
 from rtlang.engine.scheduling.step_planner import StepPlanner
 from rtlang.engine.scheduling.turns import Turn, next_prompts, order_turns, reorder_head, turns_of
 from rtlang.engine.scheduling.waiting_requests import WaitingRequests
-
-logger = logging.getLogger(__name__)
 
 MAX_LOOKED_UP = 200_000
 """Work of looking for the prompts of waiting requests in the cache, in one step: about 4 ms. More requests wait for the next step."""
