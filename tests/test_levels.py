@@ -16,7 +16,7 @@ MAX_FILES = 15
 LEVELS: dict[str, list[str]] = {
     "rtlang": [
         "cache contract tiny",
-        "compiler model protocol",
+        "compiler model protocol work",
         "client engine lang serve",
         "runtime",
         "bench cassette fleet testing",
@@ -60,7 +60,7 @@ LEVELS: dict[str, list[str]] = {
         "blocks node_work service",
     ],
     "rtlang.engine": [
-        "planning program_pages threads",
+        "planning program_pages",
         "constraints",
         "requests",
         "device_constraints drafts fault_isolation tiers",

@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 
 from rtlang.contract.step import Row
 from rtlang.engine.requests.request import Request, RequestStatus
-from rtlang.engine.threads.daemon_pool import DaemonPool
 from rtlang.model.runner import Runner
+from rtlang.work.fair_executor import FairExecutor
 from rtlang_grammars.machine.export import ExportedAutomaton, Walk, export, owner_of
 
 
@@ -77,6 +77,6 @@ class DeviceConstraints:
         future = self._automata.get(owner)
         if future is None:
             if self._executor is None:
-                self._executor = DaemonPool(1, "automaton-export")
+                self._executor = FairExecutor(1, "automaton-export")
             future = self._automata[owner] = self._executor.submit(export, matcher.fork())
         return future.result() if future.done() and future.exception() is None else None

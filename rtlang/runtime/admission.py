@@ -19,8 +19,8 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.graph.checks import NodeChecks
 from rtlang.contract.request_graph import Generate, Node, Text, TokenIds, all_nodes, blocks_of, num_requests
 from rtlang.contract.runs.principal import LOCAL, Principal
-from rtlang.engine.threads.token_bucket import TokenBucket
 from rtlang.runtime.result_size import check_result_sizes
+from rtlang.work.token_bucket import TokenBucket
 
 RETRY_AFTER_S = 1.0
 TOTAL_FACTOR = 4

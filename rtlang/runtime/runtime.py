@@ -44,7 +44,6 @@ from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.requests.request import RequestOutput
 from rtlang.engine.requests.value_check import ValueChecker
 from rtlang.engine.snapshots import SnapshotTaker
-from rtlang.engine.threads.daemon_pool import DaemonPool
 from rtlang.model.identity import model_identity
 from rtlang.model.loader import model_directory
 from rtlang.model.new_runner import new_runner
@@ -70,6 +69,7 @@ from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.texts.public_prompts import read_public_prompts
 from rtlang.runtime.texts.text_service import TokenizerTextService
 from rtlang.runtime.texts.token_sequence import TokenSequence
+from rtlang.work.fair_executor import FairExecutor
 from rtlang_grammars import Report
 
 logger = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class Runtime:
         self._compiler: ConstraintCompiler | None = None
         self._watch = watch_of("engine thread")
         self._checker: ValueChecker | None = None
-        self._encoders: DaemonPool | None = None
+        self._encoders: FairExecutor | None = None
         self._loop: EngineLoop | None = None
         self._engine: Engine | None = None  # for the engine thread
         self._lock = threading.Lock()
@@ -439,7 +439,7 @@ class Runtime:
             runner.load()
             exclude_computation(self._watch, runner)
             self._checker = ValueChecker(self.post)
-            self._encoders = DaemonPool(_NUM_ENCODERS, "encode")
+            self._encoders = FairExecutor(_NUM_ENCODERS, "encode")
             vocab_size = runner.model_config.vocab_size
             spans = self._spans
             self._compiler = ConstraintCompiler(

@@ -155,7 +155,7 @@ class Immediate:
 
 
 def test_constraints_that_the_device_follows_by_itself(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "DaemonPool", Immediate)
+    monkeypatch.setattr(device, "FairExecutor", Immediate)
     followed: list[int] = []
     masks = DeviceGrammars.masks
 
@@ -187,7 +187,7 @@ def drafts_on_devices(
 def test_drafts_keep_every_text(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Masks of the device and of the host, penalties, noise; in the second round the texts of the first are drafts."""
     monkeypatch.setattr("rtlang.engine.engine.drafter_for", drafts_on_devices)
-    monkeypatch.setattr(device, "DaemonPool", Immediate)
+    monkeypatch.setattr(device, "FairExecutor", Immediate)
     options: list[dict[str, Any]] = [
         {"max_tokens": 9, "ignore_eos": True},
         {"max_tokens": 6, "ignore_eos": True, "temperature": 0.9, "seed": 2, "top_p": 0.9},
@@ -215,7 +215,7 @@ def test_penalties_of_a_constrained_text_count_its_last_token(
     """The token is known only after the row that follows it is launched."""
     pattern = {"regex": "[ab]{9}", "max_tokens": 9, "frequency_penalty": 2.0, "presence_penalty": 1.0}
     for is_followed in (False, True):
-        monkeypatch.setattr(device, "DaemonPool", Immediate)
+        monkeypatch.setattr(device, "FairExecutor", Immediate)
         if not is_followed:
             monkeypatch.setattr("rtlang.engine.device_constraints.export", lambda _: None)
         on_both(checkpoint, monkeypatch, texts(typed, [{"options": pattern}], "value"))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.compile_time import CompileTime
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes
-from rtlang.engine.threads.daemon_pool import JobTimer
-from rtlang.engine.threads.fair_queue import Owner
+from rtlang.work.fair_executor import JobTimer
+from rtlang.work.fair_queue import Owner
 from rtlang_grammars import CompletionPath
 from rtlang_grammars.api.rtlang_backend import RtlangGrammar
 

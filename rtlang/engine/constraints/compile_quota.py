@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 
 from rtlang.contract.errors import OverloadError
 from rtlang.contract.runs.principal import Principal
-from rtlang.engine.threads.token_bucket import TokenBucket
+from rtlang.work.token_bucket import TokenBucket
 
 
 class CompileQuota:

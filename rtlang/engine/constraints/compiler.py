@@ -31,8 +31,8 @@ from rtlang.engine.constraints.mask_threads import MaskThreads
 from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
 from rtlang.engine.constraints.stop_compiler import StopCompiler
 from rtlang.engine.constraints.stop_search import StopPattern
-from rtlang.engine.threads.daemon_pool import JobTimer, run_or_cancel, start_timer
-from rtlang.engine.threads.fair_queue import Owner
+from rtlang.work.fair_executor import JobTimer, run_or_cancel, start_timer
+from rtlang.work.fair_queue import Owner
 from rtlang_grammars import (
     CompletionSearch,
     Constraint,

@@ -18,8 +18,8 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
-from rtlang.engine.threads.daemon_pool import DaemonPool
-from rtlang.engine.threads.fair_queue import Owner
+from rtlang.work.fair_executor import FairExecutor
+from rtlang.work.fair_queue import Owner
 
 SLICES_S = (0.06, 0.3, math.inf)
 """For each lane the time of a thread after which a compilation makes way for others. Most constraints need less than 20 ms."""
@@ -82,7 +82,7 @@ class CompileLanes:
     ) -> None:
         self._executor, self._is_busy = executor, is_busy
         self._sizes = (max(num_threads, NUM_THREADS[0]), *NUM_THREADS[1:])
-        self._pools = [DaemonPool(size, f"constraint-compile-{lane}") for lane, size in enumerate(self._sizes)]
+        self._pools = [FairExecutor(size, f"constraint-compile-{lane}") for lane, size in enumerate(self._sizes)]
         self._num_working = [0] * len(self._pools)
         self._lock = threading.Lock()
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rtlang.contract.service.metrics import Metrics
 from rtlang.engine.constraints.session import ConstraintSession
-from rtlang.engine.threads.daemon_pool import DaemonPool, run_or_cancel
+from rtlang.work.fair_executor import FairExecutor, run_or_cancel
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 
 NUM_SLOW = 4
@@ -37,8 +37,8 @@ class MaskThreads:
     def __init__(self, num_threads: int, vocab_size: int, metrics: Metrics, executor: Executor | None = None) -> None:
         self._num_threads, self._vocab_size, self._metrics = num_threads, vocab_size, metrics
         self._own_threads = executor is None
-        self._fill_pool = executor or DaemonPool(num_threads, "constraint-fill")
-        self._prepare_pool = executor or DaemonPool(NUM_SLOW, "constraint-prepare")
+        self._fill_pool = executor or FairExecutor(num_threads, "constraint-fill")
+        self._prepare_pool = executor or FairExecutor(NUM_SLOW, "constraint-prepare")
         self._lock = threading.Lock()
 
     def fill(

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 
 from rtlang.engine.constraints.lanes import CompileLanes, cancelled
 from rtlang.engine.constraints.stop_search import StopPattern, compile_stop_patterns
-from rtlang.engine.threads.daemon_pool import run_or_cancel
-from rtlang.engine.threads.fair_queue import Owner
+from rtlang.work.fair_executor import run_or_cancel
+from rtlang.work.fair_queue import Owner
 
 _MAX_STOPS = 256
 """Number of requests whose compiled stop patterns are cached."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from rtlang.contract.errors import ConstraintError, EngineDeadError, InvalidValueError, RtlangError
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
-from rtlang.engine.threads.daemon_pool import DaemonPool
+from rtlang.work.fair_executor import FairExecutor
 from rtlang_grammars import GrammarError, TextCheck
 
 _SEED_STEP = 0x9E3779B97F4A7C15
@@ -36,7 +36,7 @@ class ValueChecker:
 
     def __init__(self, post: Callable[[Callable[[], None]], None], pool: Executor | None = None) -> None:
         self._post = post
-        self._pool = pool or DaemonPool(_NUM_THREADS, "value-check")
+        self._pool = pool or FairExecutor(_NUM_THREADS, "value-check")
 
     def close(self) -> None:
         """Stop checking values."""

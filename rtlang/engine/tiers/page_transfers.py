@@ -36,10 +36,10 @@ from rtlang.cache.prefix_cache import NewPage, PrefixCache
 from rtlang.cache.tiers.digest import sequence_digests
 from rtlang.cache.tiers.tier import RemoteTier
 from rtlang.engine.requests.request import Request, RequestStatus
-from rtlang.engine.threads.daemon_pool import DaemonPool
 from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.fetch_price import FetchPrices, FetchRun
 from rtlang.model.runner import PageMemory
+from rtlang.work.fair_executor import FairExecutor
 
 logger = logging.getLogger(__name__)
 
@@ -130,8 +130,8 @@ class PageTransfers:
         self.num_recomputed: Counter[str] = Counter()
         self.num_lost = 0
         self._cache, self._memory, self._rank_of, self._wake = cache, memory, rank_of, wake
-        self._fetchers: Executor = executor or DaemonPool(2, "cache-fetch")
-        self._storer: Executor = executor or DaemonPool(1, "cache-store")
+        self._fetchers: Executor = executor or FairExecutor(2, "cache-fetch")
+        self._storer: Executor = executor or FairExecutor(1, "cache-store")
         self._reports: deque[Callable[[], None]] = deque()  # filled by threads
         self._ready: list[Request] = []
         self._compute_s, self._clock, self._timer = compute_s, timing.clock, timing.timer
@@ -261,7 +261,7 @@ class PageTransfers:
         if self.server is not None:
             self.server.close()
         for pool in (self._fetchers, self._storer):
-            if isinstance(pool, DaemonPool):
+            if isinstance(pool, FairExecutor):
                 pool.shutdown(wait=False, cancel_futures=True)
         tiers = [tier for tier in self.tiers if tier.is_persistent]
         if tiers and self._opened.done() and not self._opened.cancelled():

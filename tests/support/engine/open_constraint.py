@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rtlang.contract.errors import ParameterError
 from rtlang.engine.constraints.stop_search import StopPattern, compile_stop_patterns
-from rtlang.engine.threads.fair_queue import Owner
+from rtlang.work.fair_queue import Owner
 from rtlang_grammars.spec.work_limit import WorkLimit
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rtlang.engine.threads.token_bucket import TokenBucket
+from rtlang.work.token_bucket import TokenBucket
 from tests.support.long_tests import sized
 
 

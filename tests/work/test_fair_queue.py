@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.engine.threads.fair_queue import FairQueue, Job, Owner
+from rtlang.work.fair_queue import FairQueue, Job, Owner
 from tests.support.long_tests import sized
 
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from rtlang.engine.threads.daemon_pool import DaemonPool, start_timer
+from rtlang.work.fair_executor import FairExecutor, start_timer
 
 
 def wait_for(release: threading.Event, begun: threading.Event) -> bool:
@@ -17,7 +17,7 @@ def wait_for(release: threading.Event, begun: threading.Event) -> bool:
 
 
 def test_jobs_run_in_order_and_their_results_and_errors_come_back() -> None:
-    pool = DaemonPool(1, "test")
+    pool = FairExecutor(1, "test")
     order: list[int] = []
 
     def divide(by: int) -> int:
@@ -32,7 +32,7 @@ def test_jobs_run_in_order_and_their_results_and_errors_come_back() -> None:
 
 
 def test_as_many_jobs_run_at_a_time_as_there_are_threads() -> None:
-    pool = DaemonPool(3, "test")
+    pool = FairExecutor(3, "test")
     together = threading.Barrier(3)
     for future in [pool.submit(together.wait, 60) for _ in range(6)]:
         future.result(60)
@@ -40,7 +40,7 @@ def test_as_many_jobs_run_at_a_time_as_there_are_threads() -> None:
 
 
 def test_a_larger_pool_goes_on_beside_a_job_that_is_stuck_and_a_smaller_one_ends_threads() -> None:
-    pool = DaemonPool(1, "test")
+    pool = FairExecutor(1, "test")
     release, begun = threading.Event(), threading.Event()
     stuck = pool.submit(wait_for, release, begun)
     behind = pool.submit(lambda: threading.current_thread())
@@ -59,7 +59,7 @@ def test_a_larger_pool_goes_on_beside_a_job_that_is_stuck_and_a_smaller_one_ends
 
 
 def test_a_cancelled_job_is_not_run_and_shutting_down_drops_what_has_not_begun() -> None:
-    pool = DaemonPool(1, "test")
+    pool = FairExecutor(1, "test")
     release, begun = threading.Event(), threading.Event()
     ran: list[str] = []
     running = pool.submit(wait_for, release, begun)
@@ -80,9 +80,9 @@ def test_a_cancelled_job_is_not_run_and_shutting_down_drops_what_has_not_begun()
 def test_a_job_that_never_ends_does_not_keep_the_process() -> None:
     script = (
         "import threading\n"
-        "from rtlang.engine.threads.daemon_pool import DaemonPool\n"
+        "from rtlang.work.fair_executor import FairExecutor\n"
         "begun = threading.Event()\n"
-        "DaemonPool(1, 'x').submit(lambda: begun.set() or threading.Event().wait())\n"
+        "FairExecutor(1, 'x').submit(lambda: begun.set() or threading.Event().wait())\n"
         "begun.wait()\n"
         "print('out')\n"
     )

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, Protocol, TypeVar
 
-from rtlang.engine.threads.fair_queue import FairQueue, Owner
+from rtlang.work.fair_queue import FairQueue, Owner
 
 _T = TypeVar("_T")
 
 
-class DaemonPool(Executor):
+class FairExecutor(Executor):
     """Runs jobs: of each owner the smallest first, and those of one size in order of submission. Safe to use from several threads.
 
     Args:

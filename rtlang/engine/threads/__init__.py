@@ -1,1 +1,0 @@
-"""Work on other threads, in fair turns between owners."""
