@@ -49,6 +49,7 @@ from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.fetch_price import compute_seconds
 from rtlang.engine.tiers.page_transfers import PageTransfers
 from rtlang.model.runner import Runner
+from rtlang.work.fair_queue import owner_of
 from rtlang_grammars.spec.structures import sequence
 from rtlang_grammars.spec.work_limit import WorkLimit
 
@@ -222,7 +223,7 @@ class Engine:
         self._next_id += 1
         self._is_stalled = False
         self._requests[request.request_id] = request
-        client = spec.principal.client_id
+        client = owner_of(spec.principal)
         compiling: Compiling | None = None
         if compiled is not None:
             compiled = sequence(spec.begins_with, compiled) if spec.begins_with else compiled

@@ -70,6 +70,7 @@ from rtlang.runtime.texts.public_prompts import read_public_prompts
 from rtlang.runtime.texts.text_service import TokenizerTextService
 from rtlang.runtime.texts.token_sequence import TokenSequence
 from rtlang.work.fair_executor import FairExecutor
+from rtlang.work.fair_queue import Owner, owner_of
 from rtlang_grammars import Report
 
 logger = logging.getLogger(__name__)
@@ -430,7 +431,7 @@ class Runtime:
                 lambda: self._is_broken,
                 partial(engine.namespaces.scope, options.principal.namespace),
             ),
-            offload_of=lambda principal: partial(self._encode, principal.client_id),
+            offload_of=lambda principal: partial(self._encode, owner_of(principal)),
         )
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
@@ -529,7 +530,7 @@ class Runtime:
         self._running_loop().post(command, client)
 
     def _encode(
-        self, owner: tuple[str, str], size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]
+        self, owner: Owner, size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]
     ) -> None:
         """Encode a long text on a thread; see `Offload`."""
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
 
 import pytest
 
-from rtlang.work.fair_executor import FairExecutor, start_timer
+from rtlang.contract.errors import OverloadError
+from rtlang.work.fair_executor import FairExecutor, is_unwanted, shared_limits, start_timer
+from rtlang.work.fair_queue import Owner, QueueLimits
+from rtlang.work.work_account import RequestWork, WorkAccount, WorkKind, request_work
 
 
 def wait_for(release: threading.Event, begun: threading.Event) -> bool:
@@ -75,6 +79,93 @@ def test_a_cancelled_job_is_not_run_and_shutting_down_drops_what_has_not_begun()
     pool.shutdown()
     assert running.done()
     assert ran == []
+
+
+def test_cheap_jobs_of_anyone_begin_beside_long_ones() -> None:
+    pool = FairExecutor(4, "test", shared_limits(4))
+    release = threading.Event()
+    begun = [threading.Event() for _ in range(30)]
+    long = [pool.submit_for(Owner("a"), 1.0, lambda each=each: wait_for(release, each)) for each in begun]  # type: ignore[misc]
+    assert begun[0].wait(60)
+    assert begun[1].wait(60)
+    for owner in (Owner("a"), Owner("b"), Owner("c", "x")):
+        assert pool.submit_for(owner, 0.001, lambda: 7).result(60) == 7
+    assert pool.submit_for(Owner("b"), 1.0, lambda: 8).result(60) == 8, (
+        "a long one of another party finds a thread as well"
+    )
+    assert sum(each.is_set() for each in begun) == 2
+    release.set()
+    assert all(each.result(60) for each in long)
+    pool.shutdown()
+
+
+def test_a_cancelled_job_that_runs_is_told_and_one_that_waits_makes_room() -> None:
+    pool = FairExecutor(1, "test", QueueLimits(max_waiting=1))
+    begun = threading.Event()
+
+    def poll() -> str:
+        begun.set()
+        while not is_unwanted():
+            pass
+        return "told"
+
+    running = pool.submit_for(Owner("a"), 1, poll)
+    assert begun.wait(60)
+    waiting = pool.submit_for(Owner("a"), 1, lambda: "never", is_bounded=True)
+    with pytest.raises(OverloadError):
+        pool.submit_for(Owner("a"), 1, lambda: "refused", is_bounded=True)
+    assert waiting.cancel()
+    assert pool.num_waiting == 0
+    after = pool.submit_for(Owner("a"), 1, lambda: is_unwanted(), is_bounded=True)
+    assert not running.cancel()
+    assert running.result(60) == "told"
+    assert after.result(60) is False, "the flag is of one job"
+    assert not is_unwanted()
+    pool.shutdown()
+
+
+def test_a_task_awaits_a_job_and_takes_it_along_when_it_is_cancelled() -> None:
+    pool = FairExecutor(1, "test", account=(account := WorkAccount()))
+    release, begun, ran = threading.Event(), threading.Event(), list[str]()
+
+    async def main() -> RequestWork:
+        request_work.set(work := RequestWork())
+        blocking = asyncio.ensure_future(pool.run(Owner("a"), 1, lambda: wait_for(release, begun), kind=WorkKind.PARSE))
+        await asyncio.sleep(0)
+        dropped = asyncio.ensure_future(pool.run(Owner("a"), 1, lambda: ran.append("dropped")))
+        await asyncio.sleep(0)
+        assert begun.wait(60)
+        dropped.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await dropped
+        assert pool.num_waiting == 0
+        release.set()
+        assert await blocking
+        with pytest.raises(ZeroDivisionError):
+            await pool.run(Owner("b"), 1, lambda: 1 / 0, kind=WorkKind.TOKENIZE)
+        return work
+
+    work = asyncio.run(main())
+    pool.shutdown()
+    assert ran == []
+    assert set(work.seconds) == {WorkKind.PARSE, WorkKind.OTHER, WorkKind.TOKENIZE}
+    assert {name: set(kinds) for name, kinds in account.snapshot().items()} == {
+        "a": {WorkKind.PARSE},
+        "b": {WorkKind.TOKENIZE},
+    }
+
+
+def test_what_had_to_wait_for_a_long_job_runs_after_the_pool_is_shut_down() -> None:
+    pool = FairExecutor(3, "test", shared_limits(3))
+    release, begun = threading.Event(), threading.Event()
+    first = pool.submit_for(Owner("a"), 1.0, lambda: wait_for(release, begun))
+    assert begun.wait(60)
+    second = pool.submit_for(Owner("a"), 1.0, lambda: "second")
+    pool.shutdown(wait=False)
+    release.set()
+    pool.shutdown()
+    assert first.result(0)
+    assert second.result(0) == "second"
 
 
 def test_a_job_that_never_ends_does_not_keep_the_process() -> None:

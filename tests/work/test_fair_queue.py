@@ -1,4 +1,4 @@
-"""Parties and their clients take turns by the time they have used, and nothing waits forever."""
+"""Parties and their clients take turns by the time they have used, nothing waits forever, and nobody fills the queue of another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rtlang.work.fair_queue import FairQueue, Job, Owner
+from rtlang.contract.errors import OverloadError
+from rtlang.work.fair_queue import FairQueue, Job, Owner, QueueLimits, Ticket
 from tests.support.long_tests import sized
 
 
@@ -18,15 +19,15 @@ def job() -> Job:
 
 def put(queue: FairQueue, client: str, size: int = 0, *, party: str = "all") -> Job:
     added = job()
-    queue.put(added, (party, client), size)
+    queue.put(added, Owner(party, client), size)
     return added
 
 
 def take(queue: FairQueue, seconds: float = 1.0) -> str:
     """Run the next job; the name of its client."""
-    _, owner = queue.take()
-    queue.charge(owner, seconds)
-    return owner[1]
+    _, ticket = queue.take()
+    queue.charge(ticket, seconds)
+    return ticket.owner.client
 
 
 def test_jobs_of_one_owner_and_size_keep_their_order() -> None:
@@ -51,9 +52,10 @@ def test_time_counts_and_not_the_number_of_jobs() -> None:
         put(queue, "short")
     taken = []
     for _ in range(40):
-        _, owner = queue.take()
-        queue.charge(owner, 9.0 if owner[1] == "long" else 1.0)
-        taken.append(owner[1])
+        _, ticket = queue.take()
+        client = ticket.owner.client
+        queue.charge(ticket, 9.0 if client == "long" else 1.0)
+        taken.append(client)
     assert 3 <= taken.count("long") <= 6
 
 
@@ -63,8 +65,9 @@ def test_the_smallest_comes_first_but_the_oldest_comes_in_time() -> None:
     taken = []
     for _ in range(8):
         put(queue, "a", 1)
-        taken.append(queue.take()[0])
-        queue.charge(("all", "a"), 0.0)
+        found, ticket = queue.take()
+        taken.append(found)
+        queue.charge(ticket, 0.0)
     assert taken[0] is not big
     assert any(each is big for each in taken)
 
@@ -110,7 +113,7 @@ class Threads:
     def __init__(self, count: int, rng: random.Random) -> None:
         self.queue, self.count, self.rng = FairQueue(), count, rng
         self.now = 0.0
-        self.running: list[tuple[float, float, Owner]] = []  # end, begin, owner
+        self.running: list[tuple[float, float, Ticket]] = []  # end, begin, job
         self.begun: dict[int, float] = {}
         self.numbers: dict[int, int] = {}
 
@@ -122,9 +125,9 @@ class Threads:
 
     def fill(self) -> None:
         while len(self.running) < self.count and len(self.queue):
-            (future, _), owner = self.queue.take()
+            (future, _), ticket = self.queue.take()
             self.begun[self.numbers.pop(id(future))] = self.now
-            self.running.append((self.now + self.rng.choice((1e-6, 0.5, 1.0)), self.now, owner))
+            self.running.append((self.now + self.rng.choice((1e-6, 0.5, 1.0)), self.now, ticket))
 
     def run_until(self, moment: float) -> None:
         while self.running and (first := min(self.running))[0] <= moment:
@@ -140,7 +143,7 @@ def test_a_client_that_runs_nothing_begins_within_a_slice_of_each_other_one(seed
     """Whatever others have queued: with one other client that is one slice, the bound of a job of these threads."""
     rng = random.Random(seed)
     threads = Threads(rng.choice((1, 2, 3)), rng)
-    attackers = [(rng.choice("ab"), f"attacker {n}") for n in range(rng.choice((1, 1, 2, 5)))]
+    attackers = [Owner(rng.choice("ab"), f"attacker {n}") for n in range(rng.choice((1, 1, 2, 5)))]
     number = 0
     for _ in range(20):
         for _ in range(rng.randrange(60)):
@@ -149,7 +152,120 @@ def test_a_client_that_runs_nothing_begins_within_a_slice_of_each_other_one(seed
         threads.run_until(threads.now + rng.random() * 3)
         number += 1
         came = threads.now
-        threads.put((rng.choice("abc"), "victim"), 10**6, number)
+        threads.put(Owner(rng.choice("abc"), "victim"), 10**6, number)
         threads.run_until(came + len(attackers) + 1e-9)
         assert number in threads.begun, f"job {number} waits for more than {len(attackers)} slices"
         threads.run_until(threads.now + 1.0)  # it ends, so that the victim runs nothing
+
+
+@pytest.mark.parametrize(("weights", "share"), [((1.0, 1.0), 0.5), ((3.0, 1.0), 0.75), ((1.0, 4.0), 0.2)], ids=str)
+def test_parties_get_time_by_their_weights(weights: tuple[float, float], share: float) -> None:
+    queue = FairQueue()
+    owners = [Owner(party, "", weight) for party, weight in zip("ab", weights, strict=True)]
+    used = {"a": 0.0, "b": 0.0}
+    rng = random.Random(1)
+    for _ in range(400):
+        for owner in owners:
+            queue.put(job(), owner, 0)
+        _, ticket = queue.take()
+        seconds = rng.random()
+        used[ticket.owner.party] += seconds
+        queue.charge(ticket, seconds)
+    assert used["a"] / sum(used.values()) == pytest.approx(share, abs=0.03)
+
+
+def test_expensive_jobs_leave_a_thread_to_cheap_ones_and_one_to_another_party() -> None:
+    queue = FairQueue(QueueLimits(cheap_price=1.0, max_expensive=2, max_expensive_each=1))
+    for _ in range(5):
+        put(queue, "x", 9, party="a")
+    running = [queue.take()[1]]
+    assert not queue.has_next, "one of the party runs, so the others wait"
+    put(queue, "x", 9, party="b")
+    running.append(queue.take()[1])
+    assert running[-1].owner.party == "b"
+    put(queue, "x", 9, party="c")
+    assert not queue.has_next, "two run, so no third one begins"
+    put(queue, "x", 1, party="a")
+    _, cheap = queue.take()
+    assert (cheap.owner.party, cheap.price) == ("a", 1)
+    queue.charge(running[0], 1.0)
+    _, after = queue.take()
+    assert after.owner.party == "c", "it has used nothing"
+
+
+def test_cancelled_jobs_leave_the_queue_and_make_room() -> None:
+    queue = FairQueue(QueueLimits(max_waiting=2))
+    owner = Owner("a", "x")
+    first = queue.put(job(), owner, 5, is_bounded=True)
+    second = queue.put(job(), owner, 1, is_bounded=True)
+    with pytest.raises(OverloadError):
+        queue.put(job(), owner, 1, is_bounded=True)
+    assert queue.remove(second)
+    assert not queue.remove(second)
+    third = queue.put(job(), owner, 7, is_bounded=True)
+    assert [queue.take()[1].number for _ in range(2)] == [first.number, third.number]
+    assert not queue.remove(first), "it runs"
+    assert not queue.has_next
+
+
+@pytest.mark.parametrize("limits", [QueueLimits(max_waiting=3), QueueLimits(max_waiting_price=10.0)], ids=str)
+def test_an_owner_is_refused_for_its_own_jobs_only(limits: QueueLimits) -> None:
+    queue = FairQueue(limits)
+    full = Owner("a", "x")
+    for _ in range(3):
+        queue.put(job(), full, 3.0, is_bounded=True)
+    with pytest.raises(OverloadError, match="jobs of a wait") as refused:
+        queue.put(job(), full, 3.0, is_bounded=True)
+    assert refused.value.retry_after_s >= 1.0
+    for other in (Owner("a", "y"), Owner("b", "x")):
+        queue.put(job(), other, 100.0, is_bounded=True)  # the first one, at any price
+    queue.put(job(), full, 3.0)  # of a request that was accepted
+
+
+def test_clients_that_are_gone_are_forgotten() -> None:
+    queue = FairQueue()
+    for number in range(5000):
+        put(queue, f"client {number}")
+        take(queue)
+    assert len(queue._parties["all"].clients) <= 1024
+
+
+@pytest.mark.parametrize("seed", range(sized(30)))
+def test_the_queue_agrees_with_a_list_of_its_jobs(seed: int) -> None:
+    """Under random jobs, ends and cancellations: each job is taken once or removed, within the limits, and a cheap one never waits for
+    an expensive one to end."""
+    rng = random.Random(seed)
+    limits = QueueLimits(max_waiting=6, max_waiting_price=40.0, cheap_price=2, max_expensive=2, max_expensive_each=1)
+    queue, waiting, running = FairQueue(limits), dict[int, Ticket](), list[Ticket]()
+    owners = [Owner(party, client, rng.choice((1.0, 2.0, 0.5))) for party in "abc" for client in "xy"]
+    for _ in range(400):
+        match rng.randrange(4):
+            case 0 | 1:
+                owner, price = rng.choice(owners), rng.choice((1, 2, 3, 30))
+                own = [each for each in waiting.values() if each.owner[:2] == owner[:2]]
+                total = sum(each.price for each in own)
+                has_room = len(own) < 6 and (not own or total + price <= 40.0)
+                try:
+                    ticket = queue.put(job(), owner, price, is_bounded=True)
+                except OverloadError:
+                    assert not has_room
+                else:
+                    assert has_room
+                    waiting[ticket.number] = ticket
+            case 2 if waiting:
+                number = rng.choice(list(waiting))
+                assert queue.remove(waiting.pop(number))
+            case 3 if running:
+                queue.charge(running.pop(rng.randrange(len(running))), rng.random())
+        assert len(queue) == len(waiting)
+        dear = [each.owner.party for each in running if each.price > 2]
+        startable = [
+            each for each in waiting.values() if each.price <= 2 or (len(dear) < 2 and each.owner.party not in dear)
+        ]
+        assert queue.has_next == bool(startable)
+        if startable and len(running) < 4:
+            _, ticket = queue.take()
+            assert ticket.number in {each.number for each in startable}
+            del waiting[ticket.number]
+            running.append(ticket)
+    assert len(queue.clear()) == len(waiting)

@@ -32,7 +32,7 @@ from rtlang.engine.constraints.session import ConstraintSession, as_constraint_e
 from rtlang.engine.constraints.stop_compiler import StopCompiler
 from rtlang.engine.constraints.stop_search import StopPattern
 from rtlang.work.fair_executor import JobTimer, run_or_cancel, start_timer
-from rtlang.work.fair_queue import Owner
+from rtlang.work.fair_queue import Owner, owner_of
 from rtlang_grammars import (
     CompletionSearch,
     Constraint,
@@ -55,6 +55,7 @@ _MAX_PRICED_BYTES = 4096
 _ERROR_BYTES = 1024
 _MAX_OTHER_FORMS, _MAX_OTHER_BYTES = 256, 32 << 10
 """Number and maximum length of sources whose canonical forms are cached; others are canonicalized each time, off the step."""
+_LOCAL, _NOBODY = owner_of(LOCAL), Owner("")
 MAX_LATE = 4
 """Maximum number of compilations that continue past their time limit. They stop soon."""
 
@@ -114,10 +115,8 @@ class ConstraintCompiler:
         self.quota = CompileQuota()
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 
-    def session(
-        self, constraint: Constraint, max_tokens: int, owner: Owner = LOCAL.client_id
-    ) -> Future[ConstraintSession]:
-        """Create a session for a new output of at most `max_tokens` tokens, for a client (`Principal.client_id`).
+    def session(self, constraint: Constraint, max_tokens: int, owner: Owner = _LOCAL) -> Future[ConstraintSession]:
+        """Create a session for a new output of at most `max_tokens` tokens, for a client.
 
         Never raises and never blocks. The future may be cancelled. It fails with:
             ConstraintError: the constraint cannot be compiled, or not within the time limit.
@@ -159,9 +158,7 @@ class ConstraintCompiler:
             self._compile_for(owner, len(constraint.source), lambda: self._compile(constraint, lane), lane=lane)
         return future
 
-    def stop_patterns(
-        self, sources: tuple[str, ...], owner: Owner = LOCAL.client_id
-    ) -> Future[tuple[StopPattern, ...]]:
+    def stop_patterns(self, sources: tuple[str, ...], owner: Owner = _LOCAL) -> Future[tuple[StopPattern, ...]]:
         """Compile the patterns of `stop_regex` of one request, for a client. Never raises and never blocks.
 
         The future fails with:
@@ -219,7 +216,7 @@ class ConstraintCompiler:
         if not precompile.is_ready(
             self._vocab_size,
             constraint,
-            lambda: self._compile_for(("", ""), size, lambda: self._compile(constraint, lane)),  # lets others run first
+            lambda: self._compile_for(_NOBODY, size, lambda: self._compile(constraint, lane)),  # lets others run first
         ):
             return
         with self._lock:
@@ -235,7 +232,7 @@ class ConstraintCompiler:
             return
         started, cpu_started = perf_counter(), thread_time()
         form, compiled, is_new = self._compiled(constraint, pending)
-        self.quota.charge({name for name, _ in pending.owners}, thread_time() - cpu_started)
+        self.quota.charge({each.party for each in pending.owners}, thread_time() - cpu_started)
         if compiled is None:
             self._move_on(constraint)
             return

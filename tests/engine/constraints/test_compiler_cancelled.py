@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rtlang.work.fair_queue import Owner
 from rtlang_grammars import GrammarError
 from tests.engine.constraints.test_compiler import WORD, Manual, make
 
@@ -68,8 +69,8 @@ def test_a_request_that_comes_while_a_compilation_is_being_stopped_is_compiled_a
     assert (compiler._waiting, compiler._running) == ({}, set())
 
 
-@pytest.mark.parametrize("owner", [("local", ""), ("local", "7")], ids=["user", "client"])
-def test_what_waits_in_the_next_lane_has_all_its_time(owner: tuple[str, str]) -> None:
+@pytest.mark.parametrize("owner", [Owner("local"), Owner("local", "7")], ids=["user", "client"])
+def test_what_waits_in_the_next_lane_has_all_its_time(owner: Owner) -> None:
     compiler, timers = make(Manual())
     compiler.session(WORD, 4, owner)
     compiler._start_timer_of(WORD)

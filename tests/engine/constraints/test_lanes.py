@@ -11,11 +11,12 @@ import pytest
 from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.lanes import NUM_THREADS, SLICES_S, CancelFlag, CompileLanes
+from rtlang.work.fair_queue import Owner
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, Vocabulary
 from tests.support.grammars.vocabularies import small_vocabulary
 from tests.support.waiting import wait_until
 
-ATTACKER = ("local", "attacker")
+ATTACKER = Owner("local", "attacker")
 
 
 class Tokenizer:
@@ -117,7 +118,7 @@ def test_hostile_patterns_hold_up_a_small_one_by_one_slice(
     compiler, backend = scripted
     bombs = hostile(compiler, 100)
     wait_until(lambda: len(backend.begun) == NUM_THREADS[0])  # all threads of the first lane are busy
-    small = compiler.session(Constraint(ConstraintKind.REGEX, "[a-z]{2,8}"), 60, ("local", client))
+    small = compiler.session(Constraint(ConstraintKind.REGEX, "[a-z]{2,8}"), 60, Owner("local", client))
     backend.slices.release()  # the end of one slice
     assert small.exception(30) is None
     assert not any(each.done() for each in bombs)
@@ -128,6 +129,6 @@ def test_the_lanes_behind_the_first_do_not_hold_up_anyone() -> None:
     for lane in range(1, len(SLICES_S)):
         for _ in range(10):
             lanes.submit(lambda: goes_on.wait(60), owner=ATTACKER, size=0, lane=lane)  # type: ignore[arg-type, return-value]
-    assert lanes.submit(lambda: None, owner=("local", "other"), size=9).exception(30) is None
+    assert lanes.submit(lambda: None, owner=Owner("local", "other"), size=9).exception(30) is None
     goes_on.set()
     lanes.close()

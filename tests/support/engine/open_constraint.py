@@ -42,10 +42,13 @@ class OpenSession:
         """Nothing to end."""
 
 
+NOBODY = Owner("")
+
+
 class OpenCompiler:
     """Fills masks and compiles stop patterns at once; see `ConstraintCompiler`."""
 
-    def stop_patterns(self, sources: tuple[str, ...], owner: Owner = ("", "")) -> Future[tuple[StopPattern, ...]]:
+    def stop_patterns(self, sources: tuple[str, ...], owner: Owner = NOBODY) -> Future[tuple[StopPattern, ...]]:
         done: Future[tuple[StopPattern, ...]] = Future()
         try:
             done.set_result(compile_stop_patterns(sources))

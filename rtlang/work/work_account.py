@@ -1,0 +1,81 @@
+"""How many seconds of threads each principal has used, by kind of work, and how many one request has.
+
+Names of principals come from the keys of a server, so they are few; beyond `MAX_PRINCIPALS` they share one entry.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+MAX_PRINCIPALS = 1000
+OTHERS = "(others)"
+"""The entry of the principals beyond `MAX_PRINCIPALS`."""
+
+
+class WorkKind(StrEnum):
+    """A kind of work of requests beside the engine thread and the event loop."""
+
+    PARSE = "parse"  # bodies and messages become values
+    READ = "read"  # values become graphs: checks, templates, schemas
+    TOKENIZE = "tokenize"
+    DETOKENIZE = "detokenize"
+    SUBMIT = "submit"  # graphs are checked and handed to an engine
+    REPLY = "reply"  # events and responses become text
+    CACHE = "cache"  # questions about the prefix cache
+    SNAPSHOT = "snapshot"
+    CONSTRAINT = "constraint"  # schemas and grammars are compiled
+    VALUE = "value"  # pure functions, and checks of values
+    OTHER = "other"
+
+
+@dataclass(slots=True)
+class RequestWork:
+    """Work of one request. Used on one event loop.
+
+    Attributes:
+        seconds: time of threads by kind.
+        waited_s: time in queues.
+    """
+
+    seconds: dict[WorkKind, float] = field(default_factory=dict)
+    waited_s: float = 0.0
+
+    def add(self, kind: WorkKind, seconds: float, waited_s: float) -> None:
+        """Note one job."""
+        self.seconds[kind] = self.seconds.get(kind, 0.0) + seconds
+        self.waited_s += waited_s
+
+
+request_work: ContextVar[RequestWork | None] = ContextVar("request_work", default=None)
+"""Receives the work of the request that the present task serves; set it where the request begins."""
+
+
+def note_request_work(kind: WorkKind, seconds: float, waited_s: float = 0.0) -> None:
+    """Note work of the request that the present task serves, if somebody counts it."""
+    found = request_work.get()
+    if found is not None:
+        found.add(kind, seconds, waited_s)
+
+
+class WorkAccount:
+    """Seconds of threads by principal and kind. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, dict[WorkKind, float]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, principal: str, kind: WorkKind, seconds: float) -> None:
+        """Note work of a principal."""
+        with self._lock:
+            if principal not in self._seconds and len(self._seconds) >= MAX_PRINCIPALS:
+                principal = OTHERS
+            by_kind = self._seconds.setdefault(principal, {})
+            by_kind[kind] = by_kind.get(kind, 0.0) + seconds
+
+    def snapshot(self) -> dict[str, dict[WorkKind, float]]:
+        """The seconds so far: {principal: {kind: seconds}}. They never fall."""
+        with self._lock:
+            return {name: dict(by_kind) for name, by_kind in self._seconds.items()}
