@@ -37,7 +37,7 @@ def test_panels_show_every_metric_of_a_server_by_its_type() -> None:
     shown = set()
     for panel in dashboard["panels"]:
         for target in panel["targets"]:
-            for function, name in re.findall(r"(\w+)\((rtlang:\w+)", target["expr"]):
+            for function, name in re.findall(r"(\w+)\((rtlang_\w+)", target["expr"]):
                 family = name.removesuffix("_bucket") if name not in types else name
                 expected = {"histogram": ("rate",), "counter": ("rate", "increase"), "gauge": ("sum", "max")}[
                     types[family]
@@ -45,10 +45,10 @@ def test_panels_show_every_metric_of_a_server_by_its_type() -> None:
                 assert function in expected, target["expr"]
                 assert ("histogram_quantile" in target["expr"]) is (types[family] == "histogram")
                 shown.add(family)
-    hidden = {name for name in types if not name.startswith("rtlang:") or name.endswith("_created")}
-    assert types.keys() - hidden - shown == {"rtlang:kv_cache_usage_perc"}, "which is a ratio of others"
+    hidden = {name for name in types if not name.startswith("rtlang_") or name.endswith("_created")}
+    assert types.keys() - hidden - shown == {"rtlang_kv_cache_usage_perc"}, "which is a ratio of others"
     for variable in dashboard["templating"]["list"]:
-        assert set(re.findall(r"rtlang:\w+", variable["query"])) <= types.keys()
+        assert set(re.findall(r"rtlang_\w+", variable["query"])) <= types.keys()
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
 
 

@@ -319,7 +319,7 @@ def test_serve_announces_its_address_serves_and_ends_on_a_signal(folder: Path) -
         assert code == 0, errors
         assert 0 <= json.loads(output)["sheet"]["age"] <= 99
         with urllib.request.urlopen(found[1].replace("ws://", "http://") + "/metrics", timeout=60) as answer:
-            generated = re.search(rb"^rtlang:generation_tokens_total (\S+)", answer.read(), re.M)
+            generated = re.search(rb"^rtlang_generation_tokens_total (\S+)", answer.read(), re.M)
         assert generated is not None
         assert float(generated[1]) >= 8
         process.send_signal(signal.SIGTERM)

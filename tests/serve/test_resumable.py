@@ -347,7 +347,7 @@ def test_metrics_count_detached_streams_and_logged_bytes() -> None:
 
     def counts() -> tuple[float | None, float | None]:
         value = metrics.registry.get_sample_value
-        return value("rtlang:ws_streams_detached"), value("rtlang:ws_resume_buffer_bytes")
+        return value("rtlang_ws_streams_detached"), value("rtlang_ws_resume_buffer_bytes")
 
     async def body(runs: ResumeRegistry) -> None:
         reader, other = Reader(), Reader()

@@ -77,8 +77,8 @@ def test_two_hundred_values_all_parse_and_validate(runtime: rt.Runtime) -> None:
     assert len({result.text("value") for result in results}) > 100, "the texts should differ"
     assert runtime.stats()["num_pages_in_use"] == 0
     counts = runtime.metrics.snapshot()
-    assert counts["rtlang:grammar_compile_seconds_count"] >= len(SCHEMAS)
-    assert counts["rtlang:mask_seconds_count"] > 0
+    assert counts["rtlang_grammar_compile_seconds_count"] >= len(SCHEMAS)
+    assert counts["rtlang_mask_seconds_count"] > 0
 
 
 def test_texts_are_the_same_where_every_mask_is_made_out_of_the_steps(

@@ -45,8 +45,8 @@ def test_texts_are_the_same_and_steps_are_saved(runtime: rt.Runtime) -> None:
     assert accepted > 0.95 * (after["num_drafted_tokens"] - before["num_drafted_tokens"])
     assert after["num_draft_model_steps"] > 0
     values = runtime.metrics.snapshot()
-    assert values["rtlang:draft_tokens_accepted_total{draft_model}"] == after["num_accepted_tokens"]
-    assert values["rtlang:draft_model_steps_total"] == after["num_draft_model_steps"]
+    assert values["rtlang_draft_tokens_accepted_total{draft_model}"] == after["num_accepted_tokens"]
+    assert values["rtlang_draft_model_steps_total"] == after["num_draft_model_steps"]
     meta = found.meta("first")
     assert [each.source for each in meta.drafts] == ["draft_model"]
 

@@ -208,7 +208,7 @@ def _timed(runtime: Runtime, program: Any, inputs: dict[str, Any]) -> _Times:
 def _waited(runtime: Runtime) -> tuple[float, float]:
     """Seconds that all requests together waited for their first token, and their number."""
     total, count = (
-        runtime.metrics.registry.get_sample_value(f"rtlang:time_to_first_token_seconds_{part}")
+        runtime.metrics.registry.get_sample_value(f"rtlang_time_to_first_token_seconds_{part}")
         for part in ("sum", "count")
     )
     return total or 0.0, count or 0.0

@@ -112,4 +112,4 @@ def _samples(lines: list[str]) -> Iterator[tuple[str, float]]:
     for line in lines:
         name, _, value = line.rpartition(" ")
         if name and not line.startswith("#"):
-            yield name.removeprefix("rtlang:"), float(value)
+            yield name.removeprefix("rtlang_"), float(value)

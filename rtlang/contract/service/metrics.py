@@ -1,7 +1,7 @@
 """Metrics of a runtime and its server.
 
 Each runtime has its own `Metrics` object; there is no global registry, so runtimes in one process stay separate. This is a thin layer on
-prometheus-client: names have the prefix `rtlang:` and the usual suffixes, and the only labels, `finished_reason`, `source` and `state`,
+prometheus-client: names have the prefix `rtlang_` and the usual suffixes, and the only labels, `finished_reason`, `source` and `state`,
 have fixed sets of values, so that request text never becomes a label.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-PREFIX = "rtlang:"
+PREFIX = "rtlang_"
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FINISHED_REASONS = ("stop", "length", "cancelled", "error")
 REPLICA_STATES = ("loading", "ready", "restarting", "draining", "dead")
@@ -38,7 +38,7 @@ class Metrics:
     cache_peer_bad_pages, cache_served_pages, draft_model_steps, moved_programs, request_success(reason) for each
     finished request, and draft_tokens(source, computed, accepted).
     Gauges (`.set(value)`, `.inc()`, `.dec()`): step_cost_error (a share), num_requests_running, num_requests_waiting,
-    kv_cache_usage_perc (0 to 1), kv_pages_free, kv_pages_held, kv_pages_total, cache_host_used_bytes, cache_disk_used_bytes,
+    kv_cache_usage_perc (0 to 1), kv_pages_free, kv_pages_held, kv_pages, cache_host_used_bytes, cache_disk_used_bytes,
     cache_peers_connected, programs_unplaced, sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes; replicas(counts).
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,
     engine_step_gap (from the end of one step to the launch of the next), grammar_compile, mask.
@@ -61,7 +61,7 @@ class Metrics:
         self.kv_cache_usage_perc = gauge("kv_cache_usage_perc", "Share of KV pages in use, 0 to 1.")
         self.kv_pages_free = gauge("kv_pages_free", "Free KV pages.")
         self.kv_pages_held = gauge("kv_pages_held", "KV pages kept for sequences that open programs continue later.")
-        self.kv_pages_total = gauge("kv_pages_total", "KV pages in the pool.")
+        self.kv_pages = gauge("kv_pages", "KV pages in the pool.")
         self.ws_connections = gauge("ws_connections", "Open WebSocket connections.")
         self.ws_streams_detached = gauge("ws_streams_detached", "Graphs without a connection that can be resumed.")
         self.ws_resume_buffer_bytes = gauge(

@@ -11,12 +11,12 @@ from prometheus_client.exposition import generate_latest
 from rtlang.contract.service.metrics import Metrics
 
 OF_SERVER = (
-    "rtlang:ws_",
-    "rtlang:sockets",
-    "rtlang:engine_restarts",
-    "rtlang:replicas",
-    "rtlang:moved_programs",
-    "rtlang:programs_unplaced",
+    "rtlang_ws_",
+    "rtlang_sockets",
+    "rtlang_engine_restarts",
+    "rtlang_replicas",
+    "rtlang_moved_programs",
+    "rtlang_programs_unplaced",
 )
 """Prefixes of the names of the metrics that the server's process counts."""
 _Families = dict[str, tuple[list[str], list[str]]]

@@ -55,7 +55,7 @@ class Telemetry:
             self._count({"cache_served_pages": engine.transfers.server.stats.num_pages})
         metrics.num_requests_running.set(len(scheduler.running))
         metrics.num_requests_waiting.set(scheduler.num_waiting)
-        metrics.kv_pages_total.set(cache.num_pages)
+        metrics.kv_pages.set(cache.num_pages)
         metrics.kv_pages_free.set(cache.num_free)
         metrics.kv_pages_held.set(cache.num_held)
         metrics.kv_cache_usage_perc.set(cache.num_in_use / cache.num_pages)

@@ -36,8 +36,8 @@ def test_a_server_that_does_not_start_is_an_error_with_its_output() -> None:
 def test_samples_are_read_without_the_prefix() -> None:
     lines = [
         "# HELP x",
-        "rtlang:engine_steps_total 3.0",
-        'rtlang:request_success_total{finished_reason="stop"} 2.0',
+        "rtlang_engine_steps_total 3.0",
+        'rtlang_request_success_total{finished_reason="stop"} 2.0',
         "",
     ]
     assert dict(_samples(lines)) == {"engine_steps_total": 3.0, 'request_success_total{finished_reason="stop"}': 2.0}

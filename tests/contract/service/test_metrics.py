@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -11,7 +15,7 @@ from rtlang.contract.service.metrics import FINISHED_REASONS, PREFIX, Metrics
 PUBLISHED = """
 num_requests_running num_requests_waiting kv_cache_usage_perc prefix_cache_queries_total prefix_cache_hits_total
 prompt_tokens_total generation_tokens_total num_preemptions_total request_success_total time_to_first_token_seconds
-inter_token_latency_seconds e2e_request_latency_seconds request_queue_time_seconds kv_pages_free kv_pages_held kv_pages_total
+inter_token_latency_seconds e2e_request_latency_seconds request_queue_time_seconds kv_pages_free kv_pages_held kv_pages
 engine_steps_total engine_step_gap_seconds grammar_compile_seconds mask_seconds ws_connections ws_slow_closed_total
 """
 
@@ -59,3 +63,32 @@ def test_two_registries_do_not_mix() -> None:
     one.engine_steps.inc()
     assert one.snapshot()[PREFIX + "engine_steps_total"] == 1
     assert other.snapshot()[PREFIX + "engine_steps_total"] == 0
+
+
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+OTHER_UNITS = {"ms", "us", "milliseconds", "minutes", "hours", "kb", "mb", "kilobytes", "megabytes", "percent"}
+
+
+def test_names_follow_the_rules_of_promtool() -> None:
+    """Rules of the linter of Prometheus in our own words, as far as they concern names, units and help texts."""
+    for family in text_string_to_metric_families(Metrics().render().decode()):
+        assert NAME.fullmatch(family.name), family.name
+        assert family.documentation.strip(), family.name
+        assert not OTHER_UNITS & set(family.name.split("_")), f"{family.name}: expected a base unit"
+        assert family.type not in family.name.split("_"), f"{family.name}: the type is no part of a name"
+        if family.type == "counter":
+            assert all(sample.name.endswith(("_total", "_created")) for sample in family.samples), family.name
+        else:
+            assert not family.name.endswith("_total"), family.name
+        if family.type != "histogram":
+            assert not family.name.endswith(("_bucket", "_count", "_sum")), family.name
+        for sample in family.samples:
+            assert all(NAME.fullmatch(label) for label in sample.labels), sample
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool, which comes with Prometheus")
+def test_promtool_accepts_the_names() -> None:
+    promtool = shutil.which("promtool")
+    assert promtool is not None
+    done = subprocess.run([promtool, "check", "metrics"], input=Metrics().render(), capture_output=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

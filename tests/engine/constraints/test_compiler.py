@@ -587,8 +587,8 @@ def test_the_times_of_compilations_and_of_masks_are_observed() -> None:
     for _ in range(3):
         compiler.fill([session], np.zeros((1, VOCABULARY.num_mask_words), dtype=np.int32)).result(0)
     values = metrics.snapshot()
-    assert values["rtlang:grammar_compile_seconds_count"] == 2
-    assert values["rtlang:mask_seconds_count"] == 3
+    assert values["rtlang_grammar_compile_seconds_count"] == 2
+    assert values["rtlang_mask_seconds_count"] == 3
 
 
 def test_closing_cancels_what_waits_behind_a_compilation_that_is_stuck() -> None:
@@ -633,7 +633,7 @@ def test_masks_prepared_on_threads_equal_masks_filled_here() -> None:
     twin.fill(filled)
     assert (prepared == filled).all()
     assert len(prepared) == VOCABULARY.num_mask_words
-    wait_until(lambda: metrics.snapshot()["rtlang:mask_seconds_count"] == 1)
+    wait_until(lambda: metrics.snapshot()["rtlang_mask_seconds_count"] == 1)
     compiler.close()
 
 

@@ -87,10 +87,10 @@ def test_texts_are_identical_when_the_process_is_killed_in_their_middle(target: 
     assert states == [EngineState.RESTARTING, EngineState.READY]
     target.refresh_metrics()
     rendered = target.metrics.render()
-    assert b"rtlang:engine_restarts_total 1.0" in rendered
-    assert b"rtlang:moved_programs_total %.1f" % len(runs) in rendered
-    assert b'rtlang:replicas{state="ready"} 1.0' in rendered
-    assert b"rtlang:engine_steps_total 0.0" not in rendered
+    assert b"rtlang_engine_restarts_total 1.0" in rendered
+    assert b"rtlang_moved_programs_total %.1f" % len(runs) in rendered
+    assert b'rtlang_replicas{state="ready"} 1.0' in rendered
+    assert b"rtlang_engine_steps_total 0.0" not in rendered
 
 
 @pytest.mark.long  # `test_engine_target.py` has the same with pretended processes

@@ -31,8 +31,8 @@ def test_each_sample_comes_from_the_process_that_counts_it() -> None:
     own.mirror(engine.render())
     found = samples(own)
     assert found.keys() == before.keys()
-    assert found["rtlang:ws_connections"] == 3
-    assert found["rtlang:engine_restarts_total"] == 1
-    assert (found["rtlang:sockets"], found["rtlang:sockets_refused_total"]) == (5, 2)
-    assert found["rtlang:engine_steps_total"] == 7
-    assert found["rtlang:request_success_totalfinished_reason=stop"] == 1
+    assert found["rtlang_ws_connections"] == 3
+    assert found["rtlang_engine_restarts_total"] == 1
+    assert (found["rtlang_sockets"], found["rtlang_sockets_refused_total"]) == (5, 2)
+    assert found["rtlang_engine_steps_total"] == 7
+    assert found["rtlang_request_success_totalfinished_reason=stop"] == 1

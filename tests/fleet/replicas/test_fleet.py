@@ -249,8 +249,8 @@ def test_reports_metrics_and_caches_are_those_of_all_replicas(fleet: Fleet) -> N
     wait_until(lambda: all(replica.num_pages == 400 for replica in fleet.fleet_report().replicas))
     fleet.refresh_metrics()
     rendered = fleet.metrics.render().decode()
-    assert all(f'rtlang:engine_steps_total{{replica="{name}"}}' in rendered for name in NAMES)
-    assert f'rtlang:replicas{{state="ready"}} {float(len(NAMES))}' in rendered
+    assert all(f'rtlang_engine_steps_total{{replica="{name}"}}' in rendered for name in NAMES)
+    assert f'rtlang_replicas{{state="ready"}} {float(len(NAMES))}' in rendered
     assert fleet.text_service.decode(fleet.text_service.encode("Hello there")) == "Hello there"
     snapshot = fleet.snapshot()
     assert snapshot is not None
@@ -286,7 +286,7 @@ def test_programs_wait_while_no_engine_is_ready_and_end_when_the_fleet_is_closed
     assert fleet.fleet_report().num_unplaced == 2
     fleet.refresh_metrics()
     samples = fleet.metrics.snapshot()
-    assert (samples["rtlang:programs_unplaced"], samples["rtlang:replicas{restarting}"]) == (2, len(NAMES))
+    assert (samples["rtlang_programs_unplaced"], samples["rtlang_replicas{restarting}"]) == (2, len(NAMES))
     run.cancel()
     end = cancelled.end()
     assert isinstance(end, GraphFailed)

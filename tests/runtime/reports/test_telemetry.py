@@ -24,15 +24,15 @@ def test_counters_and_latencies_follow_the_steps() -> None:
         if driver.now == 2.0:
             driver.engine.abort(aborted)
     values = metrics.snapshot()
-    assert values["rtlang:generation_tokens_total"] == sum(r.num_output_tokens for r in (*requests, aborted))
-    assert values["rtlang:prompt_tokens_total"] == 14
-    assert values["rtlang:prefix_cache_hits_total"] == sum(r.stats.num_cached_tokens for r in requests)
-    assert values["rtlang:engine_steps_total"] == driver.engine.num_steps
-    assert values["rtlang:request_success_total{length}"] == 2
-    assert values["rtlang:request_success_total{cancelled}"] == 1
-    assert values["rtlang:time_to_first_token_seconds_count"] == 3
-    assert values["rtlang:inter_token_latency_seconds_count"] == 2 + 2 + aborted.num_output_tokens - 1
-    assert values["rtlang:e2e_request_latency_seconds_count"] == 3
-    assert values["rtlang:num_requests_running"] == 0
-    assert values["rtlang:kv_pages_total"] == 64
-    assert values["rtlang:kv_cache_usage_perc"] == 0
+    assert values["rtlang_generation_tokens_total"] == sum(r.num_output_tokens for r in (*requests, aborted))
+    assert values["rtlang_prompt_tokens_total"] == 14
+    assert values["rtlang_prefix_cache_hits_total"] == sum(r.stats.num_cached_tokens for r in requests)
+    assert values["rtlang_engine_steps_total"] == driver.engine.num_steps
+    assert values["rtlang_request_success_total{length}"] == 2
+    assert values["rtlang_request_success_total{cancelled}"] == 1
+    assert values["rtlang_time_to_first_token_seconds_count"] == 3
+    assert values["rtlang_inter_token_latency_seconds_count"] == 2 + 2 + aborted.num_output_tokens - 1
+    assert values["rtlang_e2e_request_latency_seconds_count"] == 3
+    assert values["rtlang_num_requests_running"] == 0
+    assert values["rtlang_kv_pages"] == 64
+    assert values["rtlang_kv_cache_usage_perc"] == 0

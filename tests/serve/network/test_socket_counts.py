@@ -26,7 +26,7 @@ def test_without_a_limit_one_address_may_have_them_all() -> None:
     metrics = Metrics()
     counts = SocketCounts(100, None, metrics)
     assert sum(counts.admit("a") for _ in range(110)) == 100
-    assert metrics.snapshot()["rtlang:sockets_refused_total"] == 10
+    assert metrics.snapshot()["rtlang_sockets_refused_total"] == 10
 
 
 @pytest.mark.parametrize(

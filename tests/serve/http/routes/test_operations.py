@@ -58,4 +58,4 @@ def test_metrics_are_in_the_text_format(client: HttpClient, metrics: Metrics) ->
         for family in text_string_to_metric_families(answer.body.decode())
         for sample in family.samples
     }
-    assert samples["rtlang:generation_tokens_total"] == 41
+    assert samples["rtlang_generation_tokens_total"] == 41
