@@ -52,7 +52,7 @@ def call_arguments(tool_format: ToolFormat, tool: Tool, style: JsonStyle, *, is_
         around.behind_value,
         tuple(around.excludes),
     )
-    return arguments(tool.name, tool.parameters, notation, style, is_strict=tool.strict, is_forced=is_forced)
+    return arguments(tool.name, tool.parameters, notation, style, is_forced=is_forced)
 
 
 def reading_of(part: Arguments) -> tuple[ToolFormat, Tool]:
@@ -66,7 +66,7 @@ def reading_of(part: Arguments) -> tuple[ToolFormat, Tool]:
     style = ArgumentStyle[written.style.upper()]
     tool_format = ToolFormat(written.format, (), arguments=style, tagged=around)
     parameters = None if part.parameters is None else parsed(part.parameters)
-    return tool_format, Tool(part.name, parameters, strict=part.is_strict)
+    return tool_format, Tool(part.name, parameters)
 
 
 def leaves_checks(tool_format: ToolFormat, tool: Tool) -> str | None:
@@ -75,7 +75,7 @@ def leaves_checks(tool_format: ToolFormat, tool: Tool) -> str | None:
     Where parameters are written one by one, keywords about the whole object are not enforced. A value without quotes that may be a string
     or something else is read by its form, so that the text of an allowed string may be read as a number that is not.
     """
-    if tool_format.arguments is ArgumentStyle.JSON or not tool.strict:
+    if tool_format.arguments is ArgumentStyle.JSON:
         return None
     coupling = sorted(_COUPLING & (tool.parameters or {}).keys())
     if coupling:
@@ -143,7 +143,7 @@ def _members(parts: Iterable[tuple[Constraint, str]], tool: Tool, separator: str
 
 def _schema(tool: Tool, name: str) -> dict[str, Any] | bool:
     """The schema of one parameter, as a document of its own."""
-    return with_definitions(tool.properties[name], tool.parameters or {}) if tool.strict else True
+    return with_definitions(tool.properties[name], tool.parameters or {})
 
 
 def _raw(tool: Tool, name: str, around: TaggedArguments, style: JsonStyle) -> str | Constraint:

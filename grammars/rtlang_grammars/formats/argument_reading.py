@@ -205,7 +205,7 @@ def _split(before_value: str) -> tuple[str, str]:
 
 
 def _schema_of(tool: Tool | None, name: str) -> Any:
-    if tool is None or not tool.strict or name not in tool.properties:
+    if tool is None or name not in tool.properties:
         return True
     return with_definitions(tool.properties[name], tool.parameters or {})
 

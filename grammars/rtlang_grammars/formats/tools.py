@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from rtlang_grammars.formats.strict_schema import closed_schema
 from rtlang_grammars.spec.errors import GrammarError
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
@@ -27,13 +28,11 @@ class Tool:
         name: letters, digits, `_`, `-` and `.`; at most 128.
         parameters: JSON schema of an object; None for a tool without parameters.
         description: for the model.
-        strict: False: the arguments may be any JSON object (or, where they are written one by one, any values of the declared names).
     """
 
     name: str
     parameters: Mapping[str, Any] | None = None
     description: str = ""
-    strict: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -57,8 +56,6 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """The schema of the arguments. Names that it does not declare are not allowed, unless it speaks about them itself."""
-        if not self.strict:
-            return {"type": "object"}
         schema = dict(self.parameters or {})
         schema.setdefault("type", "object")
         if not any(key in schema for key in (*_OPENERS, *_CLOSERS)):
@@ -105,6 +102,8 @@ def widened(tool: Tool, names: Collection[str] | None) -> Tool:
 def read_tools(tools: Iterable[Tool | Mapping[str, Any]]) -> tuple[Tool, ...]:
     """Tools, each given as such or as a map in the form of the OpenAI API.
 
+    With `strict: true` the schema of a map is closed, see strict_schema.py. Without it, and with `strict: false`, it is taken as it is.
+
     Raises:
         GrammarError: a tool is malformed, a name occurs twice, or there are none or too many.
     """
@@ -123,7 +122,15 @@ def _tool(plain: object, index: int) -> Tool:
     if not isinstance(inner, Mapping) or "name" not in inner:
         raise GrammarError("expected a tool, or a map with name, parameters and description", f"tools/{index}")
     parameters = inner.get("parameters", inner.get("input_schema"))
-    return Tool(inner["name"], parameters, str(inner.get("description") or ""), inner.get("strict") is not False)
+    tool = Tool(inner["name"], parameters, str(inner.get("description") or ""))
+    if inner.get("strict") is not True or parameters is None:
+        return tool
+    try:
+        return replace(tool, parameters=closed_schema({"type": "object", **parameters}))
+    except GrammarError as error:
+        raise GrammarError(
+            f"tool {tool.name}: strict, but {error.location} cannot be closed: {error.reason}", error.location
+        ) from None
 
 
 def chosen_tools(tools: tuple[Tool, ...], choice: ToolChoice) -> tuple[tuple[Tool, ...], int, int | None]:

@@ -150,14 +150,13 @@ class Arguments:
     A schema that cannot be compiled is replaced by a wider one; the finished arguments are then checked against the schema itself.
 
     Attributes:
-        name, parameters, is_strict: of the tool; `parameters` is the JSON text of a schema, or None.
+        name, parameters: of the tool; `parameters` is the JSON text of a schema, or None.
         notation: how they are written.
         is_forced: the text must have a call of this tool, so that a schema that can be neither compiled nor checked is refused.
     """
 
     name: str
     parameters: str | None
-    is_strict: bool
     notation: Notation
     is_forced: bool
     pointer: str
@@ -246,13 +245,17 @@ def arguments(
     notation: Notation,
     style: JsonStyle,
     *,
-    is_strict: bool = True,
     is_forced: bool = False,
 ) -> Constraint:
     """The arguments of a call of a tool; see `Arguments`. JSON values in them have `style`."""
     schema = None if parameters is None else json.dumps(dict(parameters), ensure_ascii=False)
     plain = {
-        "arguments": {"name": name, "parameters": schema, "strict": is_strict, "forced": is_forced},
+        "arguments": {
+            "name": name,
+            "parameters": schema,
+            "strict": True,
+            "forced": is_forced,
+        },  # servers of 0.1.0 read strict
         "written": {**asdict(notation), "excludes": list(notation.excludes)},
     }
     return Constraint(ConstraintKind.STRUCTURE, json.dumps(plain, ensure_ascii=False), style)
@@ -437,15 +440,15 @@ def _arguments(plain: dict[str, Any], pointer: str) -> Arguments:
     tool, written = plain["arguments"], plain.get("written")
     names = [each.name for each in fields(Notation)]
     match tool:
-        case {"name": str(name), "parameters": str() | None as schema, "strict": bool(strict), "forced": bool(forced)}:
+        case {"name": str(name), "parameters": str() | None as schema, "forced": bool(forced)}:
             if isinstance(written, dict) and sorted(written) == sorted(names) and written["style"] in STYLES:
                 texts = {key: _text(written[key], f"{pointer}/written/{key}") for key in names if key != "excludes"}
                 excludes = _texts(written, "excludes", f"{pointer}/written")
-                return Arguments(name, schema, strict, Notation(**texts, excludes=excludes), forced, pointer)
+                return Arguments(name, schema, Notation(**texts, excludes=excludes), forced, pointer)
             raise GrammarError(
                 f"written: expected a map of {', '.join(names)}; style is one of {', '.join(STYLES)}", pointer
             )
-    raise GrammarError("arguments: expected a map of name, parameters (a string or null), strict and forced", pointer)
+    raise GrammarError("arguments: expected a map of name, parameters (a string or null) and forced", pointer)
 
 
 def _define(plain: dict[str, Any], pointer: str, depth: int, known: _Known) -> Part:

@@ -15,8 +15,9 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
-from rtlang.serve.openai.fields import check_inner, read_text
+from rtlang.serve.openai.fields import check_inner, read_bool, read_text
 from rtlang_grammars import GrammarError, JsonStyle, Numbers, PropertyOrder, Whitespace
+from rtlang_grammars.formats.strict_schema import closed_schema
 from rtlang_grammars.formats.structural_tag import read_structural_tag
 
 TOP_LEVEL = ("regex", "ebnf", "json_schema")
@@ -88,8 +89,8 @@ def grammar_constraint(source: str) -> Constraint:
     return Constraint(kind, source)
 
 
-def schema_constraint(schema: Any, where: str, style: JsonStyle) -> Constraint:
-    """The constraint of a JSON schema, given as a map, a boolean, or JSON text of one."""
+def schema_constraint(schema: Any, where: str, style: JsonStyle, *, is_strict: bool = False) -> Constraint:
+    """The constraint of a JSON schema, given as a map, a boolean, or JSON text of one; `is_strict`: closed, see `strict_schema`."""
     if isinstance(schema, str):
         try:
             schema = json.loads(schema)
@@ -97,7 +98,23 @@ def schema_constraint(schema: Any, where: str, style: JsonStyle) -> Constraint:
             raise ParameterError(where, schema, f"expected a JSON schema: {error}") from None
     if not isinstance(schema, Mapping | bool):
         raise ParameterError(where, schema, "expected a JSON schema (an object)")
+    if is_strict:
+        schema = strict_schema(schema, where)
     return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema, ensure_ascii=False), style)
+
+
+def strict_schema(schema: Any, where: str) -> Any:
+    """A schema as `strict: true` means it: closed, with all properties required; see `rtlang_grammars.formats.strict_schema`.
+
+    Raises:
+        ParameterError: it cannot be closed; names the place in the schema.
+    """
+    try:
+        return closed_schema(schema)
+    except GrammarError as error:
+        raise ParameterError(
+            where, schema, f"strict is true, but {error.location} stays open: {error.reason}"
+        ) from None
 
 
 def _response_format(name: str, value: Any, style: JsonStyle) -> Structured | None:
@@ -115,8 +132,8 @@ def _response_format(name: str, value: Any, style: JsonStyle) -> Structured | No
             check_inner(name, value, ("type", "json_schema"))
             where = f"{name}.json_schema"
             inner = check_inner(where, value.get("json_schema"), ("name", "schema", "strict"), ("description",))
-            schema = inner.get("schema", inner.get("json_schema", {"type": "object"}))
-            return _json(f"{where}.schema", schema, style, name)
+            is_strict = read_bool(inner, "strict", where=f"{where}.")
+            return _json(f"{where}.schema", inner.get("schema", {"type": "object"}), style, name, is_strict=is_strict)
         case "structural_tag":
             return _tag(name, value, style)
     raise ParameterError(
@@ -138,8 +155,10 @@ def _structured_outputs(name: str, value: Any, style: JsonStyle) -> Structured |
     return _KINDS[kind](f"{name}.{kind}", given, style)
 
 
-def _json(where: str, schema: Any, style: JsonStyle, field: str | None = None) -> Structured:
-    return Structured(schema_constraint(schema, where, style), field or where, is_json=True)
+def _json(
+    where: str, schema: Any, style: JsonStyle, field: str | None = None, *, is_strict: bool = False
+) -> Structured:
+    return Structured(schema_constraint(schema, where, style, is_strict=is_strict), field or where, is_json=True)
 
 
 def _json_object(where: str, value: Any, style: JsonStyle) -> Structured | None:

@@ -1,7 +1,7 @@
 """Tools of a request: the constraint on the reply, and the reading of the reply as content, reasoning and calls.
 
-Calls are written in the format of the model's chat template and held to the schemas of the tools. With a response schema, the reply is
-either calls or content of that schema.
+Calls are written in the format of the model's chat template and held to the schemas of the tools, whatever `strict` says. With a response
+schema, the reply is either calls or content of that schema.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.serve.openai.fields import check_inner, read_bool, read_list, read_text
 from rtlang.serve.openai.reasoning import ReasoningRequest, ThoughtPlace
 from rtlang.serve.openai.sections import Sections
-from rtlang.serve.openai.structured import Structured, read_style
+from rtlang.serve.openai.structured import Structured, read_style, strict_schema
 from rtlang_grammars import GrammarError, JsonStyle
 from rtlang_grammars.formats.catalogue import FORMATS, format_named
 from rtlang_grammars.formats.description import Json, Slot, ToolFormat
@@ -145,7 +145,8 @@ def _check_tool(tool: Any, where: str) -> None:
         raise ParameterError(f"{where}.type", given["type"], "only 'function' is supported")
     function = check_inner(f"{where}.function", given.get("function"), ("name", "description", "parameters", "strict"))
     read_text(function, "name", f"{where}.function.")
-    read_bool(function, "strict", where=f"{where}.function.")
+    if read_bool(function, "strict", where=f"{where}.function.") and isinstance(function.get("parameters"), Mapping):
+        strict_schema({"type": "object", **function["parameters"]}, f"{where}.function.parameters")
 
 
 def _read_choice(choice: Any, names: list[str]) -> tuple[str, list[str]]:

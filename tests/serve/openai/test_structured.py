@@ -15,6 +15,7 @@ from tests.support.grammars.type_walks import byte_backend
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 JSON = Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA))
+CLOSED = Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA | {"additionalProperties": False}))
 OBJECT = Constraint(ConstraintKind.JSON_SCHEMA, json.dumps({"type": "object"}))
 GBNF = 'root ::= "a" | "b"'
 LARK = 'start: "x" "y"'
@@ -33,6 +34,15 @@ TAG = {
                 "response_format": {
                     "type": "json_schema",
                     "json_schema": {"name": "x", "schema": SCHEMA, "strict": True},
+                }
+            },
+            CLOSED,
+        ),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "x", "schema": json.dumps(SCHEMA), "strict": False},
                 }
             },
             JSON,

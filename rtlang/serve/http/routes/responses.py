@@ -136,9 +136,15 @@ _CHAT_NAMES = {
 }
 
 
+def _flat_tool(field: str) -> list[tuple[str, str]]:
+    """The name of a function in the field of a tool, and its name here, where a tool has no `function`."""
+    tool, _, rest = field.partition(".function.")
+    return [(f"{tool}.function.{rest}", f"{tool}.{rest}")] if rest and tool.startswith("tools[") else []
+
+
 def _renamed(error: ParameterError) -> ParameterError:
     """An error of the chat request with the name that the field has in this route."""
-    for name, here in _CHAT_NAMES.items():
+    for name, here in (*_CHAT_NAMES.items(), *_flat_tool(error.field)):
         if error.field == name or error.field.startswith((f"{name}.", f"{name}[")):
             error.message = error.message.replace(name, here, 1)
             error.field = here + error.field.removeprefix(name)
