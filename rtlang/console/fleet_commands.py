@@ -74,32 +74,46 @@ def needs_ray() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name != "ray":
+        if error.name not in ("ray", "grpc"):
             raise
         raise CommandError("this needs Ray: pip install 'rtlang[ray]'") from None
 
 
+def check_cluster(address: str) -> None:
+    """Ask a Ray cluster whether it is there, before Ray is imported, which takes seconds.
+
+    Raises:
+        CommandError: Ray is not installed.
+        ConfigError, ConnectionLostError: see `rtlang.fleet.ray.head.check_cluster`.
+    """
+    with needs_ray():
+        from rtlang.fleet.ray import head
+
+        head.check_cluster(address)
+
+
 def ray_modules() -> tuple[ModuleType, ModuleType]:
-    """The modules `rtlang.fleet.ray.frontend` and `rtlang.fleet.ray.directory`.
+    """The modules `rtlang.fleet.ray.cluster` and `rtlang.fleet.ray.directory`.
 
     Raises:
         CommandError: Ray is not installed.
     """
     with needs_ray():
-        from rtlang.fleet.ray import directory, frontend
-    return frontend, directory
+        from rtlang.fleet.ray import cluster, directory
+    return cluster, directory
 
 
 @contextmanager
 def _on_ray(address: str) -> Iterator[ModuleType]:
     """Join a cluster; yields `rtlang.fleet.ray.directory`."""
     with one_line_errors():
-        frontend, directory = ray_modules()
-        frontend.join_ray(address)
+        check_cluster(address)
+        cluster, directory = ray_modules()
+        cluster.join_ray(address)
         try:
             yield directory
         finally:
-            frontend.leave_ray()
+            cluster.leave_ray()
 
 
 def _line(status: Any) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from rtlang.console.fleet_commands import needs_ray
+from rtlang.console.fleet_commands import check_cluster, needs_ray
 from rtlang.console.loading import show_loading, started
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig, ServeConfig
@@ -38,6 +38,8 @@ ENGINE_FAILED = 70
 """Exit code: the engine has failed for good, and another start of the server may help."""
 ALIVE_INTERVAL_S = 0.5
 _UPDATE = "rtlang-update"
+LOCAL_RAY = "local"
+"""The address of a Ray that is started for this process; see `rtlang.fleet.ray.head.LOCAL`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ def fleet_target(settings: RuntimeConfig, choice: FleetChoice, *, stall_timeout_
             num_prefill=choice.prefill_replicas,
             stall_timeout_s=stall_timeout_s,
         )
+    if choice.ray != LOCAL_RAY:
+        check_cluster(choice.ray)
     with needs_ray():
         from rtlang.fleet.ray.directory import FleetOptions
         from rtlang.fleet.ray.frontend import RayFleet

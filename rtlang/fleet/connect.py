@@ -43,7 +43,7 @@ def _fleet_on_ray(url: str) -> RayFleet:
     try:
         from rtlang.fleet.ray.frontend import connect_fleet
     except ModuleNotFoundError as error:
-        if error.name != "ray":
+        if error.name not in ("ray", "grpc"):
             raise
         raise ConfigError("url", url, "requires Ray: pip install 'rtlang[ray]'") from None
     return connect_fleet(url)

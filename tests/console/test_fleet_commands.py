@@ -47,6 +47,7 @@ class ScriptedRay:
 def ray(monkeypatch: pytest.MonkeyPatch) -> ScriptedRay:
     ray = ScriptedRay()
     monkeypatch.setattr(console, "ray_modules", lambda: (ray, ray))
+    monkeypatch.setattr(console, "check_cluster", lambda address: None)
     return ray
 
 

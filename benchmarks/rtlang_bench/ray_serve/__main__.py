@@ -166,14 +166,14 @@ def main() -> None:
     options = parser.parse_args()
     sizes = QUICK if options.quick else ProgramSizes(options.programs)
     keep_on_loopback()
-    from rtlang.fleet.ray import frontend
+    from rtlang.fleet.ray import cluster
 
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch, ExitStack() as stack:
         model_type, shape = next(iter(SHAPES.values()))
         directory = write_random(Path(scratch) / "model", model_directory(EMBEDDED_MODEL), model_type, shape)
         config = RuntimeConfig(model=str(directory), num_threads=1, num_pages=NUM_PAGES)
-        stack.callback(frontend.leave_ray)
-        frontend.join_ray(frontend.LOCAL, num_cpus=NUM_REPLICAS * len(ROUTERS))
+        stack.callback(cluster.leave_ray)
+        cluster.join_ray(cluster.LOCAL, num_cpus=NUM_REPLICAS * len(ROUTERS))
         rounds = 1 if options.quick else options.rounds
         print(this_machine(), flush=True)
         found = compare_routers(

@@ -16,6 +16,7 @@ from ray.exceptions import GetTimeoutError, RayError
 
 from rtlang.contract.errors import EngineDeadError
 from rtlang.fleet.ray.engine_actor import NAMESPACE, ActorAddress, actor_name
+from rtlang.fleet.ray.head import one_line
 from rtlang.fleet.ray.secret_link import connect_with_secret
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class RayLauncher:
         except GetTimeoutError:
             raise EngineDeadError(f"the actor {name} did not start within {FIND_TIMEOUT_S:g} s") from None
         except RayError as error:
-            raise EngineDeadError(f"the actor {name} cannot be used: {error}") from error
+            raise EngineDeadError(f"the actor {name} cannot be used: {one_line(error)}") from error
         return RayEngine(actor, address, connect_with_secret((address.host, address.port), address.secret))
 
 
@@ -86,6 +87,6 @@ class RayEngine:
         except GetTimeoutError:  # the process does not answer at all
             pass
         except RayError as error:
-            logger.warning("the actor of %s has ended: %s", self._address, error)
+            logger.warning("the actor of %s has ended: %s", self._address, one_line(error))
             return
         ray.kill(self._actor, no_restart=False)

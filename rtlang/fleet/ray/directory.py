@@ -20,6 +20,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.process.logs import LogFormat, configure_logs
 from rtlang.fleet.ray.engine_actor import NAMESPACE, actor_name, create_engine_actor, resources_of
+from rtlang.fleet.ray.head import one_line
 from rtlang.fleet.replicas.fleet_plan import ORPHAN_TIMEOUT_S, FleetPlan, Roster
 from rtlang.fleet.replicas.scaling import Scaling
 
@@ -133,8 +134,8 @@ class FleetDirectory:
         while not self._has_ended.wait(PLAN_INTERVAL_S):
             try:
                 self._advance()
-            except RayError:
-                logger.exception("the plan of the fleet %s could not be carried out", self._fleet)
+            except RayError as error:
+                logger.error("the plan of the fleet %s could not be carried out: %s", self._fleet, one_line(error))
 
     def _advance(self) -> None:
         with self._lock:
@@ -237,7 +238,7 @@ def end_fleet(fleet: str, timeout_s: float = 30.0) -> bool:
         try:
             ray.get(directory.end.remote(), timeout=timeout_s)
         except RayError as error:
-            logger.warning("the directory of the fleet %s does not answer: %s", fleet, error)
+            logger.warning("the directory of the fleet %s does not answer: %s", fleet, one_line(error))
         _end_directory(fleet)
     left = [name for name in _actor_names() if name.startswith(fleet + "/")]
     for name in left:
@@ -252,7 +253,7 @@ def _ask(fleet: str, method: str, timeout_s: float, *args: Any) -> Any:
     try:
         return ray.get(getattr(directory, method).remote(*args), timeout=timeout_s)
     except RayError as error:
-        raise EngineDeadError(f"the directory of the fleet {fleet!r} does not answer: {error}") from error
+        raise EngineDeadError(f"the directory of the fleet {fleet!r} does not answer: {one_line(error)}") from error
 
 
 def kill_actor(name: str) -> None:

@@ -23,57 +23,19 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError, ConnectionLostError, EngineDeadError
 from rtlang.contract.service.fleet_report import DEFAULT_FLEET
 from rtlang.fleet.ray.actor_launcher import RayLauncher
+from rtlang.fleet.ray.cluster import join_ray, leave_ray
 from rtlang.fleet.ray.directory import FleetOptions, create_directory, find_directory
-from rtlang.fleet.ray.engine_actor import NAMESPACE, resources_of
+from rtlang.fleet.ray.engine_actor import resources_of
+from rtlang.fleet.ray.head import AUTO, one_line
 from rtlang.fleet.replicas.fleet import Fleet
 from rtlang.fleet.replicas.fleet_plan import Roster
 from rtlang.fleet.replicas.roster_follower import RosterFollower
 
 logger = logging.getLogger(__name__)
 
-LOCAL = "local"
-"""The address of a Ray that is started for this process, on this machine."""
-AUTO = "auto"
-"""The address of the cluster that this process is a part of, or that runs on this machine."""
 HEAR_TIMEOUT_S = 10.0
 START_TIMEOUT_S = 120.0
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_LOCAL_STORE_BYTES = 100 << 20  # nothing of ours goes through Ray's object store
-
-
-def join_ray(address: str, *, num_cpus: int | None = None) -> bool:
-    """Connect this process to Ray unless it is; returns whether it started a Ray of its own.
-
-    Args:
-        address: HOST:PORT of a cluster, AUTO or LOCAL.
-        num_cpus: processors that a local Ray may give away; all of the machine by default.
-    Raises:
-        ConnectionLostError: there is no cluster at this address.
-    """
-    if ray.is_initialized():
-        return False
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "configure_logging": False}
-    if address == LOCAL:
-        ray.init(
-            "local",
-            num_cpus=num_cpus,
-            include_dashboard=False,
-            object_store_memory=_LOCAL_STORE_BYTES,
-            _node_ip_address="127.0.0.1",
-            **options,
-        )
-        return True
-    try:
-        ray.init(address, **options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ConnectionLostError(f"no Ray cluster at {address}: {error}") from error
-    return False
-
-
-def leave_ray() -> None:
-    """Disconnect this process from Ray; ends a Ray that it started."""
-    ray.shutdown()
 
 
 def check_fleet_name(name: str) -> str:
@@ -116,7 +78,7 @@ class RayFleet(Fleet):
     """A fleet whose engines are actors. A `Target`; a context manager.
 
     Args:
-        address: see `join_ray`.
+        address: see `rtlang.fleet.ray.cluster.join_ray`.
         name: of the fleet in its cluster.
         options: makes the fleet if there is none of this name; None uses an existing one only. The engines of a fleet keep the settings
             of the frontend that created it.
@@ -144,7 +106,7 @@ class RayFleet(Fleet):
             used = self._roster.hear((), (), {}).used
         except BaseException:
             if self._owns_ray:
-                ray.shutdown()
+                leave_ray()
             raise
         launchers = [RayLauncher(name, each) for each in used]
         super().__init__(launchers, RuntimeConfig(**found.settings), stall_timeout_s=stall_timeout_s, seed=seed)
@@ -167,7 +129,7 @@ class RayFleet(Fleet):
         self._roster.leave()
         if self._owns_ray:
             self._owns_ray = False
-            ray.shutdown()
+            leave_ray()
 
 
 class _DirectoryRoster:
@@ -182,21 +144,25 @@ class _DirectoryRoster:
         try:
             self.options: FleetOptions = ray.get(self._directory.options.remote(), timeout=START_TIMEOUT_S)
         except RayError as error:
-            raise ConnectionLostError(f"the directory of the fleet {fleet!r} does not answer: {error}") from error
+            raise ConnectionLostError(
+                f"the directory of the fleet {fleet!r} does not answer: {one_line(error)}"
+            ) from error
 
     def hear(self, held: tuple[str, ...], ready: tuple[str, ...], waiting: dict[str, float]) -> Roster:
         try:
             answer = self._directory.hear.remote(self._frontend, held, ready, waiting)
             roster: Roster = ray.get(answer, timeout=HEAR_TIMEOUT_S)
         except RayError as error:
-            raise EngineDeadError(f"the directory of the fleet {self._fleet!r} does not answer: {error}") from error
+            raise EngineDeadError(
+                f"the directory of the fleet {self._fleet!r} does not answer: {one_line(error)}"
+            ) from error
         return roster
 
     def leave(self) -> None:
         try:
             ray.get(self._directory.leave.remote(self._frontend), timeout=HEAR_TIMEOUT_S)
         except RayError as error:
-            logger.warning("the fleet %s does not know that this frontend has ended: %s", self._fleet, error)
+            logger.warning("the fleet %s does not know that this frontend has ended: %s", self._fleet, one_line(error))
 
 
 def _check_same_model(name: str, found: FleetOptions, wanted: FleetOptions | None) -> None:

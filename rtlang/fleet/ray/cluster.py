@@ -1,0 +1,88 @@
+"""Joins this process to a Ray cluster, or says within a bound why it cannot.
+
+`ray.init` gives a head that does not answer minutes, and then ends the process. So the head is asked first (head.py), and `ray.init` runs
+on a thread of its own, whose time is bounded as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import ray
+from ray._private.services import canonicalize_bootstrap_address
+
+from rtlang.contract.errors import ConnectionLostError
+from rtlang.fleet.ray.engine_actor import NAMESPACE
+from rtlang.fleet.ray.head import LOCAL, check_cluster, check_head, one_line
+
+INIT_TIMEOUT_S = 60.0
+"""Seconds that `ray.init` may take with a head that answers; a busy machine needs several."""
+_LOCAL_STORE_BYTES = 100 << 20  # nothing of ours goes through Ray's object store
+
+
+def join_ray(address: str, *, num_cpus: int | None = None) -> bool:
+    """Connect this process to Ray unless it is; returns whether it started a Ray of its own.
+
+    Args:
+        address: HOST:PORT of a cluster, AUTO or LOCAL.
+        num_cpus: processors that a local Ray may give away; all of the machine by default.
+    Raises:
+        ConfigError: the address has another form.
+        ConnectionLostError: there is no cluster at this address, or it does not let this process join.
+    """
+    if ray.is_initialized():
+        return False
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "configure_logging": False}
+    if address == LOCAL:
+        ray.init(
+            "local",
+            num_cpus=num_cpus,
+            include_dashboard=False,
+            object_store_memory=_LOCAL_STORE_BYTES,
+            _node_ip_address="127.0.0.1",
+            **options,
+        )
+        return True
+    given = check_cluster(address)
+    head = canonicalize_bootstrap_address(given)  # Ray may take the address of this machine for that of loopback
+    if head is not None and head != given:
+        check_head(head)
+    _init_within(INIT_TIMEOUT_S, given, options)
+    return False
+
+
+def leave_ray() -> None:
+    """Disconnect this process from Ray; ends a Ray that it started."""
+    ray.shutdown()
+
+
+def _init_within(timeout_s: float, address: str, options: dict[str, Any]) -> None:
+    """Call `ray.init` on a thread, which stays behind if it takes too long."""
+    outcome: Future[None] = Future()
+
+    def init() -> None:
+        try:
+            logging.getLogger("ray._private.worker").addFilter(_is_no_complaint)
+            ray.init(address, **options)
+        except BaseException as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    threading.Thread(target=init, name="rtlang-ray-init", daemon=True).start()
+    try:
+        outcome.result(timeout_s)
+    except TimeoutError:
+        raise ConnectionLostError(f"the Ray cluster at {address} did not let us join within {timeout_s:g} s") from None
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConnectionLostError(f"no Ray cluster at {address}: {one_line(error)}") from error
+
+
+def _is_no_complaint(record: logging.LogRecord) -> bool:
+    """Leaves out that Ray takes no signals on this thread: signals are the business of the program."""
+    return "SIGTERM handler is not set" not in record.getMessage()

@@ -1,0 +1,43 @@
+"""Joining a Ray cluster is bounded, and what Ray says about a failure becomes one line."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+pytest.importorskip("ray")
+
+from rtlang.contract.errors import ConnectionLostError
+from rtlang.fleet.ray import cluster
+from tests.support.servers.free_port import free_port
+
+
+def test_a_cluster_that_lets_nobody_join_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = threading.Event()
+    monkeypatch.setattr(cluster, "check_cluster", lambda address: address)
+    monkeypatch.setattr(cluster, "INIT_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(cluster, "check_head", lambda address: None)
+    monkeypatch.setattr(cluster.ray, "init", lambda *args, **options: joined.wait(20))
+    with pytest.raises(ConnectionLostError, match="did not let us join"):
+        cluster.join_ray("127.0.0.1:1")
+    joined.set()
+
+
+def test_what_ray_says_about_a_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(*args: object, **options: object) -> None:
+        raise RuntimeError("Version mismatch:\n    The cluster was started with:\n    Ray 1\nend")
+
+    monkeypatch.setattr(cluster, "check_cluster", lambda address: address)
+    monkeypatch.setattr(cluster, "check_head", lambda address: None)
+    monkeypatch.setattr(cluster.ray, "init", init)
+    with pytest.raises(ConnectionLostError, match=r"no Ray cluster at 127.0.0.1:1: Version mismatch: end$"):
+        cluster.join_ray("127.0.0.1:1")
+
+
+def test_the_address_that_ray_makes_of_loopback_is_asked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = f"127.0.0.1:{free_port()}"
+    monkeypatch.setattr(cluster, "check_cluster", lambda address: address)
+    monkeypatch.setattr(cluster, "canonicalize_bootstrap_address", lambda address: asked)
+    with pytest.raises(ConnectionLostError, match=f"no Ray cluster at {asked}: "):
+        cluster.join_ray("127.0.0.1:1")
