@@ -126,7 +126,8 @@ LEVELS: dict[str, list[str]] = {
     ],
     "rtlang.serve.http": [
         "errors graph_stream snapshot_feed",
-        "access_middleware body sse text_models",
+        "access_middleware sse text_models",
+        "body",
         "routes",
         "app",
     ],

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,7 +37,6 @@ from rtlang.serve.idempotent_extends import ExtendLog
 logger = logging.getLogger(__name__)
 
 _MAX_SHARE = 16  # one log may use at most 1/16 of the memory of all logs
-_DECISION_S = 60.0  # a target answers within milliseconds
 _EVENT_BYTES, _NUMBER_BYTES = 200, 32  # approximate size in memory of an event, and of a number in it
 
 
@@ -73,6 +71,7 @@ class ResumableStream:
         run: the running graph; None after it has ended.
         has_ended: whether the final event is in the log.
         num_granted: all credit that the client has granted.
+        decision: done once the target has accepted or refused the graph.
         extends: the outcomes of the stream's `extend` messages.
     """
 
@@ -98,7 +97,7 @@ class ResumableStream:
         self._offsets_at_start: Offsets = {}
         self._num_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._is_decided = threading.Event()
+        self.decision: asyncio.Future[None] = owner.loop.create_future()
 
     def begin(self, run: GraphRun) -> None:
         """Take the running graph, once it is accepted; it is cancelled if the stream was forgotten meanwhile."""
@@ -106,16 +105,12 @@ class ResumableStream:
             cancel(run)
         elif not self.has_ended:
             self.run = run
-        self._is_decided.set()
+        self._decide()
 
     @property
     def is_pending(self) -> bool:
         """Whether the target has neither accepted nor refused the graph yet."""
-        return not self._is_decided.is_set()
-
-    def wait(self) -> None:
-        """Block while the stream is pending."""
-        self._is_decided.wait(_DECISION_S)
+        return not self.decision.done()
 
     def take(self, event: Event) -> tuple[EventSink, int] | None:
         """Log an event; returns the connection and stream id to send it to, or None while detached."""
@@ -183,6 +178,10 @@ class ResumableStream:
         elif not self.has_ended:
             self._start_timer()
 
+    def _decide(self) -> None:
+        if not self.decision.done():
+            self.decision.set_result(None)
+
     def leave(self, reader: StreamReader) -> None:
         """End the stream because its client said `bye`, unless another connection has attached."""
         if self.is_read_by(reader):
@@ -192,7 +191,7 @@ class ResumableStream:
         """Cancel the graph and forget the stream."""
         self._stop_timer()
         self._place, self._is_forgotten = None, True
-        self._is_decided.set()
+        self._decide()
         self._count(-self._num_bytes)
         self._log.clear()
         self._owner.forget(self.rid)

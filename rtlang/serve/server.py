@@ -164,6 +164,7 @@ class Server:
                 http.ending.set()
                 await serving
                 listener.close()
+                service.work.close()
 
     def stop(self) -> None:
         """Start a graceful shutdown: drain, then return from `serve` and `run`. Callable from any thread; idempotent."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rtlang.contract.config import ServeConfig
+from rtlang.contract.events import Event
 from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.contract.runs.principal import Principal
@@ -23,14 +25,15 @@ from rtlang.serve.network.key_table import KeyTable
 from rtlang.serve.network.socket_counts import PrincipalConnections
 from rtlang.serve.openai.chat import ChatFormat
 from rtlang.serve.resumable import ResumeRegistry, cancel
+from rtlang.work.fair_executor import FairExecutor, shared_limits
+from rtlang.work.fair_queue import owner_of
+from rtlang.work.loop_work import INLINE_S, LoopWork
+from rtlang.work.prices import NODE_S, events_price
+from rtlang.work.work_account import WorkAccount, WorkKind
 
-_INLINE_NODES = 400  # of a graph that is submitted on the event loop: 1 ms
+_T = TypeVar("_T")
+_NUM_THREADS = 4  # most of their time they wait for engines in other processes
 _UNLIMITED = MAX_CREDIT // 2  # a client without a limit gives `MAX_CREDIT`, less what it has received elsewhere
-
-
-def _cancel_unread(submitting: asyncio.Future[GraphRun]) -> None:
-    if not submitting.cancelled() and submitting.exception() is None:
-        cancel(submitting.result())
 
 
 class ServiceClient(Protocol):
@@ -67,6 +70,10 @@ class StreamService:
         server_info: sent in `welcome`.
         metrics: receives connection counts.
         loop: the event loop that owns this object.
+
+    Attributes:
+        work: runs the work of requests, in fair turns between their principals and clients.
+        work_account: its time by principal and kind.
     """
 
     def __init__(
@@ -79,6 +86,10 @@ class StreamService:
     ) -> None:
         self.abilities = abilities_of(target)
         self.target, self.config, self.server_info, self.metrics, self.loop = target, config, server_info, metrics, loop
+        self.work_account = WorkAccount()
+        limits = shared_limits(_NUM_THREADS)
+        executor = FairExecutor(_NUM_THREADS, "rtlang-requests", limits, self.work_account, clock=time.perf_counter)
+        self.work = LoopWork(loop, executor, self.work_account)
         self.event_bridge = EventBridge(loop)
         self.resumable_streams = ResumeRegistry(
             loop, server_info.epoch, config.resume_buffer_bytes, metrics, config.max_detached
@@ -118,15 +129,44 @@ class StreamService:
             RtlangError: the target refuses the graph, or lacks an ability that an option needs.
         """
         options.check_abilities(self.abilities, "this server")
-        call = partial(self.target.submit, graph, listener, options=options)
-        if len(graph.nodes) <= _INLINE_NODES:
-            return call()
-        submitting = self.loop.run_in_executor(None, call)
+        made: list[GraphRun] = []
+        has_left = False
+
+        def call() -> GraphRun:
+            run = self.target.submit(graph, listener, options=options)
+            made.append(run)
+            if has_left:
+                cancel(run)
+            return run
+
         try:
-            return await asyncio.shield(submitting)
+            return await self.run(options.principal, len(graph.nodes) * NODE_S, call, kind=WorkKind.SUBMIT)
         except asyncio.CancelledError:
-            submitting.add_done_callback(_cancel_unread)
+            has_left = True
+            for run in made:  # it ended before the thread could see that nobody waits
+                cancel(run)
             raise
+
+    async def run(
+        self,
+        principal: Principal | None,
+        price: float,
+        fn: Callable[[], _T],
+        *,
+        kind: WorkKind,
+        may_wait: bool = False,
+        is_bounded: bool = True,
+    ) -> _T:
+        """Run work of a principal's client; see `LoopWork.run`."""
+        owner = owner_of(principal)
+        return await self.work.run(owner, price, fn, kind=kind, may_wait=may_wait, is_bounded=is_bounded)
+
+    async def encode(self, principal: Principal | None, events: Iterable[Event], fn: Callable[[], _T]) -> _T:
+        """Turn events of an accepted request into text: small ones here, large ones in turns with other work."""
+        owner, price = owner_of(principal), events_price(events)
+        if price <= INLINE_S:
+            return self.work.run_here(owner, price, fn, kind=WorkKind.REPLY)
+        return await self.work.run(owner, price, fn, kind=WorkKind.REPLY, is_bounded=False)
 
     def _note_state(self, state: str) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped

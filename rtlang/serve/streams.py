@@ -23,10 +23,12 @@ from rtlang.serve.event_bridge import HeldEvents
 from rtlang.serve.idempotent_extends import answer_of
 from rtlang.serve.resumable import ResumableStream, StreamReader, StreamReplay, cancel
 from rtlang.serve.service import StreamService
+from rtlang.work.fair_queue import owner_of
+from rtlang.work.work_account import WorkKind
 
 logger = logging.getLogger(__name__)
 
-Steps = Generator[Callable[[], Any], Any, None]
+Steps = Generator[Callable[[], Any] | asyncio.Future[None], Any, None]
 
 _MAX_REPLAYED = 400_000  # events; the logs of a server hold fewer by default
 _REPLAYED_A_SECOND = 100_000
@@ -79,6 +81,7 @@ class Streams:
         with contextlib.suppress(StopIteration):
             work = next(steps)
             while True:
+                assert not isinstance(work, asyncio.Future), "only `perform_beside` waits"
                 try:
                     result = work()
                 except Exception as error:
@@ -86,14 +89,22 @@ class Streams:
                 else:
                     work = steps.send(result)
 
-    def perform_beside(self, connection: Connection, action: Action, then: Callable[[], None]) -> None:
-        """`perform` for a large action: what takes long runs on a thread. Perform no other action before `then` is called, on the loop."""
+    def perform_beside(self, connection: Connection, action: Action, price: float, then: Callable[[], None]) -> None:
+        """`perform` for a large action: what takes long runs on a thread. Perform no other action before `then` is called, on the loop.
+
+        Args:
+            price: of what runs on the thread.
+        """
         steps = self._steps(connection, action, is_beside=True)
+        work_of_requests, owner = self._service.work, owner_of(connection.principal)
 
         def go_on(done: asyncio.Future[Any] | None) -> None:
             try:
                 if done is None:
                     work = next(steps)
+                elif done.cancelled():  # the server has stopped
+                    steps.close()
+                    return
                 elif (error := done.exception()) is not None:
                     work = steps.throw(error)
                 else:
@@ -101,12 +112,14 @@ class Streams:
             except StopIteration:
                 then()
             else:
-                self._service.loop.run_in_executor(None, work).add_done_callback(go_on)
+                if not isinstance(work, asyncio.Future):
+                    work = work_of_requests.start(owner, price, work, kind=WorkKind.SUBMIT)
+                work.add_done_callback(go_on)
 
         go_on(None)
 
     def _steps(self, connection: Connection, action: Action, *, is_beside: bool) -> Steps:
-        """Carry out an action. Yields what may run on a thread, and is sent what that returns."""
+        """Carry out an action. Yields what may run on a thread, or a future to wait for, and is sent the result."""
         try:
             match action:
                 case SubmitMessage():
@@ -143,7 +156,7 @@ class Streams:
         while known is not None and known.is_pending:
             if not is_beside:  # the messages differ in length only
                 raise OverloadError("this stream is being opened on another connection", 1.0)
-            yield known.wait
+            yield known.decision
             known = self._opened_as(action, principal)  # None if it was refused
         if known is not None:
             replay = self._take_over(stream, known, 0)

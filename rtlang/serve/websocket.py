@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -32,6 +31,10 @@ from rtlang.serve.opening_handshake import OpeningHandshake
 from rtlang.serve.output_flow import OutputFlow
 from rtlang.serve.service import StreamService
 from rtlang.serve.streams import Streams
+from rtlang.work.fair_queue import owner_of
+from rtlang.work.loop_work import INLINE_S
+from rtlang.work.prices import message_price
+from rtlang.work.work_account import WorkKind
 
 if TYPE_CHECKING:
     import uvicorn
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_THREAD_BYTES = 16 << 10  # of a message; reading so much takes about 2 ms
-_TURN_MESSAGES, _TURN_S = 32, 0.002  # messages and time of one turn of the loop
+_MAX_HELLO_BYTES = 4 << 10  # of a message of a client that is unknown yet
+_TURN_MESSAGES = 32  # of one connection in one turn of the loop
 
 
 class StreamSocket(asyncio.Protocol):
@@ -194,21 +197,25 @@ class StreamSocket(asyncio.Protocol):
 
     def _take_messages(self) -> None:
         """Take messages in order for one turn of the loop. A thread reads a large one, while the rest waits and no more is received."""
-        started, num_taken = time.thread_time(), 0
+        work, num_taken = self._service.work, 0
         while self._messages and (connection := self._connection) is not None and connection.close_code is None:
             data, is_text = self._messages[0]
-            if len(data) > _THREAD_BYTES:
-                reading = self._service.loop.run_in_executor(None, partial(connection.read, data, is_text=is_text))
-                reading.add_done_callback(self._take_read)
+            if not connection.has_said_hello and len(data) > _MAX_HELLO_BYTES:
+                connection.fail(CloseCode.BAD_FIRST_FRAME, f"hello may have at most {_MAX_HELLO_BYTES} bytes")
+                continue
+            price, owner = message_price(data, is_text=is_text), owner_of(connection.principal)
+            if price > INLINE_S:
+                reading = work.start(owner, price, partial(connection.read, data, is_text=is_text), kind=WorkKind.PARSE)
+                reading.add_done_callback(partial(self._take_read, price))
                 self._wait_for_turn()
                 break
-            if num_taken == _TURN_MESSAGES or time.thread_time() - started > _TURN_S:
+            if num_taken == _TURN_MESSAGES or not work.turns.has_room(price):
                 self._service.loop.call_soon(self._take_later)
                 self._wait_for_turn()
                 break
             num_taken += 1
             self._messages.popleft()
-            self._take(connection, connection.read(data, is_text=is_text))
+            work.run_here(owner, price, partial(self._read_and_take, connection, data, is_text), kind=WorkKind.PARSE)
         else:
             self._end_taking()
         self._flow.check_backlog()
@@ -240,16 +247,19 @@ class StreamSocket(asyncio.Protocol):
             logger.exception("taking the messages of a connection failed")
             self._give_up()
 
-    def _take_read(self, reading: asyncio.Future[ReadMessage]) -> None:
+    def _take_read(self, price: float, reading: asyncio.Future[ReadMessage]) -> None:
         """Take the message that a thread has read, and go on with the next one."""
         connection = self._connection
         assert connection is not None
+        if reading.cancelled():  # the server has stopped
+            self._give_up()
+            return
         try:
             self._messages.popleft()
             actions = connection.take(reading.result())
             if actions:
                 assert len(actions) == 1
-                self._streams.perform_beside(connection, actions[0], self._take_later)
+                self._streams.perform_beside(connection, actions[0], price, self._take_later)
             else:
                 self._take_messages()
         except Exception:
@@ -263,8 +273,8 @@ class StreamSocket(asyncio.Protocol):
             self._end_streams()
         self.abort()
 
-    def _take(self, connection: Connection, message: ReadMessage) -> None:
-        for action in connection.take(message):
+    def _read_and_take(self, connection: Connection, data: bytes, is_text: bool) -> None:
+        for action in connection.take(connection.read(data, is_text=is_text)):
             self._streams.perform(connection, action)
         if connection.num_output_bytes > self._service.config.send_buffer_bytes:
             # Many short messages in one read may each cause a long answer.

@@ -67,7 +67,7 @@ def test_events_that_come_before_the_acceptance_follow_it(submits: Submits) -> N
         assert (found[0]["t"], found[0].get("s")) == ("ack", 1)
         assert found[-1]["t"] == "end"
         assert {"t": "pong", "n": 7} in found or client.receive() == {"t": "pong", "n": 7}
-        assert submits.threads[0].startswith("asyncio_")
+        assert submits.threads[0].startswith("rtlang-requests")
 
 
 def test_a_refusal_is_that_of_a_small_graph(submits: Submits) -> None:

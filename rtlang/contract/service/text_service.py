@@ -6,11 +6,12 @@ nodes, so that they can cross a process boundary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from rtlang.contract.graph.nodes import Part
+from rtlang.contract.runs.principal import Principal
 
 HistoryEnd: TypeAlias = Literal["prompt", "open", "closed"]
 """How a conversation ends: with the prompt of an answer, after the content of the last message, or with that message."""
@@ -89,6 +90,12 @@ class TextService(Protocol):
         """The bytes of each token, which may be a part of a character; for a special token those of its name."""
 
 
-def text_service_of(target: object) -> TextService | None:
-    """The text service that a target offers as `text_service`; None if it has none. Loads the model if needed."""
-    return getattr(target, "text_service", None)
+def text_service_of(target: object, principal: Principal | None = None) -> TextService | None:
+    """The text service that a target offers as `text_service`; None if it has none. Loads the model if needed.
+
+    Args:
+        principal: whose work the calls are. A service in another process takes turns between principals, and offers `for_principal`.
+    """
+    found: TextService | None = getattr(target, "text_service", None)
+    for_principal: Callable[[Principal], TextService] | None = getattr(found, "for_principal", None)
+    return found if principal is None or for_principal is None else for_principal(principal)

@@ -1,22 +1,23 @@
 """Reads the JSON body of a request within the limits of the server.
 
 The limits are those of messages on the WebSocket: `max_frame_bytes`, and `DecodeLimits` for nesting, entries and values. A large body is
-parsed on a thread, so that the event loop goes on.
+parsed on a thread, in fair turns between principals, so that the event loop goes on.
 """
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 
 from rtlang.contract.errors import ProtocolError
 from rtlang.protocol.serialization import DecodeLimits, Encoding
+from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.service import StreamService
-
-_THREAD_BYTES = 16 << 10  # parsing so much takes about half a millisecond
+from rtlang.work.prices import READ_S_PER_BYTE, json_price
+from rtlang.work.work_account import WorkKind
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -44,18 +45,22 @@ async def read_map(request: Request, service: StreamService) -> dict[str, Any]:
 
     Raises:
         HttpError: the body is too long (413).
+        OverloadError: too much work of the principal's client waits.
         ProtocolError: it is not JSON, breaks a limit, or is not an object.
         starlette.requests.ClientDisconnect: the client left.
     """
     data = await read_body(request, service.config.max_frame_bytes)
-    limits = service.server_info.decode_limits
-    if len(data) > _THREAD_BYTES:
-        value = await asyncio.to_thread(_parse, data, limits)
-    else:
-        value = _parse(data, limits)
+    request.state.num_body_bytes = len(data)
+    parse = partial(_parse, data, service.server_info.decode_limits)
+    value = await service.run(principal_of(request), json_price(data), parse, kind=WorkKind.PARSE)
     if not isinstance(value, dict):
         raise ProtocolError(f"the body must be a JSON object, not {type(value).__name__}")
     return value
+
+
+def reading_price(request: Request) -> float:
+    """The price of making a request of the body that `read_map` has read."""
+    return float(request.state.num_body_bytes) * READ_S_PER_BYTE
 
 
 def _parse(data: bytes, limits: DecodeLimits) -> Any:

@@ -42,15 +42,19 @@ class Sample:
         return self.steps[-1][0] if self.steps else 0
 
 
+Start = Callable[[Callable[[], Sample | None]], "asyncio.Future[Sample | None]"]
+
+
 class SnapshotFeed:
     """The snapshots of `target` as `principal` may see them. Owned by the server's event loop.
 
     Args:
+        start: runs a function on a thread.
         replica: the name of a replica of a target that `ReportsFleet`; None for the first that is ready.
     """
 
-    def __init__(self, target: Target, principal: Principal = LOCAL, replica: str | None = None) -> None:
-        self._target, self.principal, self._replica = target, principal, replica
+    def __init__(self, target: Target, start: Start, principal: Principal = LOCAL, replica: str | None = None) -> None:
+        self._target, self._start, self.principal, self._replica = target, start, principal, replica
         self._latest: Sample | None = None
         self._taken_at = float("-inf")
         self._running: asyncio.Future[Sample | None] | None = None
@@ -65,7 +69,7 @@ class SnapshotFeed:
         if loop.time() - self._taken_at < MIN_INTERVAL_S:
             return self._latest
         if self._running is None:
-            self._running = loop.run_in_executor(None, self._take)
+            self._running = self._start(self._take)
             self._running.add_done_callback(self._taken)
         return await asyncio.shield(self._running)
 

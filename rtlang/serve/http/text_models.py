@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
 from rtlang.contract.graph.nodes import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.params import MAX_MAX_TOKENS
-from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.contract.service.text_service import TextService, text_service_of
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.openai.chat import ChatFormat, ChatRequest, read_chat
 from rtlang.serve.service import StreamService
+from rtlang.work.prices import DETOKENIZE_S_PER_TOKEN
+from rtlang.work.work_account import WorkKind
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import ToolFormat
 from rtlang_grammars.formats.reasoning import PromptEnd, prompt_end, shows_reasoning
@@ -56,18 +58,15 @@ def longest_output(service: StreamService) -> int:
     return min([MAX_MAX_TOKENS, *known])
 
 
-def read_served_chat(
-    service: StreamService, body: Mapping[str, Any], principal: Principal | None = None
-) -> ChatRequest:
+def read_served_chat(service: StreamService, body: Mapping[str, Any], principal: Principal = LOCAL) -> ChatRequest:
     """`read_chat` for the served model. Call it on a thread: a history of calls needs the tokenizer, and schemas become constraints.
 
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
     """
-    text_service = text_service_of(service.target)
+    text_service = text_service_of(service.target, principal)
     if service.chat_format is None:
         service.chat_format = _format_of(text_service, service.target.tool_format)
-    limit = None if principal is None else principal.limits.max_output_tokens
     found = service.chat_format
     return read_chat(
         body,
@@ -77,7 +76,7 @@ def read_served_chat(
         thinks=found.thinks,
         hides_marks=found.hides_marks,
         start_of=lambda parts: _start_of(parts, text_service, found),
-        all_tokens=limit,
+        all_tokens=principal.limits.max_output_tokens,
     )
 
 
@@ -123,23 +122,35 @@ def _start_of(parts: Sequence[Part], text_service: TextService | None, model: Ch
     return model.start
 
 
-def needed_text_service(service: StreamService, field: str) -> TextService:
+def needed_text_service(service: StreamService, field: str, principal: Principal) -> TextService:
     """The text service of the target.
 
     Raises:
         ParameterError: it has none; names the field that needs it.
     """
-    found = text_service_of(service.target)
+    found = text_service_of(service.target, principal)
     if found is None:
         raise ParameterError(field, True, "not supported: this server cannot tell the texts of tokens")
     return found
 
 
 class TokenTexts:
-    """The bytes of tokens, fetched on a thread as they are needed and kept. One object serves a request."""
+    """The bytes of tokens, fetched on a thread as they are needed and kept. One object serves a request.
 
-    def __init__(self, text_service: TextService | None, *, reads_replies: bool = False) -> None:
-        """`reads_replies`: the tokens of whole replies are needed, too."""
+    Args:
+        text_service: of the principal.
+        reads_replies: the tokens of whole replies are needed, too.
+    """
+
+    def __init__(
+        self,
+        service: StreamService,
+        principal: Principal,
+        text_service: TextService | None,
+        *,
+        reads_replies: bool = False,
+    ) -> None:
+        self._service, self._principal = service, principal
         self._text_service, self._reads_replies = text_service, reads_replies
         self._known: dict[int, bytes] = {}
 
@@ -152,20 +163,18 @@ class TokenTexts:
             ended = [each for event in events if isinstance(event, NodeFinished) for each in event.completions]
             missing |= {token_id for completion in ended for token_id in completion.token_ids}
         missing -= self._known.keys()
-        if missing:
-            ids = sorted(missing)
-            found = await asyncio.to_thread(self._text_service.token_bytes, ids)
-            self._known.update(zip(ids, found, strict=True))
+        await self.load_ids(missing)
 
     def bytes_of(self, token_ids: Sequence[int]) -> list[bytes]:
         """The bytes of each token; none for one that was not loaded."""
         return [self._known.get(token_id, b"") for token_id in token_ids]
 
-    async def load_ids(self, token_ids: Sequence[int]) -> None:
+    async def load_ids(self, token_ids: Collection[int]) -> None:
         """Fetch these tokens."""
         if self._text_service is not None and token_ids:
-            ids = sorted(set(token_ids))
-            found = await asyncio.to_thread(self._text_service.token_bytes, ids)
+            ids, price = sorted(set(token_ids)), len(token_ids) * DETOKENIZE_S_PER_TOKEN
+            fetch = partial(self._text_service.token_bytes, ids)
+            found = await self._service.run(self._principal, price, fetch, kind=WorkKind.DETOKENIZE, may_wait=True)
             self._known.update(zip(ids, found, strict=True))
 
 

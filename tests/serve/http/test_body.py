@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +13,11 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from rtlang.contract.errors import ProtocolError
+from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.protocol.serialization import DecodeLimits
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
+from rtlang.work.work_account import WorkKind
 
 
 def read(*chunks: bytes, declared: str | None = None, limit: int = 100_000) -> Any:
@@ -25,11 +28,19 @@ def read(*chunks: bytes, declared: str | None = None, limit: int = 100_000) -> A
         return messages.pop(0)
 
     headers = [] if declared is None else [(b"content-length", declared.encode())]
+
+    async def run(principal: Principal, price: float, fn: Callable[[], Any], *, kind: WorkKind) -> Any:
+        assert principal is LOCAL
+        assert price > 0 or not sum(map(len, chunks))
+        return fn()
+
     service: Any = SimpleNamespace(
         config=SimpleNamespace(max_frame_bytes=limit),
         server_info=SimpleNamespace(decode_limits=DecodeLimits(max_depth=8)),
+        run=run,
     )
-    return asyncio.run(read_map(Request({"type": "http", "headers": headers}, receive), service))
+    scope = {"type": "http", "headers": headers, "state": {"principal": LOCAL}}
+    return asyncio.run(read_map(Request(scope, receive), service))
 
 
 def test_a_body_is_joined_and_decoded() -> None:

@@ -14,7 +14,7 @@ import pytest
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.service.snapshot import StepRow, WatchedStep, read_snapshot
 from rtlang.serve.http import snapshot_feed
-from rtlang.serve.http.snapshot_feed import SnapshotFeed
+from rtlang.serve.http.snapshot_feed import Sample, SnapshotFeed
 from tests.support.programs.scripted_target import ScriptedTarget
 from tests.support.programs.snapshots import WatchedTarget
 
@@ -40,6 +40,10 @@ def target(monkeypatch: pytest.MonkeyPatch) -> WatchedTarget:
     return WatchedTarget()
 
 
+def on_a_thread(take: Callable[[], Sample | None]) -> asyncio.Future[Sample | None]:
+    return asyncio.get_running_loop().run_in_executor(None, take)
+
+
 async def sampled(feed: SnapshotFeed, after_step: int = 0) -> dict[str, Any]:
     sample = await feed.sample()
     assert sample is not None
@@ -51,14 +55,14 @@ async def sampled(feed: SnapshotFeed, after_step: int = 0) -> dict[str, Any]:
 @on_loop
 async def test_a_sample_is_the_snapshot(target: WatchedTarget) -> None:
     target.show(step(11), step(12), num_steps=12)
-    feed = SnapshotFeed(target)
+    feed = SnapshotFeed(target, on_a_thread)
     assert read_snapshot(await sampled(feed)) == target.present
     assert [each["number"] for each in (await sampled(feed, 11))["steps"]] == [12]
 
 
 @on_loop
 async def test_steps_of_earlier_samples_are_kept_and_asked_for_once(target: WatchedTarget) -> None:
-    feed = SnapshotFeed(target)
+    feed = SnapshotFeed(target, on_a_thread)
     target.show(step(1), step(2), num_steps=2)
     await sampled(feed)
     target.show(step(3), num_steps=3)
@@ -72,7 +76,7 @@ async def test_steps_of_earlier_samples_are_kept_and_asked_for_once(target: Watc
 
 @on_loop
 async def test_a_new_engine_counts_from_the_start(target: WatchedTarget) -> None:
-    feed = SnapshotFeed(target)
+    feed = SnapshotFeed(target, on_a_thread)
     target.show(step(50), num_steps=50)
     await sampled(feed)
     target.show(step(1), num_steps=1)
@@ -82,7 +86,7 @@ async def test_a_new_engine_counts_from_the_start(target: WatchedTarget) -> None
 @on_loop
 async def test_many_who_ask_at_once_share_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     target = WatchedTarget()
-    feed = SnapshotFeed(target)
+    feed = SnapshotFeed(target, on_a_thread)
     await asyncio.gather(*(feed.sample() for _ in range(50)))
     await feed.sample()
     assert len(target.asked) == 1
@@ -90,7 +94,7 @@ async def test_many_who_ask_at_once_share_a_sample(monkeypatch: pytest.MonkeyPat
 
 @on_loop
 async def test_one_who_leaves_does_not_disturb_the_others(target: WatchedTarget) -> None:
-    feed = SnapshotFeed(target)
+    feed = SnapshotFeed(target, on_a_thread)
     leaving, staying = (asyncio.ensure_future(feed.sample()) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()
@@ -99,7 +103,7 @@ async def test_one_who_leaves_does_not_disturb_the_others(target: WatchedTarget)
 
 @on_loop
 async def test_errors_reach_everybody_and_are_not_kept(target: WatchedTarget) -> None:
-    feed = SnapshotFeed(target)
+    feed = SnapshotFeed(target, on_a_thread)
     target.error = EngineDeadError("gone")
     results = await asyncio.gather(feed.sample(), feed.sample(), return_exceptions=True)
     assert [type(each) for each in results] == [EngineDeadError] * 2
@@ -109,15 +113,15 @@ async def test_errors_reach_everybody_and_are_not_kept(target: WatchedTarget) ->
 
 @on_loop
 async def test_a_target_without_an_engine_has_no_snapshot() -> None:
-    assert await SnapshotFeed(ScriptedTarget()).sample() is None
+    assert await SnapshotFeed(ScriptedTarget(), on_a_thread).sample() is None
     target = WatchedTarget()
     target.present = None
-    assert await SnapshotFeed(target).sample() is None
+    assert await SnapshotFeed(target, on_a_thread).sample() is None
 
 
 @on_loop
 async def test_changes_come_once_and_each_step_in_one_of_them(target: WatchedTarget) -> None:
-    feed, seen = SnapshotFeed(target), list[list[int]]()
+    feed, seen = SnapshotFeed(target, on_a_thread), list[list[int]]()
     ticks = 0
 
     def is_ending() -> bool:
@@ -144,7 +148,7 @@ async def test_changes_come_once_and_each_step_in_one_of_them(target: WatchedTar
 
 @on_loop
 async def test_changes_end_with_the_engine(target: WatchedTarget) -> None:
-    feed = SnapshotFeed(target)
+    feed = SnapshotFeed(target, on_a_thread)
     found = 0
     async for _ in feed.changes(0.0, lambda: False):
         found += 1

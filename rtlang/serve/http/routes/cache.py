@@ -1,16 +1,16 @@
 """The routes about the prefix cache: `/v1/cache/explain`, `/v1/cache/pins` and `/v1/cache/tree`.
 
-Each answers for the principal of the key: with its own prompts, pins and nodes, and with nothing that depends on other namespaces. Few
-calls run at a time and a principal has few that wait, since they encode texts and are answered between two steps.
+Each answers for the principal of the key: with its own prompts, pins and nodes, and with nothing that depends on other namespaces. A
+principal has few calls at a time, since they encode texts and are answered between two steps.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -33,18 +33,19 @@ from rtlang.contract.service.cache_service import (
 from rtlang.contract.service.generation import GENERATE_ID, PROMPT_ID, token_ids_part
 from rtlang.protocol.event_codec import error_facts_to_wire
 from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.body import read_map
+from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.errors import HttpError, described_error, response_of
 from rtlang.serve.http.graph_stream import events_of
 from rtlang.serve.http.routes.tokens import text_service
 from rtlang.serve.http.sse import CLIENT_CLOSED, unless_disconnected
+from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_list
 from rtlang.serve.openai.messages import read_messages
 from rtlang.serve.openai.tools import read_tool_request
 from rtlang.serve.service import StreamService
+from rtlang.work.prices import CALL_S, ITEM_S, NODE_JSON_S
+from rtlang.work.work_account import WorkKind
 
-MAX_AT_ONCE = 2
-"""Calls that the engine's process carries out at one time."""
 MAX_EACH = 4
 """Calls of one principal that run or wait."""
 DEFAULT_NODES = 1000
@@ -58,7 +59,6 @@ _T = TypeVar("_T")
 
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
-    semaphore = asyncio.Semaphore(MAX_AT_ONCE)
     num_calls: Counter[str] = Counter()  # by the name of the principal
 
     @asynccontextmanager
@@ -75,8 +75,8 @@ def routes(service: StreamService) -> list[Route]:
             if not num_calls[name]:
                 del num_calls[name]
 
-    async def ask(call: Callable[[CacheService], _T]) -> _T:
-        """Call the cache on a thread, when it is its turn."""
+    async def ask(principal: Principal, call: Callable[[CacheService], _T]) -> _T:
+        """Call the cache on a thread, when it is the principal's turn."""
 
         def work() -> _T:
             found = cache_service_of(service.target)
@@ -84,15 +84,14 @@ def routes(service: StreamService) -> list[Route]:
                 raise HttpError(501, "the target of this server has no prefix cache to ask", code="no_cache")
             return call(found)
 
-        async with semaphore:
-            return await asyncio.to_thread(work)
+        return await service.run(principal, CALL_S, work, kind=WorkKind.CACHE, may_wait=True)
 
     async def explain(request: Request) -> Response:
         principal = principal_of(request)
         given = _EXPLAIN.given(await read_map(request, service))
         async with place(principal):
-            parts = await _parts(service, given)
-            found = await ask(lambda cache: cache.explain(parts, principal))
+            parts = await _parts(service, given, request)
+            found = await ask(principal, lambda cache: cache.explain(parts, principal))
         return JSONResponse(found.to_plain())
 
     async def pin(request: Request) -> Response:
@@ -100,26 +99,26 @@ def routes(service: StreamService) -> list[Route]:
         given = _PIN.given(await read_map(request, service))
         ttl_s, computes = checked_ttl_s(given.get("ttl_s", DEFAULT_TTL_S)), read_bool(given, "computes", True)
         async with place(principal):
-            parts = await _parts(service, given)
+            parts = await _parts(service, given, request)
             if computes and await unless_disconnected(request, _computed(service, parts, principal)) is None:
                 return Response(status_code=CLIENT_CLOSED)
-            grant = await ask(lambda cache: cache.pin(parts, ttl_s, principal))
+            grant = await ask(principal, lambda cache: cache.pin(parts, ttl_s, principal))
         return JSONResponse(grant.to_plain(), status_code=201, headers={"location": f"/v1/cache/pins/{grant.pin_id}"})
 
     async def pins(request: Request) -> Response:
         principal = principal_of(request)
         async with place(principal):
-            found = await ask(lambda cache: cache.pins(principal))
+            found = await ask(principal, lambda cache: cache.pins(principal))
         return JSONResponse({"pins": [each.to_plain() for each in found]})
 
     async def one_pin(request: Request) -> Response:
         principal, pin_id = principal_of(request), request.path_params["pin_id"]
         async with place(principal):
             if request.method == "DELETE":
-                if await ask(lambda cache: cache.unpin(pin_id, principal)):
+                if await ask(principal, lambda cache: cache.unpin(pin_id, principal)):
                     return Response(status_code=204)
             else:
-                for each in await ask(lambda cache: cache.pins(principal)):
+                for each in await ask(principal, lambda cache: cache.pins(principal)):
                     if each.pin_id == pin_id:
                         return JSONResponse(each.to_plain())
         raise HttpError(404, "there is no such pin, or its time is over", code="not_found", param="pin_id")
@@ -128,8 +127,10 @@ def routes(service: StreamService) -> list[Route]:
         principal = principal_of(request)
         max_nodes = _max_nodes(request.query_params.get("max_nodes"))
         async with place(principal):
-            found = await ask(lambda cache: cache.tree(max_nodes, principal))
-            return await asyncio.to_thread(JSONResponse, {"nodes": found})
+            found = await ask(principal, lambda cache: cache.tree(max_nodes, principal))
+            price = len(found) * NODE_JSON_S
+            data = await service.run(principal, price, lambda: json_bytes({"nodes": found}), kind=WorkKind.REPLY)
+            return Response(data, media_type="application/json")
 
     return [
         Route("/v1/cache/explain", _with_facts(explain), methods=["POST"]),
@@ -158,12 +159,12 @@ def _with_facts(handler: _Handler) -> _Handler:
     return handle
 
 
-async def _parts(service: StreamService, given: Mapping[str, Any]) -> list[Part]:
+async def _parts(service: StreamService, given: Mapping[str, Any], request: Request) -> list[Part]:
     """The prompt of a request: a text, chat messages, or tokens."""
     kinds = [name for name in ("prompt", "messages", "token_ids") if name in given]
     if len(kinds) != 1:
         raise ParameterError("prompt", given.get("prompt"), "expected exactly one of prompt, messages and token_ids")
-    kind = kinds[0]
+    kind, principal = kinds[0], principal_of(request)
     if "tools" in given and kind != "messages":
         raise ParameterError("tools", given["tools"], "allowed only with messages")
     if kind == "prompt":
@@ -175,14 +176,15 @@ async def _parts(service: StreamService, given: Mapping[str, Any]) -> list[Part]
         ids = read_list(given, "token_ids")
         if not ids:
             raise ParameterError("token_ids", ids, "expected at least one token")
-        return [await asyncio.to_thread(token_ids_part, ids)]
-    texts = await text_service(service)
+        check, price = partial(token_ids_part, ids), len(ids) * ITEM_S
+        return [await service.run(principal, price, check, kind=WorkKind.READ)]
+    texts = await text_service(service, principal)
 
     def read() -> list[Part]:
         tools = read_tool_request({"tools": given["tools"]} if "tools" in given else {}).text
         return list(read_messages(given, tools, service.target.tool_format, texts, end="prompt"))
 
-    return await asyncio.to_thread(read)
+    return await service.run(principal, reading_price(request), read, kind=WorkKind.READ, may_wait=True)
 
 
 async def _computed(service: StreamService, parts: list[Part], principal: Principal) -> bool:

@@ -8,15 +8,16 @@ holds nothing but itself; everything that it shows comes from routes behind the 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
 import re
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 from starlette.requests import Request
@@ -24,6 +25,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import EngineDeadError
+from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.fleet_report import ReplicaReport, ReportsFleet
 from rtlang.contract.service.snapshot import Watchable
 from rtlang.serve.http.access_middleware import principal_of
@@ -31,6 +33,9 @@ from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.snapshot_feed import Sample, SnapshotFeed
 from rtlang.serve.http.sse import SseResponse
 from rtlang.serve.service import StreamService
+from rtlang.work.fair_queue import owner_of
+from rtlang.work.prices import CALL_S
+from rtlang.work.work_account import WorkKind
 
 MAX_WATCHERS = 64
 """Snapshot streams at one time."""
@@ -75,12 +80,15 @@ def routes(service: StreamService) -> list[Route]:
     feeds: OrderedDict[tuple[str, str | None], SnapshotFeed] = OrderedDict()
     watchers: Counter[str] = Counter()  # by the name of the principal
 
+    def start(principal: Principal, take: Callable[[], Sample | None]) -> asyncio.Future[Sample | None]:
+        return service.work.start(owner_of(principal), CALL_S, take, kind=WorkKind.SNAPSHOT)
+
     def feed_of(request: Request) -> SnapshotFeed:
         principal, replica = replace(principal_of(request), client=""), _replica(request, service)
         key = principal.name, replica
         feed = feeds.get(key)
         if feed is None or feed.principal != principal:  # its settings may have changed
-            feed = feeds[key] = SnapshotFeed(service.target, principal, replica)
+            feed = feeds[key] = SnapshotFeed(service.target, partial(start, principal), principal, replica)
         feeds.move_to_end(key)
         if len(feeds) > MAX_WATCHERS:
             feeds.popitem(last=False)

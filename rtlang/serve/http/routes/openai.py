@@ -5,11 +5,11 @@ Each request becomes one graph. A request that fails before its first token gets
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from starlette.requests import Request
@@ -17,12 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
-from rtlang.contract.events import Event, GraphFailed, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.events import Event, GraphFailed, NodeFailed, TextDelta
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.text_service import text_service_of
 from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.body import read_map
+from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
 from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_event, unless_disconnected
@@ -38,8 +38,9 @@ from rtlang.serve.openai.chat import ChatRequest, ChatWriter
 from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Asked, Heading
 from rtlang.serve.service import StreamService
+from rtlang.work.prices import TOKENIZE_S_PER_CHAR
+from rtlang.work.work_account import WorkKind
 
-_INLINE_EVENTS = 32  # more are encoded on a thread
 _NO_EMBEDDINGS = (
     "this server computes no embeddings: its models are trained to generate text, and vectors of their hidden states would not be "
     "comparable; use a server of an embedding model, such as text-embeddings-inference, under a base URL of its own"
@@ -84,17 +85,20 @@ class _OpenAiRoutes:
 
     async def completions(self, request: Request) -> Response:
         service = self._service
-        read = read_completion(await read_map(request, service))
+        body, principal = await read_map(request, service), principal_of(request)
+        read = await service.run(principal, reading_price(request), partial(read_completion, body), kind=WorkKind.READ)
         text_service = None
         if read.num_logprobs is not None:
-            text_service = needed_text_service(service, "logprobs")
+            text_service = needed_text_service(service, "logprobs", principal)
         elif read.echo and any(not isinstance(prompt, str) for prompt in read.prompts):
-            text_service = needed_text_service(service, "echo")
-        tokens = TokenTexts(text_service)
+            text_service = needed_text_service(service, "echo", principal)
+        tokens = TokenTexts(service, principal, text_service)
         texts: list[str] = [prompt for prompt in read.prompts if isinstance(prompt, str)] if read.echo else []
         first_ids: list[int] = []
         if read.echo and text_service is not None:
-            texts, first_ids = await asyncio.to_thread(echo_texts, read, text_service.decode, text_service.encode)
+            echo = partial(echo_texts, read, text_service.decode, text_service.encode)
+            price = request.state.num_body_bytes * TOKENIZE_S_PER_CHAR
+            texts, first_ids = await service.run(principal, price, echo, kind=WorkKind.TOKENIZE, may_wait=True)
             await tokens.load_ids(first_ids)
         writer = CompletionWriter(read, self._heading("cmpl", read.asked), tokens.bytes_of, texts, first_ids)
         return await respond(request, service, read.asked, writer, tokens)
@@ -102,8 +106,10 @@ class _OpenAiRoutes:
     async def chat(self, request: Request) -> Response:
         service = self._service
         body = await read_map(request, service)
-        read = await asyncio.to_thread(read_served_chat, service, body, principal_of(request))
-        tokens = texts_of_reply(service, read, "logprobs")
+        principal = principal_of(request)
+        reading = partial(read_served_chat, service, body, principal)
+        read = await service.run(principal, reading_price(request), reading, kind=WorkKind.READ, may_wait=True)
+        tokens = texts_of_reply(service, read, "logprobs", principal)
         heading = self._heading("chatcmpl", read.asked)
         writer = ChatWriter(read, heading, tokens.bytes_of, lambda: f"call_{secrets.token_hex(12)}")
         return await respond(request, service, read.asked, writer, tokens)
@@ -128,17 +134,18 @@ class _OpenAiRoutes:
         }
 
 
-def texts_of_reply(service: StreamService, read: ChatRequest, field: str) -> TokenTexts:
+def texts_of_reply(service: StreamService, read: ChatRequest, field: str, principal: Principal) -> TokenTexts:
     """The texts of the tokens that the response needs.
 
     Raises:
         ParameterError: `field` asks for log-probabilities, but the target has no text service.
     """
     if read.num_top is not None:
-        needed_text_service(service, field)
+        needed_text_service(service, field, principal)
     thinks = read.plan.tool_format is not None and read.plan.tool_format.reasoning is not None
     is_needed = read.num_top is not None or thinks
-    return TokenTexts(text_service_of(service.target) if is_needed else None, reads_replies=thinks)
+    text_service = text_service_of(service.target, principal) if is_needed else None
+    return TokenTexts(service, principal, text_service, reads_replies=thinks)
 
 
 async def respond(
@@ -154,10 +161,11 @@ async def respond(
     Args:
         on_error: the events that report an error after the start of a stream; see `SseResponse`.
     """
-    batches = _batches(service, asked, principal_of(request))
+    principal = principal_of(request)
+    batches = _batches(service, asked, principal)
     if asked.is_stream:
-        return SseResponse(_chunk_groups(batches, writer, tokens), on_error=on_error)
-    data = await unless_disconnected(request, _collected(batches, writer, tokens))
+        return SseResponse(_chunk_groups(service, principal, batches, writer, tokens), on_error=on_error)
+    data = await unless_disconnected(request, _collected(service, principal, batches, writer, tokens))
     if data is None:
         return Response(status_code=CLIENT_CLOSED)
     return Response(data, media_type="application/json")
@@ -185,19 +193,29 @@ def _failure(error: RtlangError, constraint_field: str | None) -> Exception:
     return HttpError(400, error.message, code=error.code, param=param)
 
 
-async def _collected(batches: AsyncGenerator[list[Event], None], writer: Writer, tokens: TokenTexts) -> bytes:
-    """The JSON text of the response, made on a thread, since long texts and log-probabilities take a while to write."""
+async def _collected(
+    service: StreamService,
+    principal: Principal,
+    batches: AsyncGenerator[list[Event], None],
+    writer: Writer,
+    tokens: TokenTexts,
+) -> bytes:
+    """The JSON text of the response, made on a thread if it has long texts or log-probabilities."""
     found: list[Event] = []
     async with contextlib.aclosing(batches):
         async for events in batches:
             kept = [event for event in events if not isinstance(event, TextDelta)]
             await tokens.load(kept)
             found += kept
-    return await asyncio.to_thread(lambda: json_bytes(writer.response(found)))
+    return await service.encode(principal, found, lambda: json_bytes(writer.response(found)))
 
 
 async def _chunk_groups(
-    batches: AsyncGenerator[list[Event], None], writer: Writer, tokens: TokenTexts
+    service: StreamService,
+    principal: Principal,
+    batches: AsyncGenerator[list[Event], None],
+    writer: Writer,
+    tokens: TokenTexts,
 ) -> AsyncGenerator[Sequence[bytes], None]:
     async with contextlib.aclosing(batches):
         async for events in batches:
@@ -206,8 +224,7 @@ async def _chunk_groups(
             def encode(events: list[Event] = events) -> list[bytes]:
                 return [_encoded(chunk) for event in events for chunk in writer.chunks(event)]
 
-            is_large = len(events) > _INLINE_EVENTS or any(isinstance(each, NodeFinished) for each in events)
-            if group := await asyncio.to_thread(encode) if is_large else encode():
+            if group := await service.encode(principal, events, encode):
                 yield group
     yield [*map(_encoded, writer.last_chunks()), DONE]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -12,8 +10,11 @@ from rtlang.contract import version
 from rtlang.contract.service.fleet_report import ReportsFleet, plain_fleet_report
 from rtlang.contract.service.metrics import CONTENT_TYPE
 from rtlang.protocol.messages import VERSION
+from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.service import StreamService
+from rtlang.work.prices import CALL_S
+from rtlang.work.work_account import WorkKind
 
 READY = "ready"
 
@@ -37,7 +38,7 @@ def routes(service: StreamService) -> list[Route]:
     async def metrics(request: Request) -> Response:
         refresh = getattr(service.target, "refresh_metrics", None)
         if refresh is not None:  # the engine is in another process
-            await asyncio.to_thread(refresh)
+            await service.run(principal_of(request), CALL_S, refresh, kind=WorkKind.SNAPSHOT, may_wait=True)
         return Response(service.metrics.render(), headers={"content-type": CONTENT_TYPE})
 
     async def version_route(request: Request) -> Response:

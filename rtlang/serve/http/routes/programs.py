@@ -8,7 +8,6 @@ on for that time, and a request with the header `Last-Event-ID: rid:k` receives 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
@@ -19,8 +18,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import GraphError, OverloadError, RtlangError, SlowConsumerError
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
-from rtlang.contract.request_graph import Node, RequestGraph, nodes_from_plain
+from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.request_graph import RequestGraph, nodes_from_plain
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.target import GraphRun
@@ -30,7 +29,7 @@ from rtlang.protocol.run_options import HTTP_FIELDS, options_from_http
 from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import pack_slices
 from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.body import read_map
+from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import EventBuffer
 from rtlang.serve.http.sse import CLIENT_CLOSED, SseResponse, sse_event, unless_disconnected
@@ -38,11 +37,11 @@ from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int, read_list
 from rtlang.serve.resumable import ResumableStream, cancel
 from rtlang.serve.service import StreamService
+from rtlang.work.work_account import WorkKind
 
 _FIELDS = FieldTable(accepted=frozenset(("graph", "inputs", "open", "stream", "detach_ms", "model", *HTTP_FIELDS)))
 _EXTEND = FieldTable(accepted=frozenset(("nodes", "close")))
 _LEAST_KEPT_S = 1.0  # of streams that cannot be resumed; they are forgotten at the end of their response
-_INLINE_EVENTS = 32  # more are encoded on a thread
 _ACTIONS = ("cancel", "close", "extend", "resolve", "reject")
 
 
@@ -89,7 +88,8 @@ def routes(service: StreamService) -> list[Route]:
         if service.is_draining:
             raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
         principal = principal_of(request)
-        graph, options = await asyncio.to_thread(_submission, given, principal)
+        reading = partial(_submission, given, principal)
+        graph, options = await service.run(principal, reading_price(request), reading, kind=WorkKind.READ)
         reader = ProgramStream(service, principal)
         registry = service.resumable_streams
         kept_s = _LEAST_KEPT_S if detach_ms is None else detach_ms / 1000
@@ -134,9 +134,9 @@ def routes(service: StreamService) -> list[Route]:
         run = stream.run
         if run is None:
             raise GraphError(None, "rid", "the graph has ended")
-        nodes = await asyncio.to_thread(_nodes_of, body) if action == "extend" else ()
         if action == "extend":
-            await asyncio.to_thread(_extend, run, body, nodes)
+            price, extend = reading_price(request), partial(_extend, run, body)
+            await service.run(principal_of(request), price, extend, kind=WorkKind.SUBMIT)
         else:
             _perform(run, action, body)
         return JSONResponse({"ok": True})
@@ -181,7 +181,7 @@ async def _messages(
         async for events in reader.batches():
             encode = partial(_encoded, stream.rid, position, offsets, events)
             position += len(events)
-            encoded = await asyncio.to_thread(encode) if _is_large(events) else encode()
+            encoded = await service.encode(reader.principal, events, encode)
             has_ended = isinstance(events[-1], (GraphFinished, GraphFailed))
             yield encoded
     finally:
@@ -192,11 +192,6 @@ async def _messages(
             stream.leave(reader)
         if service.is_draining:
             service.check_idle()
-
-
-def _is_large(events: Sequence[Event]) -> bool:
-    """Whether events are encoded on a thread: a reader that resumes gets a whole log at once."""
-    return len(events) > _INLINE_EVENTS or any(isinstance(each, (NodeFinished, GraphFinished)) for each in events)
 
 
 def _encoded(rid: str, position: int, offsets: Offsets, events: Sequence[Event]) -> list[bytes]:
@@ -225,13 +220,10 @@ async def _outcome(groups: AsyncGenerator[Sequence[bytes], None]) -> dict[str, A
     raise RtlangError("the graph has no end")
 
 
-def _nodes_of(body: Mapping[str, Any]) -> tuple[Node, ...]:
-    return tuple(nodes_from_plain(read_list(_EXTEND.given(body), "nodes")))
-
-
-def _extend(run: GraphRun, body: Mapping[str, Any], nodes: tuple[Node, ...]) -> None:
-    run.extend(nodes)
-    if read_bool(_EXTEND.given(body), "close"):
+def _extend(run: GraphRun, body: Mapping[str, Any]) -> None:
+    given = _EXTEND.given(body)
+    run.extend(tuple(nodes_from_plain(read_list(given, "nodes"))))
+    if read_bool(given, "close"):
         run.close()
 
 

@@ -6,11 +6,11 @@ after that, and after a restart of the server, its id is unknown and the request
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -20,7 +20,7 @@ from starlette.routing import Route
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.body import read_map
+from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.errors import HttpError, described_error
 from rtlang.serve.http.routes.openai import respond, texts_of_reply
 from rtlang.serve.http.sse import sse_event
@@ -32,6 +32,8 @@ from rtlang.serve.openai.responses_input import Message, chat_body
 from rtlang.serve.openai.responses_output import ResponsesWriter
 from rtlang.serve.response_store import ResponseStore, StoredResponse
 from rtlang.serve.service import StreamService
+from rtlang.work.prices import READ_S_PER_BYTE
+from rtlang.work.work_account import WorkKind
 
 _RESPONSE_BYTES = 2000  # of a response without the texts of the request and the output
 
@@ -54,9 +56,17 @@ class _ResponseRoutes:
         service, body = self._service, await read_map(request, self._service)
         principal, is_stored = principal_of(request), read_bool(_present(body), "store", True)
         previous = body.get("previous_response_id")
-        earlier = () if previous is None else _stored(self._store, principal.name, previous).messages
-        read, messages, size = await asyncio.to_thread(_read, service, body, earlier, principal, is_stored)
-        tokens = texts_of_reply(service, read, "top_logprobs")
+        stored = None if previous is None else _stored(self._store, principal.name, previous)
+        earlier = () if stored is None else stored.messages
+        price = reading_price(request) + (0 if stored is None else stored.num_bytes * READ_S_PER_BYTE)
+        read, messages, size = await service.run(
+            principal,
+            price,
+            partial(_read, service, body, earlier, principal, is_stored),
+            kind=WorkKind.READ,
+            may_wait=True,
+        )
+        tokens = texts_of_reply(service, read, "top_logprobs", principal)
 
         def keep(response: dict[str, Any], message: dict[str, Any]) -> None:
             if is_stored:

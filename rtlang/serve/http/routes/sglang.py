@@ -5,9 +5,9 @@ They are behind the key, and `sglang_routes = False` leaves them out.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -20,7 +20,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.body import read_map
+from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.http.routes.tokens import text_service
@@ -28,27 +28,33 @@ from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_data, un
 from rtlang.serve.service import StreamService
 from rtlang.serve.sglang.generate_replies import GenerateReply
 from rtlang.serve.sglang.generate_requests import GenerateRequest, generate_graph, read_generate
+from rtlang.work.prices import CALL_S, TOKENIZE_S_PER_CHAR, events_price
+from rtlang.work.work_account import WorkKind
 
 _HEALTH_DEADLINE_S = 20.0
-_INLINE_ITEMS = 8  # events of more prompts are encoded on a thread
 
 
 def routes(service: StreamService) -> list[Route]:
     """The routes of a server."""
 
     async def generate(request: Request) -> Response:
-        body = await read_map(request, service)
-        asked = await asyncio.to_thread(read_generate, body, parses_special=service.config.parse_special)
+        body, principal = await read_map(request, service), principal_of(request)
+        reading = partial(read_generate, body, parses_special=service.config.parse_special)
+        asked = await service.run(principal, reading_price(request), reading, kind=WorkKind.READ)
         texts = None
         if asked.needs_ids or asked.has_text:
-            texts = await text_service(service)
+            texts = await text_service(service, principal)
         ids: dict[int, list[int]] = {}
         if texts is not None and asked.needs_ids:
             special = asked.parses_special
             prompts = [(i, asked.items[i].prompt) for i in asked.needs_ids]
             encode = texts.encode
-            ids = await asyncio.to_thread(
-                lambda: {i: encode(text, allow_special=special) for i, text in prompts if isinstance(text, str)}
+            ids = await service.run(
+                principal,
+                request.state.num_body_bytes * TOKENIZE_S_PER_CHAR,
+                lambda: {i: encode(text, allow_special=special) for i, text in prompts if isinstance(text, str)},
+                kind=WorkKind.TOKENIZE,
+                may_wait=True,
             )
 
         def token_texts(token_ids: Sequence[int]) -> list[str]:
@@ -56,8 +62,9 @@ def routes(service: StreamService) -> list[Route]:
             return [each.decode(errors="replace") for each in texts.token_bytes(token_ids)]
 
         reply = GenerateReply(asked, ids, token_texts, secrets.token_hex(16))
-        options = RunOptions(priority=asked.priority, principal=principal_of(request))
-        graph = await asyncio.to_thread(generate_graph, asked, ids)
+        options = RunOptions(priority=asked.priority, principal=principal)
+        making = partial(generate_graph, asked, ids)
+        graph = await service.run(principal, reading_price(request), making, kind=WorkKind.READ)
         if asked.is_stream:
             groups = _chunks(service, graph, reply, asked, options)
             return SseResponse(groups)
@@ -70,7 +77,11 @@ def routes(service: StreamService) -> list[Route]:
                 reply.take(event)
             return reply.response
 
-        return Response(await asyncio.to_thread(respond), media_type="application/json")
+        price = events_price(events)
+        data = await service.run(
+            principal, price, respond, kind=WorkKind.REPLY, may_wait=asked.has_text, is_bounded=False
+        )
+        return Response(data, media_type="application/json")
 
     async def model_info(request: Request) -> Response:
         name = service.server_info.models[0].get("model") if service.server_info.models else "unknown"
@@ -101,7 +112,7 @@ def routes(service: StreamService) -> list[Route]:
         clear: Callable[[], None] | None = getattr(service.target, "clear_cache", None)
         if clear is None:
             raise HttpError(501, "the target of this server has no cache to clear", code="no_cache")
-        await asyncio.to_thread(clear)
+        await service.run(principal_of(request), CALL_S, clear, kind=WorkKind.CACHE, may_wait=True)
         return Response("The cache was cleared.\n", media_type="text/plain")
 
     async def health_generate(request: Request) -> Response:
@@ -138,7 +149,7 @@ async def _chunks(
     asked: GenerateRequest,
     options: RunOptions,
 ) -> AsyncGenerator[Sequence[bytes], None]:
-    is_large = len(asked.items) > _INLINE_ITEMS or any(item.has_logprobs for item in asked.items)
+    may_wait = any(item.has_logprobs for item in asked.items)  # for the texts of their tokens
     async with GraphStream(service, graph, options) as stream:
         async for events in stream.batches():
 
@@ -146,5 +157,11 @@ async def _chunks(
                 changed = dict.fromkeys(number for event in events for number in reply.take(event))
                 return [sse_data(reply.chunk(number)) for number in changed]
 
-            yield await asyncio.to_thread(encode) if is_large else encode()
+            if may_wait:
+                price = events_price(events)
+                yield await service.run(
+                    stream.principal, price, encode, kind=WorkKind.REPLY, may_wait=True, is_bounded=False
+                )
+            else:
+                yield await service.encode(stream.principal, events, encode)
     yield [DONE]

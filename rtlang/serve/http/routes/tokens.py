@@ -7,8 +7,8 @@ every route that takes text, unless `parse_special` says that they are tokens, o
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -16,17 +16,22 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import ParameterError
+from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.text_service import HistoryEnd, TextService, text_service_of
 from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import LazyList, pack_slices
+from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
+from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists
 from rtlang.serve.openai.messages import read_messages
 from rtlang.serve.openai.template_options import FIELDS as TEMPLATE_FIELDS
 from rtlang.serve.openai.template_options import read_template_options
 from rtlang.serve.openai.tools import read_tool_request
 from rtlang.serve.service import StreamService
+from rtlang.work.prices import CALL_S, DETOKENIZE_S_PER_TOKEN, TOKENIZE_S_PER_CHAR
+from rtlang.work.work_account import WorkKind
 
 MAX_PROMPTS = 1024
 _TOKENIZE = FieldTable(
@@ -53,7 +58,8 @@ def routes(service: StreamService) -> list[Route]:
 
     async def tokenize(request: Request) -> Response:
         given = _TOKENIZE.given(await read_map(request, service))
-        texts = await text_service(service)
+        principal = principal_of(request)
+        texts = await text_service(service, principal)
         prompt = given.get("prompt")
         tool_format = service.target.tool_format
         has_names = read_bool(given, "return_token_strs")
@@ -78,11 +84,14 @@ def routes(service: StreamService) -> list[Route]:
             }
             return b"".join(pack_slices(Encoding.JSON, response))
 
-        return Response(await asyncio.to_thread(respond), media_type="application/json")
+        price = request.state.num_body_bytes * TOKENIZE_S_PER_CHAR
+        data = await service.run(principal, price, respond, kind=WorkKind.TOKENIZE, may_wait=True)
+        return Response(data, media_type="application/json")
 
     async def detokenize(request: Request) -> Response:
         given = _DETOKENIZE.given(await read_map(request, service))
-        texts = await text_service(service)
+        principal = principal_of(request)
+        texts = await text_service(service, principal)
         size = texts.info.vocab_size
         lists, is_many = read_id_lists("tokens", given.get("tokens"), MAX_PROMPTS, size, may_be_empty=True)
         hides_special = read_bool(given, "skip_special_tokens", True)
@@ -91,12 +100,19 @@ def routes(service: StreamService) -> list[Route]:
             whole = [texts.decode(ids, shows_special=True) for ids in lists]
             return whole, [texts.decode(ids) for ids in lists] if hides_special else whole
 
-        whole, shown = await asyncio.to_thread(decode)
-        return JSONResponse({"prompt": whole if is_many else whole[0], "text": shown if is_many else shown[0]})
+        def respond() -> bytes:
+            whole, shown = decode()
+            return json_bytes({"prompt": whole if is_many else whole[0], "text": shown if is_many else shown[0]})
+
+        price = 2 * sum(map(len, lists)) * DETOKENIZE_S_PER_TOKEN
+        data = await service.run(principal, price, respond, kind=WorkKind.DETOKENIZE, may_wait=True)
+        return Response(data, media_type="application/json")
 
     async def tokenizer_info(request: Request) -> Response:
-        texts = await text_service(service)
-        return JSONResponse(await asyncio.to_thread(described, texts))
+        principal = principal_of(request)
+        texts = await text_service(service, principal)
+        describe = partial(described, texts)
+        return JSONResponse(await service.run(principal, CALL_S, describe, kind=WorkKind.DETOKENIZE, may_wait=True))
 
     return [
         Route("/tokenize", tokenize, methods=["POST"]),
@@ -107,21 +123,21 @@ def routes(service: StreamService) -> list[Route]:
     ]
 
 
-async def text_service(service: StreamService) -> TextService:
-    """The tokenizer of the server's target. Its `info` can be read without waiting.
+async def text_service(service: StreamService, principal: Principal) -> TextService:
+    """The tokenizer of the server's target, for the work of a principal. Its `info` can be read without waiting.
 
     Raises:
         HttpError: the target has none (501).
     """
 
     def find() -> TextService:
-        found = text_service_of(service.target)
+        found = text_service_of(service.target, principal)
         if found is None:
             raise HttpError(501, "this server does not know the tokenizer of its model", code="no_tokenizer")
         found.info  # noqa: B018  # fetched from another process once, and kept
         return found
 
-    return await asyncio.to_thread(find)
+    return await service.run(principal, 0.0, find, kind=WorkKind.TOKENIZE, may_wait=True)
 
 
 def _prompt_ids(given: Mapping[str, Any], texts: TextService) -> list[list[int]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.request_graph import TokenIds
-from rtlang.serve.http.routes.cache import MAX_AT_ONCE, MAX_EACH
+from rtlang.serve.http.routes.cache import MAX_EACH
 from rtlang.serve.network.key_table import digest_of
 from tests.support.engine.fake_cache_service import MAX_TOKENS, FakeCacheService
 from tests.support.programs.fake_text_service import FakeTextService
@@ -18,6 +18,7 @@ from tests.support.servers.http_client import HttpClient
 from tests.support.servers.serving import Serving, serving
 from tests.support.waiting import wait_until
 
+NUM_THREADS_EACH = 2  # of the threads for requests, for questions to engines
 KEYS = "".join(f'[[keys]]\nname = "{name}"\nsha256 = "{digest_of(name)}"\n' for name in ("ana", "ben"))
 
 
@@ -167,7 +168,9 @@ def test_a_key_is_needed_and_a_target_without_a_cache_says_so(server: Serving) -
         assert (answer.status, answer.json["error"]["code"]) == (501, "no_cache")
 
 
-def test_few_calls_run_at_a_time_and_a_principal_waits_with_few(server: Serving, ana: HttpClient) -> None:
+def test_a_principal_runs_and_queues_few_calls_and_another_waits_for_none_of_them(
+    server: Serving, ana: HttpClient
+) -> None:
     cache, ben = cache_of(server), HttpClient(server.url, "ben")
     cache.may_answer.clear()
     cache.most_answering = 0
@@ -175,8 +178,9 @@ def test_few_calls_run_at_a_time_and_a_principal_waits_with_few(server: Serving,
         with ThreadPoolExecutor(MAX_EACH + 2) as pool:
             asked = [pool.submit(ana.post, "/v1/cache/explain", {"prompt": "a"}) for _ in range(MAX_EACH + 1)]
             wait_until(lambda: any(each.done() for each in asked))  # the one that is refused
-            wait_until(lambda: cache.num_answering == MAX_AT_ONCE)
+            wait_until(lambda: cache.num_answering == NUM_THREADS_EACH)
             other = pool.submit(ben.post, "/v1/cache/explain", {"prompt": "a"})
+            wait_until(lambda: cache.num_answering == NUM_THREADS_EACH + 1)
             assert ben.get("/v1/cache/tree?max_nodes=x").status == 400, "the event loop goes on"
             cache.may_answer.set()
             answers = [each.result(timeout=30) for each in asked]
@@ -185,4 +189,4 @@ def test_few_calls_run_at_a_time_and_a_principal_waits_with_few(server: Serving,
         assert {answer.json["error"]["code"] for answer in answers if answer.status == 429} == {"overload"}
     finally:
         cache.may_answer.set()
-    assert cache.most_answering == MAX_AT_ONCE
+    assert cache.most_answering == NUM_THREADS_EACH + 1

@@ -140,10 +140,10 @@ def test_nodes_of_an_extension_are_read_and_added_beside_the_event_loop(
     monkeypatch.setattr(ScriptedRun, "extend", note_extend)
     opened = Opened(client, {"graph": GRAPH, "open": True})
     rid = opened.next()[1]["rid"]
-    more = {"id": 5, "kind": "text", "parent": 1, "parts": ["c"]}
+    more = {"id": 5, "kind": "text", "parent": 1, "parts": ["c" * 20_000]}
     assert client.post(f"/v1/programs/{rid}/extend", {"nodes": [more]}).json == {"ok": True}
     assert (len(readers), len(adders)) == (1, 1)
-    assert all(thread.name.startswith("asyncio_") for thread in (*readers, *adders))  # of the loop's pool
+    assert all(thread.name.startswith("rtlang-requests") for thread in (*readers, *adders))
     opened.leave()
 
 

@@ -1,0 +1,79 @@
+"""Estimated seconds of work, from the sizes that are known before it begins.
+
+Prices order the jobs of an owner, bound its queue, and decide what runs on the event loop; what a job has taken is measured. They were
+measured on one core of a small machine, and are rather too high: a wrong one moves a job to a thread, or behind others of its owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rtlang.contract.events import CallRequested, Event, GraphFinished, NodeFinished, TextDelta, ValueKnown
+
+_PARSE_S_PER_BYTE = 2e-9
+ITEM_S = 5e-7
+"""Of a number, text or map in JSON, and of a token id that is checked."""
+_UNPACK_S_PER_BYTE = 1e-7  # MessagePack: a byte may be a value
+READ_S_PER_BYTE = 1e-7
+"""Of a message or body that becomes a graph or a request: fields are checked, and schemas and templates read."""
+TOKENIZE_S_PER_CHAR = 1.5e-6
+DETOKENIZE_S_PER_TOKEN = 1e-6
+NODE_S = 2.5e-6
+"""Of a node that is checked and handed to an engine."""
+NODE_JSON_S = 5e-5
+"""Of a node of the prefix cache that becomes text."""
+EVENT_S = 5e-5
+"""Of an event that becomes text."""
+REPLY_S_PER_CHAR = 1e-7
+LOGPROB_S = 1e-5
+"""Of the log-probabilities of one token that become text."""
+VALUE_S = 0.002
+"""Of a list or map of unknown size that becomes text: more than the event loop does."""
+CALL_S = 0.05
+"""Of a question that an engine answers between two steps; dear, so that questions to an engine that hangs leave threads to others."""
+
+
+def json_price(data: bytes) -> float:
+    """The price of parsing JSON text: by its length and, as an upper bound of its values, its commas and opening brackets."""
+    num_items = data.count(b",") + data.count(b"[") + data.count(b"{")
+    return len(data) * _PARSE_S_PER_BYTE + num_items * ITEM_S
+
+
+def message_price(data: bytes, *, is_text: bool) -> float:
+    """The price of a message of a client: it is decoded, and the graph in it is built."""
+    parsing = json_price(data) if is_text else len(data) * _UNPACK_S_PER_BYTE
+    return parsing + len(data) * READ_S_PER_BYTE
+
+
+def events_price(events: Iterable[Event]) -> float:
+    """The price of turning events into text."""
+    return sum(map(_event_price, events))
+
+
+def _event_price(event: Event) -> float:
+    match event:
+        case TextDelta():
+            return EVENT_S + len(event.logprobs or ()) * LOGPROB_S
+        case NodeFinished():
+            num_logprobs = len(event.prompt_logprobs or ())
+            for found in (event.choice_logprobs, event.unconditional_logprobs):
+                num_logprobs += sum(map(len, found or ()))
+            price = EVENT_S + num_logprobs * LOGPROB_S + _value_price(event.value)
+            for each in event.completions:
+                price += len(each.text) * REPLY_S_PER_CHAR + len(each.logprobs or ()) * LOGPROB_S
+                price += len(each.token_ids) * ITEM_S
+            return price
+        case ValueKnown():
+            return EVENT_S + _value_price(event.value)
+        case CallRequested():
+            return EVENT_S + sum(map(_value_price, event.args))
+        case GraphFinished():
+            return EVENT_S + sum(map(_value_price, event.values.values()))
+    return EVENT_S
+
+
+def _value_price(value: object) -> float:
+    """The price of a value: a text by its length, a list or map as one of unknown size, which is not looked at here."""
+    if isinstance(value, str):
+        return len(value) * REPLY_S_PER_CHAR
+    return VALUE_S if isinstance(value, list | dict | tuple) and value else 0.0
