@@ -13,7 +13,7 @@ from typing import Any, Literal
 from rtlang.contract.errors import ParameterError, RtlangError, TraceError, ValueParseError
 from rtlang.contract.graph.checks import MAX_CASES, MAX_ITERATIONS, MAX_NESTING, MAX_OPERANDS
 from rtlang.contract.graph.host_calls import HostFunction, to_plain
-from rtlang.contract.graph.pure_functions import check_plain
+from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.request_graph import MAX_NAME_CHARS, Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
 from rtlang.lang.lazy_values.operations import Lazy, Operation
 from rtlang.lang.lazy_values.values import Value, lazy_form, operand_of, parts_of, source_of, user_location

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from rtlang.contract.errors import ProtocolError, RtlangError
-from rtlang.contract.graph.pure_functions import check_plain
+from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.request_graph import Node
 from rtlang.contract.runs.known import ContinueFrom, Known

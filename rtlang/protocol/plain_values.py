@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from rtlang.contract.errors import ProtocolError
-from rtlang.contract.graph.pure_functions import MAX_DIGITS
+from rtlang.contract.graph.value_size import MAX_DIGITS
 
 _INT = "$int"
 

@@ -31,9 +31,10 @@ from rtlang.contract.graph.nodes import (
     last_id,
     parent_of,
 )
-from rtlang.contract.graph.pure_functions import FUNCTIONS, check_plain
+from rtlang.contract.graph.pure_functions import FUNCTIONS
 from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.contract.graph.tool_list import tools_from_text
+from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.params import MAX_TOKEN_ID, Constraint, SamplingParams
 
 MAX_NODES = 20_000

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from rtlang.contract.errors import ParameterError, RtlangError, ToolError, ValueParseError, described
 from rtlang.contract.events import CallRequested
-from rtlang.contract.graph.pure_functions import check_plain
+from rtlang.contract.graph.value_size import check_plain
 
 
 class Answerable(Protocol):

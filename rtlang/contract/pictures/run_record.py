@@ -23,7 +23,7 @@ from rtlang.contract.graph.nodes import (
     Text,
     TokenIds,
 )
-from rtlang.contract.graph.pure_functions import text_of_plain
+from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.params import Usage
 from rtlang.contract.pictures.labels import names_of
 from rtlang.contract.pictures.structure import level_of

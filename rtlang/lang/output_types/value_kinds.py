@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from rtlang.contract.graph.pure_functions import check_plain
+from rtlang.contract.graph.value_size import check_plain
 from rtlang.lang.output_types.kinds import (
     BOOL,
     FLOAT,

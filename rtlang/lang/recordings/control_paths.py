@@ -7,7 +7,8 @@ from typing import Any
 
 from rtlang.contract.blocks import chosen_block, placed, placed_until
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph.pure_functions import apply, text_of_plain
+from rtlang.contract.graph.pure_functions import apply
+from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.request_graph import (
     Apply,
     Arg,

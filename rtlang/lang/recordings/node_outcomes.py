@@ -26,7 +26,7 @@ from rtlang.contract.errors import (
     rebuild,
 )
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph.pure_functions import text_of_plain
+from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.params import FinishReason
 from rtlang.contract.request_graph import (
     Apply,

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.graph.pure_functions import apply, text_of_plain
+from rtlang.contract.graph.pure_functions import apply
+from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 from rtlang.contract.request_graph import Apply, Arg, Const, Node, Operand, Part, Ref, Repeat, Switch, name_of
 from rtlang.lang.recordings.recording import Recording

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtlang.contract.graph.pure_functions import check_plain
+from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.growing_json import GrowingJson, JsonPath, Path, plain_value
 from rtlang.contract.request_graph import Apply, Const, Operand, Ref
 

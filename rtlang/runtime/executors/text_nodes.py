@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from rtlang.contract.graph.pure_functions import text_of_plain
+from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.request_graph import Arg, Part, Ref, RoleEnd, RoleStart, Text
 from rtlang.model.text.conversation import CHARS_OF_MESSAGE
 from rtlang.runtime.executors.host import Encoded, Host

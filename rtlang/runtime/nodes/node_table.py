@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtlang.contract.errors import DependencyError, RtlangError
-from rtlang.contract.graph.pure_functions import text_of_plain
+from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.node_work import NO_INPUTS, NodeWork, node_work
 from rtlang.contract.request_graph import (
     Apply,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from rtlang.contract.graph.pure_functions import text_of_plain
+from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.request_graph import Arg, Node, Ref, RoleEnd, RoleStart, Text, TokenIds
 from rtlang.model.text.tokenizer import Tokenizer
 

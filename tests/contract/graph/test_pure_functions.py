@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ApplyError
-from rtlang.contract.graph.pure_functions import FUNCTIONS, MAX_SIZE, apply, check_plain, text_of_plain
+from rtlang.contract.graph.pure_functions import FUNCTIONS, apply
+from rtlang.contract.graph.value_size import MAX_SIZE, check_plain
+from rtlang.contract.graph.value_text import text_of_plain
 
 TEXTS = ["", "a", " b ", "A b,c", "é\n😀", "12", "-3.5", "true", '{"a": [1, null]}']
 NUMBERS = [0, 1, -7, 3.25, 10**30, True]

@@ -36,7 +36,8 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.contract.graph.pure_functions import apply, text_of_plain
+from rtlang.contract.graph.pure_functions import apply
+from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.params import ConstraintKind, FinishReason, Usage
 from rtlang.contract.request_graph import (
     Apply,

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rtlang.contract.graph.pure_functions import FUNCTIONS
+from rtlang.contract.errors import ApplyError
+from rtlang.contract.graph.pure_functions import apply
 from rtlang.contract.request_graph import (
     Apply,
     Arg,
@@ -64,7 +65,7 @@ class GraphOracle:
             at = ids[node.node_id]
             try:
                 self._node(node, at, ids, offset)
-            except (Failed, ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError):
+            except (Failed, ApplyError):
                 self.values[at] = None
                 self._sequences.pop(at, None)
 
@@ -106,7 +107,7 @@ class GraphOracle:
                 self.values[at] = list(texts)
                 self._sequences[at] = before + texts[0]
             case Apply():
-                self.values[at] = [FUNCTIONS[node.function](*(self._value(each, ids) for each in node.args))]
+                self.values[at] = [apply(node.function, [self._value(each, ids) for each in node.args])]
             case Call():
                 self.values[at] = [self._calls(node.function, [self._value(each, ids) for each in node.args])]
             case Decide():
