@@ -348,13 +348,18 @@ class EngineDeadError(RtlangError):
 
 
 class InternalError(RtlangError):
-    """A fault of rtlang itself. The log has the details under the `id`."""
+    """A fault of rtlang itself. The log has the details under the `id`; the message has no internal text, but may say what happened."""
 
     code = "fault"
 
-    def __init__(self, fault_id: str) -> None:
-        super().__init__(f"internal error {fault_id}; the log has its cause")
+    def __init__(self, fault_id: str, event: str = "") -> None:
+        super().__init__(f"internal error {fault_id}{event and ': '}{event}; the log has its cause")
         self.id = fault_id
+
+    @classmethod
+    def made(cls, event: str) -> InternalError:
+        """An error with a new id."""
+        return cls(secrets.token_hex(6), event)
 
 
 def internal_error(logger: logging.Logger, subject: str, error: BaseException) -> InternalError:

@@ -27,6 +27,7 @@ from rtlang.contract.errors import (
     internal_error,
 )
 from rtlang.contract.params import FinishReason
+from rtlang.contract.process.current_work import CurrentWork
 from rtlang.contract.step import Step
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.thought_limit import limited_text
@@ -89,6 +90,7 @@ class Engine:
         check_every_step: verify all accounting after each step (slow).
     Attributes:
         last_step: the step scheduled last; None before, and if there was nothing to compute.
+        work: the record of what is worked on, and for which graph.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Engine:
         drafter: Drafter | None = None,
     ) -> None:
         runner = model.runner
+        self.work = CurrentWork()
         self.namespaces = Namespaces(public_prompts)
         tiers = CacheTiers.of(config, runner.page_memory)
         self.cache = PrefixCache(
@@ -118,6 +121,8 @@ class Engine:
         )
         self.step_cost = model.cost
         self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost, model.draft_model)
+        if self.drafter is not None:
+            self.drafter.work = self.work
         self.scheduler = Scheduler(
             self.cache,
             planner_for(config, self.step_cost),
@@ -137,6 +142,7 @@ class Engine:
         compiler.is_busy = lambda: bool(self.scheduler.running)
         self._rebuild = rebuild
         self._rebuilding: Future[Runner] | None = None
+        self._row_graph_ids: list[int] = []  # of the last step
         self.last_step: Step | None = None
         self._pipeline = self._make_pipeline()
         self.transfers: PageTransfers | None = None
@@ -150,7 +156,7 @@ class Engine:
                 compute_s=partial(compute_seconds, self.step_cost, max_step_tokens=config.max_step_tokens),
             )
         self.preparation = Preparation(
-            compiler, wake, self._queue, self._fail, self.transfers, prepares_masks=not runner.is_pipelined
+            compiler, wake, self._queue, self._fail, self.transfers, self.work, prepares_masks=not runner.is_pipelined
         )
 
     @property
@@ -258,8 +264,11 @@ class Engine:
             self._use(self._rebuilding.result())
         outputs = self._continue_prepared() if self.preparation.has_reports else []
         step = self.last_step = self._schedule(now)
+        self._note_rows(step)
         self._is_stalled = step is None and self.preparation.holds_up and not self._pipeline.is_busy
         outputs += self._pipeline.run(step)
+        if not self._pipeline.is_busy:
+            self.work.end_step()
         if self.transfers is not None:
             self.transfers.offload()
         self.num_steps += step is not None
@@ -269,6 +278,13 @@ class Engine:
         if self._check:
             self.scheduler.check()
         return outputs
+
+    def _note_rows(self, step: Step | None) -> None:
+        """Record the graphs of the steps that are computed next: this one, and one in flight."""
+        in_flight = self._row_graph_ids if self._pipeline.is_busy else []
+        requests = () if step is None else self.scheduler.requests_of(step)
+        self._row_graph_ids = [request.program.graph_id for request in requests]
+        self.work.begin_step(self._row_graph_ids + in_flight)
 
     def _continue_prepared(self) -> list[RequestOutput]:
         """Take in what other threads have done between the steps."""
@@ -349,6 +365,7 @@ class Engine:
         for request, row, result in results:
             output: RequestOutput | None = None
             num_computed = request.num_computed_tokens
+            self.work.begin(request.program.graph_id)
             try:
                 if request.session is not None and row.mask_row is not None:
                     request.session.raise_if_failed()

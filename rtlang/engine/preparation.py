@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from rtlang.contract.errors import RtlangError, internal_error
+from rtlang.contract.process.current_work import CurrentWork
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.constraints.stop_search import StopPattern
@@ -44,6 +45,7 @@ class Preparation:
         queue: adds a request to the scheduler.
         fail: ends a request with an error.
         transfers: fetches pages from the tiers below the pool; None without such tiers.
+        work: the record of the engine thread's work.
         prepares_masks: whether slow masks are filled between the steps, which a pipelined runner does not wait for.
     """
 
@@ -54,6 +56,7 @@ class Preparation:
         queue: Callable[[Request], None],
         fail: Callable[[Request, RtlangError], None],
         transfers: PageTransfers | None,
+        work: CurrentWork,
         *,
         prepares_masks: bool,
     ) -> None:
@@ -63,6 +66,7 @@ class Preparation:
         self._ready: deque[Request] = deque()  # filled by other threads
         self._compiling: dict[Request, Compiling] = {}
         self._sitting_out: set[Request] = set()  # requests in the scheduler whose constraint works outside the steps
+        self._current = work
         self._num_replayable, self._work = 0, WorkLimit(0)  # left of the limits between two steps
 
     @property
@@ -109,6 +113,7 @@ class Preparation:
                     self._ready.append(request)
                     continue
             self._sitting_out.discard(request)
+            self._current.begin(request.program.graph_id)
             try:
                 output = self._continue(request)
             except RtlangError as error:
@@ -118,6 +123,7 @@ class Preparation:
             else:
                 if output is not None:
                     outputs.append(output)
+        self._current.begin(0)
         if self._transfers is not None:
             for request in self._transfers.poll():
                 if request.status is RequestStatus.FETCHING:

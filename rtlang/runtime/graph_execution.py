@@ -75,10 +75,14 @@ class GraphExecution:
         self.graph_id, self._is_open, self._listener, self._on_end = graph_id, options.is_open, listener, on_end
         self._account = account = None if options.budget is None else BudgetAccount(options.budget)
         self.table = table = NodeTable(options.inputs, generations_last=account is not None)
-        self._slices = slices = WorkSlices(table.waits, self._end_if_done, lambda: table.is_over, host.later)
+        self._slices = slices = WorkSlices(
+            table.waits, self._end_if_done, lambda: table.is_over, host.later, partial(host.work.poll, graph_id)
+        )
         self._retention = retention = GraphRetention(host.pages, options.is_open)
         self._executors: dict[type[Node], Executor] = {}
-        self._ends = ends = NodeEnds(graph_id, listener, host.clock, table, slices, retention, self._executors)
+        self._ends = ends = NodeEnds(
+            graph_id, listener, host.clock, table, slices, retention, self._executors, host.work
+        )
         self._calls = calls = ModelCalls(table, ends, host, account, options)
         self._given = given = GivenOutcomes(table, ends, calls, host, account, options.known)
         self._values = ValueNodes(table, ends, reports_progress=options.reports_progress)

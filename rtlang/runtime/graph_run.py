@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rtlang.contract.errors import AbortedError, EngineDeadError, GraphError, RtlangError, internal_error
+from rtlang.contract.errors import (
+    AbortedError,
+    EngineDeadError,
+    GraphError,
+    InternalError,
+    RtlangError,
+    internal_error,
+)
 from rtlang.contract.events import (
     CreditSpent,
     Event,
@@ -20,6 +27,7 @@ from rtlang.contract.graph.checks import NodeChecks
 from rtlang.contract.graph.host_calls import checked_answer
 from rtlang.contract.node_work import NodeWork
 from rtlang.contract.params import MAX_CREDIT, check_credit, seconds_left
+from rtlang.contract.process.current_work import WorkStopped
 from rtlang.contract.request_graph import Node
 from rtlang.contract.runs.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.runs.principal import Principal
@@ -93,7 +101,8 @@ class GraphRun:
         self._services, self._loop, self._is_broken = services, loop, services.is_broken
         self._arrival = loop.clock()
         options = options.begun(self._arrival)
-        self._program = ProgramAccount(self._arrival)
+        self._work = work = loop.work
+        self._program = ProgramAccount(self._arrival, graph_id=graph_id)
         self._program.deadline = options.deadline
         self._credit = None if options.credit is None else Credit(options.credit)
         host = Host(
@@ -106,6 +115,7 @@ class GraphRun:
             pages=None if pages_of is None else pages_of(self._arrival, options),
             later=lambda act: loop.call_later_turn(partial(self._guard, act)),
             offload=None if offload_of is None else self._guarded_offload(offload_of(options.principal)),
+            work=work,
         )
         self._execution = GraphExecution(
             graph_id, options, host, self._on_event, self._end, outputs=outputs, on_expand=share.expand
@@ -119,6 +129,11 @@ class GraphRun:
             seconds = seconds_left(options.budget.seconds)
             spend = partial(self._guard, self._execution.spend_time)
             self._budget_timer = loop.call_at(self._arrival + seconds, spend)
+
+    @property
+    def principal(self) -> Principal:
+        """Who runs the graph."""
+        return self._principal
 
     @property
     def is_ended(self) -> bool:
@@ -169,17 +184,28 @@ class GraphRun:
         return run
 
     def _guard(self, act: Callable[[], None]) -> None:
-        """Act for this graph unless it has ended; an unexpected exception fails the graph."""
+        """Act for this graph unless it has ended; an unexpected exception fails the graph, and so does work that was stopped."""
         if self.is_ended:
             return
+        self._work.begin(self.graph_id)
         try:
             act()
+        except WorkStopped as stopped:
+            node_id = self._work.sample().node_id
+            name = "the graph" if node_id is None else f"node {node_id}"
+            event = f"{name} held the engine's thread for {stopped.seconds:g} s and was stopped"
+            fault = InternalError.made(event)
+            logger.error("internal error %s: graph %d: %s", fault.id, self.graph_id, event)
+            self.fail(fault)
         except Exception as error:
             self.fail(internal_error(logger, f"graph {self.graph_id} failed", error))
 
     def _on_event(self, event: Event) -> None:
         self._share.note(event)
+        was_asked = self._work.asked_to_stop is not None
         is_heard = notify(self._listener, event)
+        if not was_asked and self._work.asked_to_stop is not None:
+            self._work.asked_to_stop = None  # the listener, which is no work of the graph, took the time
         if is_heard and self._credit is not None and isinstance(event, TextDelta) and event.token_ids:
             was_spent = self._credit.is_spent
             self._credit.num_tokens -= len(event.token_ids)

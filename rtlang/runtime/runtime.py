@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, MutableSequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -61,6 +61,7 @@ from rtlang.runtime.process.fork_guard import ForkGuard
 from rtlang.runtime.process.idle import idle_actions
 from rtlang.runtime.process.loop import EngineLoop
 from rtlang.runtime.process.process_settings import loading
+from rtlang.runtime.process.work_monitor import Stall
 from rtlang.runtime.reports.spans import runtime_spans
 from rtlang.runtime.reports.summary import summary_table
 from rtlang.runtime.reports.telemetry import Telemetry, counters, counters_of_graphs
@@ -76,6 +77,8 @@ from rtlang_grammars import Report
 logger = logging.getLogger(__name__)
 
 _CLOSED = "the runtime was closed"
+FIRST_GIVEN_ID = 1 << 40
+"""The least id of a graph that may be given to `Runtime.submit`; a runtime makes lower ones."""
 _MANY_TOKENS = 1 << 20
 _NUM_ENCODERS = 2
 
@@ -99,6 +102,8 @@ class Runtime:
         model: checkpoint directory, hub name, or "rtlang:tiny"; default: as in `config`.
         config: all settings; default: RuntimeConfig().
         settings: fields of RuntimeConfig that override `config`.
+    Attributes:
+        stall_listeners: called on another thread when work holds the engine thread for too long; see `WorkMonitor`.
     Raises:
         ConfigError: a setting is unknown or invalid.
     """
@@ -130,6 +135,7 @@ class Runtime:
         self._admission = Admission(self.config.max_waiting)
         self._telemetry = Telemetry(self.metrics)
         self._spans = runtime_spans()
+        self.stall_listeners: list[Callable[[Stall], None]] = []
         self._snapshots = SnapshotTaker(self.config.model, self._decode)
         self._traces: tuple[Trace, ...] = ()
         self.cache_service = PrincipalCache(  # for the clients of a server
@@ -164,6 +170,7 @@ class Runtime:
                     on_step=self._after_step,
                     watch=self._watch,
                     idle_actions=idle_actions(self.config),
+                    on_stall=self._on_stall,
                 )
                 try:
                     with loading():
@@ -220,8 +227,19 @@ class Runtime:
             self._identity = model_identity(self.config)
         return self._identity
 
-    def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> LocalGraphRun:
-        """See `Target.submit`."""
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        options: RunOptions = DEFAULT_OPTIONS,
+        *,
+        graph_id: int | None = None,
+    ) -> LocalGraphRun:
+        """See `Target.submit`.
+
+        Args:
+            graph_id: unique, and at least FIRST_GIVEN_ID; None for a new one.
+        """
         checks, principal = check_run(graph, options), options.principal
         options = replace(
             options,
@@ -236,7 +254,7 @@ class Runtime:
         share = Share(self._admission, principal, options.inputs)
         share.admit(graph.nodes)
         act = partial(self._act, principal.client_id)
-        run = LocalGraphRun(next(self._graph_ids), checks, share, act, max_model_len)
+        run = LocalGraphRun(next(self._graph_ids) if graph_id is None else graph_id, checks, share, act, max_model_len)
 
         if self._traces:
             listener = traced(listener, lambda: self._traces)
@@ -518,6 +536,17 @@ class Runtime:
             self._free()  # interrupted while starting: nothing else frees it
 
     # -- any thread
+
+    def _on_stall(self, stall: Stall) -> None:
+        """The monitor of the engine thread found work that stalls it."""
+        run = None if stall.graph_id is None else self._graphs.get(stall.graph_id)
+        logger.error("%s", stall.described(None if run is None else run.principal.name))
+        for listener in self.stall_listeners:
+            listener(stall)
+
+    def share_work(self, words: MutableSequence[int]) -> None:
+        """Record the work of the engine thread in this memory from now on; see `CurrentWork.share`. Before the first graph."""
+        self._running_loop().work.share(words)
 
     def _act(self, client: tuple[str, str], graph_id: int, act: Callable[[GraphRun], None]) -> None:
         """Act for a graph of a client on the engine thread, unless it has ended."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from rtlang.contract.errors import AbortedError, EngineDeadError
 from rtlang.contract.events import GraphFailed
+from rtlang.contract.process.current_work import CurrentWork
 from rtlang.contract.request_graph import Call, Generate, RequestGraph, Select, Text
 from rtlang.contract.runs.known import KnownOutcome
 from rtlang.contract.runs.principal import LOCAL
@@ -69,6 +70,9 @@ class _NoEngine:
     """The place of the engine; nothing ever runs on it."""
 
     has_work = False
+
+    def __init__(self) -> None:
+        self.work = CurrentWork()
 
     def grant(self, credit: Credit, num_tokens: int) -> None:
         """Add to the credit of a graph; no request waits for it."""

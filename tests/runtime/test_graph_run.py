@@ -10,6 +10,7 @@ import pytest
 
 from rtlang.contract.errors import AbortedError, GraphError, InternalError
 from rtlang.contract.events import Event, GraphFailed
+from rtlang.contract.process.current_work import CurrentWork
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RuntimeServices, notify
@@ -20,6 +21,7 @@ class FakeLoop:
 
     def __init__(self) -> None:
         self.commands: list[Any] = []
+        self.work = CurrentWork()
 
     def clock(self) -> float:
         return 5.0

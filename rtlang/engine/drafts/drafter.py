@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rtlang.contract.process.current_work import CurrentWork
 from rtlang.engine.drafts.acceptance import Acceptance, OwnAcceptance
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.model_policy import MIN_GAIN, Expectation, ModelPolicy, ModelRow
@@ -92,6 +93,7 @@ class Drafter:
 
     Attributes:
         num_drafted, num_accepted: draft tokens that were computed and that were right, by source.
+        work: the record of the engine thread's work.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Drafter:
     ) -> None:
         self._sources, self._cost, self._max_draft_tokens = list(sources), cost, max_draft_tokens
         self._model_policy, self.overlap = model, overlap
+        self.work = CurrentWork()  # an engine sets its own
         self._acceptance = Acceptance()
         self._states: dict[Request, _State] = {}
         self._taken_s = 0.0
@@ -149,6 +152,7 @@ class Drafter:
             found = self._propose(candidate, min(candidate.limit, self._max_draft_tokens, room))
             if found is not None:
                 proposed.append(found)
+        self.work.begin(0)
         spent = 0.0
         if self._model_policy is not None and self._model_policy.is_due(cost):
             proposed, spent = self._add_model_drafts(self._model_policy, candidates, proposed, size, num_rows, room)
@@ -187,6 +191,7 @@ class Drafter:
             draft = self._propose(candidate, min(candidate.limit, self._max_draft_tokens) + 1)
             if draft is not None and len(draft.token_ids) > 1:
                 proposed.append(_Draft(candidate, draft.token_ids[1:], draft.probabilities[1:]))
+        self.work.begin(0)
         room = len(proposed) * self._max_draft_tokens
         counts, best = self._best_counts(proposed, size, num_rows, room, num_rests=2)
         held: set[Request] = set()
@@ -248,6 +253,7 @@ class Drafter:
         num_tokens = len(request.token_ids)
         if limit <= 0 or num_tokens < state.next_at:
             return None
+        self.work.begin(request.program.graph_id)
         best: Proposal | None = None
         highest = 0.0
         for source in self._sources:

@@ -10,10 +10,11 @@ class ProgramAccount:
         arrival_time: in seconds of the engine's clock.
         deadline: time at which it fails if it has not ended, in seconds of the engine's clock; None for no such time.
         service_s: expected time of everything that was computed for it, in seconds.
+        graph_id: its graph; 0 for requests of no graph.
     """
 
-    __slots__ = ("arrival_time", "deadline", "service_s")
+    __slots__ = ("arrival_time", "deadline", "graph_id", "service_s")
 
-    def __init__(self, arrival_time: float, deadline: float | None = None) -> None:
-        self.arrival_time, self.deadline = arrival_time, deadline
+    def __init__(self, arrival_time: float, deadline: float | None = None, *, graph_id: int = 0) -> None:
+        self.arrival_time, self.deadline, self.graph_id = arrival_time, deadline, graph_id
         self.service_s = 0.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from rtlang.contract.process.current_work import CurrentWork
 from rtlang.contract.request_graph import Call, Generate, Select, Text
 from rtlang.contract.runs.known import KnownOutcome
 from rtlang.engine.program_pages import ProgramPages
@@ -38,6 +39,7 @@ class Host:
         pages: keeps the pages of sequences that are continued later; None keeps nothing.
         later: calls a function in a later turn of the engine thread; None does everything at once.
         offload: encodes long texts on another thread; None encodes them here.
+        work: the record of the engine thread's work.
     """
 
     tokenizer: Tokenizer
@@ -49,3 +51,4 @@ class Host:
     pages: ProgramPages | None = None
     later: Later | None = None
     offload: Offload | None = None
+    work: CurrentWork = field(default_factory=CurrentWork)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from rtlang.contract.errors import CallError, rebuild
@@ -32,7 +33,7 @@ class ValueNodes:
             self._called[node.node_id] = ends.clock()
             ends.emit(CallRequested(ends.graph_id, node.node_id, node.function, tuple(args)))
             return
-        value = apply(node.function, args)
+        value = ends.work.run_stoppable(partial(apply, node.function, args))
         if self._reports_progress:
             ends.emit(ValueKnown(ends.graph_id, node.node_id, value))
         ends.end(node, None, (value,))

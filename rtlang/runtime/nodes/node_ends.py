@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from rtlang.contract.errors import RtlangError, internal_error
 from rtlang.contract.events import Completion, Event, NodeFailed, NodeFinished, Timing
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.process.current_work import CurrentWork, WorkStopped
 from rtlang.contract.request_graph import Generate, Node, Select, name_of, parent_of
 from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.node_table import NodeTable
@@ -55,6 +56,9 @@ class NodeEnds:
     Args:
         emit: sends an event to the listener of the graph.
         executors: by kind of node; filled before the first node is added.
+
+    Attributes:
+        work: the record of the engine thread's work.
     """
 
     def __init__(
@@ -66,12 +70,17 @@ class NodeEnds:
         slices: WorkSlices,
         retention: GraphRetention,
         executors: Mapping[type[Node], Executor],
+        work: CurrentWork,
     ) -> None:
-        self.graph_id, self.emit, self.clock = graph_id, emit, clock
+        self.graph_id, self.emit, self.clock, self.work = graph_id, emit, clock, work
         self._table, self._slices, self._retention, self._executors = table, slices, retention, executors
 
     def guard(self, node: Node, slots: Iterable[Slot], act: Callable[[], None]) -> None:
-        """Act for a node unless it has ended; it fails if one of the slots has failed, or if `act` raises."""
+        """Act for a node unless it has ended; it fails if one of the slots has failed, or if `act` raises.
+
+        Raises:
+            WorkStopped: the work was stopped; the whole graph fails.
+        """
         if node.node_id in self._table.ended:
             return
         cause = self._table.cause_of(slots)
@@ -79,8 +88,11 @@ class NodeEnds:
             is_silent = self._table.is_silent(node) and cause.cause_message == CANCELLED
             self.fail(node, cause, is_silent=is_silent)
             return
+        self.work.begin_node(node.node_id)
         try:
             act()
+        except WorkStopped:
+            raise
         except RtlangError as error:
             self.fail(node, error)
         except Exception as error:

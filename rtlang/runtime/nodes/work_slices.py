@@ -43,6 +43,7 @@ class WorkSlices:
         on_idle: called when nothing is ready and no node is on its way.
         is_ended: whether the graph has ended.
         later: None does everything at once.
+        check: called before each action; what it raises ends the work.
     """
 
     def __init__(
@@ -51,9 +52,10 @@ class WorkSlices:
         on_idle: Callable[[], None],
         is_ended: Callable[[], bool],
         later: Later | None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._actions, self._on_idle, self._is_ended = actions, on_idle, is_ended
-        self._later = later
+        self._later, self._check = later, check
         self._arriving: deque[_Arrival] = deque()
         self._is_draining = self._is_continuing = False
         self._work = 0
@@ -86,6 +88,7 @@ class WorkSlices:
         num_steps = sys.maxsize if self._later is None else NODES_A_TURN
         has_arrived = False
         while self._arriving and num_steps > 0 and not self._is_ended():
+            self._check()
             arrival = self._arriving[0]
             steps = list(islice(arrival.nodes, num_steps))
             num_steps -= max(1, len(steps))
@@ -119,6 +122,7 @@ class WorkSlices:
                 self._is_continuing = True
                 self._later(self._go_on)
                 break
+            self._check()
             self._actions.take()()
         self._is_draining = False
         if not self._actions.is_ready and not self._arriving and not self._is_ended():

@@ -18,8 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from rtlang.contract.errors import EngineDeadError
+from rtlang.contract.process.current_work import CurrentWork
 from rtlang.contract.process.thread_watch import ThreadWatch
 from rtlang.runtime.process import process_settings
+from rtlang.runtime.process.work_monitor import Stall, WorkMonitor
 
 if TYPE_CHECKING:  # they load torch, which a runtime without a model does not need
     from rtlang.engine.engine import Engine
@@ -64,6 +66,7 @@ class EngineLoop:
         on_step: called with the outputs, start and end time of each step.
         watch: times every command and step; for debugging.
         idle_actions: pairs of seconds, in ascending order, and what to do once when nothing was computed for so long.
+        on_stall: called on another thread when work holds the engine thread for too long; see `WorkMonitor`.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class EngineLoop:
         on_step: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
         watch: ThreadWatch | None = None,
         idle_actions: Sequence[tuple[float, Callable[[Engine], None]]] = (),
+        on_stall: Callable[[Stall], None] | None = None,
     ) -> None:
         self._idle_actions, self._num_idle_actions = tuple(idle_actions), len(idle_actions)  # the number of those done
         self._last_step_end = 0.0
@@ -82,7 +86,7 @@ class EngineLoop:
         self._watch = watch
         self._call: Callable[[Command], object] = _call if watch is None else watch.call
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
-        self._on_step = on_step
+        self._on_step, self._on_stall = on_step, on_stall
         self._commands: dict[Hashable, deque[Command]] = {}  # by client, the next one first; no empty queues
         self._later: deque[Command] = deque()  # for the next turn; used on the engine thread only
         self._timers: list[tuple[float, int, Timer]] = []
@@ -100,6 +104,11 @@ class EngineLoop:
         """The engine; available once `start` has returned."""
         assert self._engine is not None
         return self._engine
+
+    @property
+    def work(self) -> CurrentWork:
+        """The record of the thread's work; available once `start` has returned."""
+        return self.engine.work
 
     @property
     def is_current_thread(self) -> bool:
@@ -213,6 +222,10 @@ class EngineLoop:
             self._cause = error
             self._started.set()
             return
+        work = self._engine.work
+        monitor = None if self._on_stall is None else WorkMonitor(work, self._on_stall)
+        if monitor is not None:
+            monitor.start()
         self._started.set()
         cause: BaseException | None = None
         try:
@@ -221,6 +234,8 @@ class EngineLoop:
         except BaseException as error:
             logger.critical("the engine stops: %s", error, exc_info=error)
             cause = error
+            work.end_step()  # no graph is to blame
+            work.rest()
             with self._condition:
                 self._cause = error
             self._on_break()
@@ -230,6 +245,8 @@ class EngineLoop:
             except Exception:
                 logger.exception("a command failed after the engine stopped")
         self._on_end(cause)
+        if monitor is not None:
+            monitor.close()
         if self._watch is not None:
             self._watch.close()
 
@@ -243,6 +260,7 @@ class EngineLoop:
     def _run_once(self) -> bool:
         engine = self._engine
         assert engine is not None
+        work = engine.work
         with self._condition:
             while not (self._commands or self._later or self._is_stopping or self._is_woken or engine.has_work):
                 timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
@@ -252,13 +270,16 @@ class EngineLoop:
                 if timeout is not None and timeout <= 0:
                     break
                 process_settings.tidy()
+                work.rest()
                 self._condition.wait(timeout)
             self._is_woken = False
             is_stopping = self._is_stopping
             num_later = len(self._later)
+        work.begin_turn()
         num_commands = 0
         while (is_stopping or num_commands < MAX_COMMANDS) and (posted := self._next_command()) is not None:
             num_commands += 1
+            work.begin(0)
             self._call(posted)
         for _ in range(num_later):
             self._call(self._later.popleft())
@@ -268,6 +289,7 @@ class EngineLoop:
             command, timer.command = timer.command, None
             if command is not None:
                 self._call(command)
+        work.begin(0)
         if is_stopping:
             return False
         if not engine.has_work:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import EngineDeadError
+from rtlang.contract.process.current_work import CurrentWork
 from rtlang.runtime.process.loop import EngineLoop
 
 LIMIT_S = 30.0
@@ -20,6 +21,7 @@ class FakeEngine:
     def __init__(self, num_steps: int = 0, broken_at: int | None = None) -> None:
         self.num_steps, self.broken_at = num_steps, broken_at
         self.heard: list[int] = []
+        self.work = CurrentWork()
 
     @property
     def has_work(self) -> bool:
