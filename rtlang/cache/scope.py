@@ -7,7 +7,9 @@ number: they are shared by all, and what follows is not.
 
 from __future__ import annotations
 
+import secrets
 from array import array
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +18,9 @@ from rtlang.cache.node import TOKEN_BYTES, common_tokens, pack
 _SHIFT = 32
 TOKEN_MASK = (1 << _SHIFT) - 1
 """The part of a number in the tree that is the token id."""
+MAX_NAMESPACES = 1 << 15
+"""Namespaces that are known, about 10 MB: any request may bring a salt of its own."""
+_MAX_NUMBER = (1 << 31) - 1  # the tree's numbers are signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +50,45 @@ PUBLIC = CacheScope()
 class Namespaces:
     """Numbers of namespaces, and the public prompts. Used on the engine thread.
 
+    Beyond `max_namespaces`, the one that was used least recently is forgotten: it gets another number when it comes again, so that nothing
+    is shared with what it has stored before.
+
     Args:
         public_prompts: tokens of prompts whose cached pages are shared by all namespaces.
     """
 
-    def __init__(self, public_prompts: Iterable[Sequence[int]] = ()) -> None:
-        self._numbers: dict[str, int] = {"": 0}
-        self._names = [""]
+    def __init__(self, public_prompts: Iterable[Sequence[int]] = (), *, max_namespaces: int = MAX_NAMESPACES) -> None:
+        self._max_namespaces = max_namespaces
+        self._numbers: OrderedDict[str, int] = OrderedDict()
+        self._names: dict[int, str] = {0: ""}
+        self._last_number = 0
+        self._forgotten = (
+            f"forgotten {secrets.token_hex(8)}"  # digests of stored pages must not be those of another process
+        )
         self._public = [pack(each) for each in public_prompts]
         self._most_public = max(map(len, self._public), default=0) // TOKEN_BYTES
 
     def name(self, number: int) -> str:
-        """The namespace with this number."""
-        return self._names[number]
+        """The namespace with this number; of a forgotten one, a name that no other has."""
+        return self._names.get(number) or ("" if not number else f"{self._forgotten} {number}")
 
     def scope(self, namespace: str, token_ids: Sequence[int]) -> CacheScope:
         """The scope of a sequence that begins with these tokens."""
-        number = self._numbers.setdefault(namespace, len(self._names))
-        if number == len(self._names):
-            self._names.append(namespace)
-        if not number:
+        if not namespace:
             return PUBLIC
+        number = self._numbers.get(namespace) or self._new_number(namespace)
+        self._numbers.move_to_end(namespace)
         return CacheScope(number, self._num_public(token_ids))
+
+    def _new_number(self, namespace: str) -> int:
+        while True:  # begins again after 2^31 namespaces, whose pages have left the pool
+            self._last_number = self._last_number % _MAX_NUMBER + 1
+            if self._last_number not in self._names:
+                break
+        self._numbers[namespace], self._names[self._last_number] = self._last_number, namespace
+        if len(self._numbers) > self._max_namespaces:
+            del self._names[self._numbers.popitem(last=False)[1]]
+        return self._numbers[namespace]
 
     def visible(
         self, scope: CacheScope, token_ids: Sequence[int], position: int, next_keys: Iterable[int]

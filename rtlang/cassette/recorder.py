@@ -133,7 +133,7 @@ class Recorder(DefaultWithin):
     @property
     def abilities(self) -> frozenset[Ability]:
         """See `Target.abilities`."""
-        return abilities_of(self._target) & {Ability.BUDGET}
+        return abilities_of(self._target) & {Ability.BUDGET, Ability.CACHE_SALT}
 
     def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> RecordedRun:
         """See `Target.submit`.
@@ -245,7 +245,7 @@ class Replay(DefaultWithin):
     An outcome that the recording lacks fails its node with CassetteError.
     """
 
-    abilities = frozenset({Ability.BUDGET})
+    abilities = frozenset({Ability.BUDGET, Ability.CACHE_SALT})  # it has no cache
 
     def __init__(self, path: str | os.PathLike[str], set_default: Callable[[Any], Any]) -> None:
         try:

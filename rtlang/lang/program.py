@@ -73,6 +73,7 @@ class Program(Generic[P, R_co]):
             passes: the passes of the compiler: True (the default) for all, False for none, or names, where `-name` leaves one out.
             outputs: names of the variables to generate, besides the returned value and what the body reads; default: all.
             budget: what all nodes of the run may spend together.
+            cache_salt: cached prefixes are shared only with runs of the same salt; see `rt.RunOptions`.
             on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
 
         Raises:

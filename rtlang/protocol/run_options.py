@@ -64,6 +64,10 @@ def _inputs(fields: Fields, name: str, read_int: ReadInt) -> dict[str, str]:
     return inputs
 
 
+def _text(fields: Fields, name: str, read_int: ReadInt) -> Any:
+    return fields.get(name)  # `RunOptions` checks it
+
+
 def _budget(fields: Fields, name: str, read_int: ReadInt) -> Budget | None:
     return None if fields.get(name) is None else Budget.from_plain(fields[name])
 
@@ -90,6 +94,7 @@ _TABLE = (
     OptionField("priority", "priority", Place.BODY, _integer(-MAX_PRIORITY, MAX_PRIORITY), _same),
     OptionField("seed", "seed", Place.BODY, _integer(0, MAX_SEED), _same),
     OptionField("budget", "budget", Place.BODY, _budget, Budget.to_plain),
+    OptionField("cache_salt", "cache_salt", Place.BODY, _text, _same),
     OptionField(
         "principal", "principal", Place.ENGINE, _principal, lambda each: None if each == LOCAL else each.to_plain()
     ),

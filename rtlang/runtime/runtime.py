@@ -240,7 +240,8 @@ class Runtime:
         Args:
             graph_id: unique, and at least FIRST_GIVEN_ID; None for a new one.
         """
-        checks, principal = check_run(graph, options), options.principal
+        checks, options = check_run(graph, options), options.salted()
+        principal = options.principal
         options = replace(
             options,
             priority=principal.priority_of(options.priority),

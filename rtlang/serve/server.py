@@ -43,7 +43,7 @@ from rtlang.serve.websocket import StreamSocket
 
 logger = logging.getLogger(__name__)
 
-CAPS = (Ability.CREDIT, Ability.PROGRESS, Ability.CONTINUE, Ability.BUDGET)
+CAPS = (Ability.CREDIT, Ability.PROGRESS, Ability.CONTINUE, Ability.BUDGET, Ability.CACHE_SALT)
 """Abilities in `welcome`, each with the option of the target's `submit` that it needs."""
 KEYS_INTERVAL_S = 2.0  # between two looks at the file of keys
 _BACKLOG = 128  # also the accepts, and the log lines of failed ones, in one turn of the event loop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 
+from rtlang.cache import scope
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.scope import PUBLIC, CacheScope, Namespaces, unpacked
 
@@ -61,11 +62,37 @@ def test_without_a_namespace_nothing_changes() -> None:
     assert namespaces.scope("a", [1, 2, 3, 4]) == CacheScope(1, 3)
 
 
+def test_forgotten_namespaces_share_nothing_with_their_later_selves() -> None:
+    namespaces = Namespaces(max_namespaces=3)
+    numbers = {name: namespaces.scope(name, [1]).number for name in "abc"}
+    assert namespaces.scope("a", [1]).number == numbers["a"]
+    fourth = namespaces.scope("d", [1]).number  # "b" was used least recently
+    assert [namespaces.name(number) for number in (0, numbers["a"], numbers["c"], fourth)] == ["", "a", "c", "d"]
+    forgotten = namespaces.name(numbers["b"])
+    assert forgotten.endswith(str(numbers["b"]))
+    assert forgotten != Namespaces().name(numbers["b"])
+    again = namespaces.scope("b", [1]).number
+    assert again not in (*numbers.values(), fourth)
+    for i in range(10_000):
+        namespaces.scope(str(i), [1])
+    assert len(namespaces._numbers) == 3
+    assert len(namespaces._names) == 4
+
+
+def test_numbers_begin_again_and_pass_over_those_in_use() -> None:
+    namespaces = Namespaces(max_namespaces=3)
+    first = namespaces.scope("a", [1]).number
+    namespaces._last_number = scope._MAX_NUMBER - 1
+    last = namespaces.scope("b", [1])
+    assert unpacked(array("q", last.pack([5]))[0]) == (scope._MAX_NUMBER, 5)
+    assert namespaces.scope("c", [1]).number == first + 1
+
+
 def test_a_scope_packs_pieces_as_it_packs_the_whole() -> None:
-    scope, tokens = CacheScope(7, 5), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
-    whole = scope.pack(tokens)
+    own, tokens = CacheScope(7, 5), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+    whole = own.pack(tokens)
     for cut in range(len(tokens) + 1):
-        assert scope.pack(tokens[:cut]) + scope.pack(tokens[cut:], cut) == whole
+        assert own.pack(tokens[:cut]) + own.pack(tokens[cut:], cut) == whole
     assert [unpacked(each) for each in array("q", whole)] == [(7 * (at >= 5), each) for at, each in enumerate(tokens)]
 
 

@@ -85,6 +85,10 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/serve/network/test_key_table.py::test_without_keys_everybody_is_local",
         "tests/cache/test_scope.py::test_without_a_namespace_nothing_changes",
     ),
+    "A `cache_salt` divides": (
+        "tests/serve/http/routes/test_cache_salt.py::test_a_prefix_is_found_with_the_salt_that_stored_it_alone",
+        "tests/cache/test_scope.py::test_forgotten_namespaces_share_nothing_with_their_later_selves",
+    ),
     "[Keys](docs/serving.md#keys) have namespaces": (
         "tests/cache/test_scope.py::test_random_sequences_find_those_of_their_namespace_and_public_starts",
         "tests/serve/test_service_keys.py::test_graphs_carry_the_principal_of_their_key",
@@ -129,6 +133,7 @@ ADVICE = (
     "Each claim of this section has tests",
     "Everything they send is bounded and validated before the engine sees it:",
     "Not protected:",
+    "The compiled constraints are shared by all.",
     "Beyond loopback, set it or put a reverse proxy in front.",
     "rtlang constrains the form of a text, not its meaning.",
     "A checksum is not a signature: keep the directory writable for trusted users only.",

@@ -27,6 +27,7 @@ FULL = RunOptions(
     priority=2,
     seed=7,
     budget=Budget(tokens=5, seconds=1.5),
+    cache_salt="red",
     reports_progress=True,
     principal=Principal("ana"),
 )
@@ -39,7 +40,7 @@ def test_every_option_is_in_the_table_or_written_by_its_sender() -> None:
 
 def test_an_open_message_says_what_its_reader_finds() -> None:
     body, beside = fields_of(FULL, Place.BODY), fields_of(FULL, Place.BESIDE)
-    assert list(body) == ["inputs", "priority", "seed", "budget"]
+    assert list(body) == ["inputs", "priority", "seed", "budget", "cache_salt"]
     assert beside == {"progress": True}
     read = options_from_open(body, options_beside(beside | {"deadline_ms": 1500, "credit": 3}), {}, is_open=True)
     assert read == replace(FULL, principal=RunOptions().principal, is_open=True, deadline_s=1.5, credit=3)
@@ -53,7 +54,7 @@ def test_options_that_are_not_given_are_left_out_of_an_open_message() -> None:
 @pytest.mark.parametrize("options", [RunOptions(), FULL])
 def test_an_engine_reads_what_it_is_sent(options: RunOptions) -> None:
     written = options_to_engine(options)
-    assert list(written) == ["inputs", "priority", "seed", "budget", "principal", "progress"]
+    assert list(written) == ["inputs", "priority", "seed", "budget", "cache_salt", "principal", "progress"]
     assert options_from_engine(written | {"open": False}) == options
     live = {"open": True, "deadline_s": 2.5, "credit": 4}
     assert options_from_engine(written | live) == replace(options, is_open=True, deadline_s=2.5, credit=4)

@@ -6,17 +6,21 @@ graph from the server to the engine as plain data.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from rtlang.contract.errors import ConfigError
+from rtlang.contract.errors import ConfigError, ParameterError
 from rtlang.contract.params import MAX_PRIORITY
 
 MAX_NAME_LENGTH = 64
+MAX_SALT_LENGTH = 256
 MAX_WEIGHT = 1000.0
 MAX_LIMIT = 1 << 50
+_SALTED, _SALT_DIGITS = "salt ", 48  # together shorter than a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,11 @@ class Principal:
         """Identifies the client among those of all principals."""
         return self.name, self.client
 
+    def salted(self, salt: str) -> Principal:
+        """The principal with a namespace of its own for this salt. It is a digest, which tells neither the salt nor the namespace."""
+        named = json.dumps([self.namespace, salt]).encode()
+        return replace(self, namespace=f"{_SALTED}{hashlib.sha256(named).hexdigest()[:_SALT_DIGITS]}")
+
     def priority_of(self, priority: int) -> int:
         """The nearest priority that the principal may use."""
         return min(max(priority, self.min_priority), self.max_priority)
@@ -129,6 +138,16 @@ class Principal:
         if limits is not None:
             given["limits"] = PrincipalLimits(**_known("limits", limits, PrincipalLimits))
         return cls(**_known("principal", given, cls))
+
+
+def check_cache_salt(salt: object) -> None:
+    """Check a salt of the prefix cache.
+
+    Raises:
+        ParameterError: it is invalid.
+    """
+    if not isinstance(salt, str) or not 1 <= len(salt) <= MAX_SALT_LENGTH or not salt.isprintable():
+        raise ParameterError("cache_salt", salt, f"expected printable text of 1 to {MAX_SALT_LENGTH} characters")
 
 
 def _known(name: str, given: object, kind: type[Any]) -> dict[str, Any]:

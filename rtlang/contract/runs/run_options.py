@@ -15,7 +15,7 @@ from rtlang.contract.errors import DeadlineError, GraphError, ParameterError
 from rtlang.contract.params import check_credit, check_run_options, seconds_left
 from rtlang.contract.runs.budget import Budget
 from rtlang.contract.runs.known import ContinueFrom, Known
-from rtlang.contract.runs.principal import LOCAL, Principal
+from rtlang.contract.runs.principal import LOCAL, Principal, check_cache_salt
 
 
 class Ability(StrEnum):
@@ -26,6 +26,7 @@ class Ability(StrEnum):
     CONTINUE = "continue"
     BUDGET = "budget"
     KNOWN = "known"
+    CACHE_SALT = "cache_salt"
 
 
 ALL_ABILITIES = frozenset(Ability)
@@ -53,6 +54,7 @@ class RunOptions:
             with the same seed gives the same texts.
         known: outcomes of nodes of the graph from an earlier run; nothing is computed for these.
         budget: what the nodes may spend together.
+        cache_salt: text that divides the prefix cache of the principal: the graph reuses cached pages of graphs with the same salt only.
         principal: the party that the graph belongs to. A remote runtime ignores it: its server knows the principal from the key.
         continue_from: by node, for each choice the output tokens that an earlier run of the graph gave out: those of its `TextDelta`
             events. The generation goes on after them, and its events begin there; with the same seed the text is the same.
@@ -72,6 +74,7 @@ class RunOptions:
     seed: int | None = None
     known: Known = field(default_factory=dict, metadata=_option(Ability.KNOWN))
     budget: Budget | None = field(default=None, metadata=_option(Ability.BUDGET, is_keyword=True))
+    cache_salt: str | None = field(default=None, metadata=_option(Ability.CACHE_SALT, is_keyword=True))
     principal: Principal = LOCAL
     continue_from: ContinueFrom = field(default_factory=dict, metadata=_option(Ability.CONTINUE))
     credit: int | None = field(default=None, metadata=_option(Ability.CREDIT))
@@ -91,12 +94,20 @@ class RunOptions:
         check_run_options(self.priority, self.deadline_s, self.seed)
         if self.credit is not None:
             check_credit(self.credit)
+        if self.cache_salt is not None:
+            check_cache_salt(self.cache_salt)
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise ParameterError("budget", self.budget, "expected rt.Budget(...)")
 
     def begun(self, now: float) -> Self:
         """These options with the time at which the run began: `now`, unless it was decided before."""
         return self if self.begun_at is not None else replace(self, begun_at=now)
+
+    def salted(self) -> Self:
+        """These options with the salt in the namespace of the principal, so that whoever asks for the namespace obeys the salt."""
+        if self.cache_salt is None:
+            return self
+        return replace(self, principal=self.principal.salted(self.cache_salt), cache_salt=None)
 
     @property
     def deadline(self) -> float | None:

@@ -172,7 +172,8 @@ class EngineTarget:
 
     def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> EngineRun:
         """See `Runtime.submit`. Returns before an engine has the graph; if the engine refuses it, it ends with GraphFailed."""
-        checks, principal = check_run(graph, options), options.principal
+        checks, options = check_run(graph, options), options.salted()
+        principal = options.principal
         if self.max_model_len is not None:
             check_result_sizes(graph.nodes, self.max_model_len)
         share = Share(self._admission, principal, options.inputs)

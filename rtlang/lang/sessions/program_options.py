@@ -33,6 +33,7 @@ class RunKeywords(TypedDict, total=False):
     priority: int | None
     deadline_s: float | None
     budget: Budget | None
+    cache_salt: str | None
     passes: Passes | None
     outputs: Collection[str] | None
     on_error: OnError | None
@@ -53,6 +54,8 @@ class RunMethod(Protocol[_P, _T_co]):
     def __call__(self, *args: Any, deadline_s: float | None, **others: Any) -> _T_co: ...
     @overload
     def __call__(self, *args: Any, budget: Budget, **others: Any) -> _T_co: ...
+    @overload
+    def __call__(self, *args: Any, cache_salt: str, **others: Any) -> _T_co: ...
     @overload
     def __call__(self, *args: Any, passes: Passes, **others: Any) -> _T_co: ...
     @overload

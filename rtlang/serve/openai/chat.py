@@ -16,7 +16,7 @@ from rtlang.contract.request_graph import Generate, Part, RequestGraph, Text
 from rtlang.contract.service.text_service import TextService
 from rtlang.serve.openai import reasoning, sampling, structured, template_options, tools
 from rtlang.serve.openai.completions import read_model, read_stream
-from rtlang.serve.openai.fields import FieldTable, read_bool, read_int
+from rtlang.serve.openai.fields import SALTS, FieldTable, read_bool, read_cache_salt, read_int
 from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
 from rtlang.serve.openai.messages import content_text, read_messages
 from rtlang.serve.openai.reasoning import ThoughtPlace
@@ -41,6 +41,7 @@ _FIELDS = FieldTable(
         "max_completion_tokens",
         "add_generation_prompt",
         "continue_final_message",
+        *SALTS,
     }
     | template_options.FIELDS,
     fixed=sampling.FIXED
@@ -145,7 +146,11 @@ def read_chat(
     graph = RequestGraph((Text(0, None, parts), Generate(1, 0, None, params, plan.constraint)), outputs=(1,))
     model, priority = read_model(given), sampling.read_priority(given)
     return ChatRequest(
-        Asked(graph, model, priority, is_stream, "messages", plan.field), plan, params.n, includes_usage, num_top
+        Asked(graph, model, priority, is_stream, "messages", plan.field, read_cache_salt(given)),
+        plan,
+        params.n,
+        includes_usage,
+        num_top,
     )
 
 

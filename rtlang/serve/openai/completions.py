@@ -15,7 +15,7 @@ from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, T
 from rtlang.contract.params import MAX_LOGPROBS, MAX_N
 from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.serve.openai import sampling, structured
-from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool, read_ids, read_int
+from rtlang.serve.openai.fields import SALTS, FieldTable, check_inner, read_bool, read_cache_salt, read_ids, read_int
 from rtlang.serve.openai.logprobs import CompletionLogprobs, TokenBytes
 from rtlang.serve.openai.shapes import Asked, Heading, UsageCount, finish_reason
 
@@ -24,7 +24,7 @@ DEFAULT_MAX_TOKENS = 16
 _FIELDS = FieldTable(
     accepted=sampling.FIELDS
     | structured.FIELDS
-    | {"model", "prompt", "stream", "stream_options", "echo", "logprobs", "best_of"},
+    | {"model", "prompt", "stream", "stream_options", "echo", "logprobs", "best_of", *SALTS},
     fixed=sampling.FIXED | {"suffix": ("",)},
     refused=structured.REFUSED,
 )
@@ -85,7 +85,9 @@ def read_completion(body: Mapping[str, Any]) -> CompletionRequest:
     graph = RequestGraph(tuple(nodes), outputs=tuple(range(1, 2 * len(prompts), 2)))
     field = None if form is None else form.field
     return CompletionRequest(
-        Asked(graph, read_model(given), sampling.read_priority(given), is_stream, "prompt", field),
+        Asked(
+            graph, read_model(given), sampling.read_priority(given), is_stream, "prompt", field, read_cache_salt(given)
+        ),
         prompts,
         n,
         max(n, best_of),

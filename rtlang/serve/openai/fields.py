@@ -6,11 +6,14 @@ fields in `IGNORED` are ignored. A null means that the field is missing, as clie
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
+from rtlang.contract.runs.principal import check_cache_salt
 
 IGNORED = frozenset(
     (
@@ -24,7 +27,6 @@ IGNORED = frozenset(
         "prompt_cache_options",
         "prediction",
         "request_id",
-        "cache_salt",
         "guided_decoding_backend",
     )
 )
@@ -106,6 +108,27 @@ def read_int(given: Mapping[str, Any], name: str, low: int, high: int, default: 
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ParameterError(name, value, f"expected an integer from {low} to {high}")
     return value
+
+
+SALTS = ("cache_salt", "extra_key")
+"""The fields that `read_cache_salt` reads: the first name is vLLM's and SGLang's, the second SGLang's."""
+
+
+def read_cache_salt(given: Mapping[str, Any]) -> str | None:
+    """The salt of the prefix cache, made of both fields if both are given.
+
+    Raises:
+        ParameterError: a field is no text of the allowed length; names it.
+    """
+    found = [name for name in SALTS if name in given]
+    for name in found:
+        try:
+            check_cache_salt(given[name])
+        except ParameterError as error:
+            raise ParameterError(name, given[name], error.allowed) from None
+    if len(found) < len(SALTS):
+        return given[found[0]] if found else None
+    return hashlib.sha256(json.dumps([given[name] for name in SALTS]).encode()).hexdigest()
 
 
 def read_text(given: Mapping[str, Any], name: str, where: str = "") -> str:

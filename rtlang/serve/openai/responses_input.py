@@ -11,7 +11,7 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.serve.openai import reasoning
-from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool, read_list, read_text
+from rtlang.serve.openai.fields import SALTS, FieldTable, check_inner, read_bool, read_list, read_text
 from rtlang.serve.openai.messages import content_text
 
 Message = dict[str, Any]
@@ -35,6 +35,7 @@ SAME_NAME = (
     "min_p",
     "ignore_eos",
     "json_style",
+    *SALTS,
 )
 """Fields that mean the same in both routes; the last ones are extensions."""
 _FIELDS = FieldTable(

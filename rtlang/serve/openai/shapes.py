@@ -16,6 +16,7 @@ class Asked:
     Attributes:
         model: as the client named it; None if it did not.
         prompt_field, constraint_field: the fields that errors of the prompt and of the constraint are about.
+        cache_salt: see `RunOptions`.
     """
 
     graph: RequestGraph
@@ -24,6 +25,7 @@ class Asked:
     is_stream: bool
     prompt_field: str
     constraint_field: str | None
+    cache_salt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import MAX_LOGPROBS, MAX_MAX_TOKENS, MAX_N, MAX_PRIORITY, Constraint, SamplingParams
 from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.serve.openai.completions import MAX_PROMPTS, Prompt
-from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists, read_int
+from rtlang.serve.openai.fields import SALTS, FieldTable, read_bool, read_cache_salt, read_id_lists, read_int
 from rtlang.serve.openai.sampling import read_biases
 from rtlang.serve.openai.structured import STYLE, read_structured
 
@@ -25,7 +25,6 @@ IGNORED = frozenset(
     (
         "bootstrap_room",
         "conversation_id",
-        "extra_key",
         "log_metrics",
         "model",
         "no_logs",
@@ -48,6 +47,7 @@ _FIELDS = FieldTable(
             "stream",
             "priority",
             "parse_special",
+            *SALTS,
         )
     ),
     fixed={
@@ -130,6 +130,7 @@ class GenerateRequest:
         is_list: whether the prompts came as a list, so that the response is one.
         has_text: whether log-probabilities have the texts of their tokens.
         parses_special: whether names of special tokens in a prompt are these tokens.
+        cache_salt: see `RunOptions`; one for all prompts.
     """
 
     items: tuple[Item, ...]
@@ -138,6 +139,7 @@ class GenerateRequest:
     has_text: bool
     parses_special: bool
     priority: int
+    cache_salt: str | None
 
     @property
     def needs_ids(self) -> tuple[int, ...]:
@@ -176,6 +178,7 @@ def read_generate(body: Mapping[str, Any], *, parses_special: bool = False) -> G
         read_bool(given, "return_text_in_logprobs"),
         read_bool(given, "parse_special", parses_special),
         read_int(given, "priority", -MAX_PRIORITY, MAX_PRIORITY, 0) or 0,
+        read_cache_salt(given),
     )
 
 

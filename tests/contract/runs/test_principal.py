@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.errors import ConfigError
-from rtlang.contract.runs.principal import LOCAL, Principal, PrincipalLimits
+from rtlang.contract.errors import ConfigError, ParameterError
+from rtlang.contract.runs.principal import LOCAL, Principal, PrincipalLimits, check_cache_salt
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,18 @@ def test_unknown_fields_of_a_map_are_refused() -> None:
         Principal.from_plain({"limits": {"max_row": 1}})
     with pytest.raises(ConfigError, match="limits"):
         Principal.from_plain({"limits": 3})
+
+
+def test_a_salt_gives_a_namespace_of_its_own_within_the_namespace() -> None:
+    ana, bob = Principal("ana", namespace="ana"), Principal("bob", namespace="bob")
+    salted = [each.salted(salt) for each in (ana, bob, LOCAL) for salt in ("s", "t", "日本")]
+    assert len({each.namespace for each in (*salted, ana, bob, LOCAL)}) == len(salted) + 3
+    assert ana.salted("s") == Principal("ana", namespace=ana.salted("s").namespace)
+    assert "s3cret" not in ana.salted("s3cret").namespace
+    assert Principal.from_plain(ana.salted("x" * 256).to_plain()) == ana.salted("x" * 256)
+
+
+@pytest.mark.parametrize("salt", ["", "x" * 257, "a\nb", "\x00", "\ud800", 3, None, ["a"]])
+def test_a_malformed_salt_is_refused(salt: Any) -> None:
+    with pytest.raises(ParameterError, match="cache_salt"):
+        check_cache_salt(salt)

@@ -18,6 +18,7 @@ GIVEN: dict[Ability, dict[str, Any]] = {
     Ability.PROGRESS: {"reports_progress": True},
     Ability.CONTINUE: {"continue_from": {1: [(2,)]}},
     Ability.BUDGET: {"budget": Budget(tokens=3)},
+    Ability.CACHE_SALT: {"cache_salt": "s"},
     Ability.KNOWN: {"known": {1: KnownOutcome(ParameterError("x", 1, "y"))}},
 }
 

@@ -39,7 +39,7 @@ from rtlang.serve.http.graph_stream import events_of
 from rtlang.serve.http.routes.tokens import text_service
 from rtlang.serve.http.sse import CLIENT_CLOSED, unless_disconnected
 from rtlang.serve.json_parts import json_bytes
-from rtlang.serve.openai.fields import FieldTable, read_bool, read_list
+from rtlang.serve.openai.fields import SALTS, FieldTable, read_bool, read_cache_salt, read_list
 from rtlang.serve.openai.messages import read_messages
 from rtlang.serve.openai.tools import read_tool_request
 from rtlang.serve.service import StreamService
@@ -51,8 +51,8 @@ MAX_EACH = 4
 DEFAULT_NODES = 1000
 _RETRY_S = 1.0
 _PROMPT = ("prompt", "messages", "tools", "token_ids")
-_EXPLAIN = FieldTable(accepted=frozenset(("model", *_PROMPT)))
-_PIN = FieldTable(accepted=frozenset(("model", *_PROMPT, "ttl_s", "computes")))
+_EXPLAIN = FieldTable(accepted=frozenset(("model", *_PROMPT, *SALTS)))
+_PIN = FieldTable(accepted=frozenset(("model", *_PROMPT, *SALTS, "ttl_s", "computes")))
 _Handler = Callable[[Request], Awaitable[Response]]
 _T = TypeVar("_T")
 
@@ -87,16 +87,16 @@ def routes(service: StreamService) -> list[Route]:
         return await service.run(principal, CALL_S, work, kind=WorkKind.CACHE, may_wait=True)
 
     async def explain(request: Request) -> Response:
-        principal = principal_of(request)
         given = _EXPLAIN.given(await read_map(request, service))
+        principal = _salted(principal_of(request), given)
         async with place(principal):
             parts = await _parts(service, given, request)
             found = await ask(principal, lambda cache: cache.explain(parts, principal))
         return JSONResponse(found.to_plain())
 
     async def pin(request: Request) -> Response:
-        principal = principal_of(request)
         given = _PIN.given(await read_map(request, service))
+        principal = _salted(principal_of(request), given)
         ttl_s, computes = checked_ttl_s(given.get("ttl_s", DEFAULT_TTL_S)), read_bool(given, "computes", True)
         async with place(principal):
             parts = await _parts(service, given, request)
@@ -157,6 +157,11 @@ def _with_facts(handler: _Handler) -> _Handler:
             return JSONResponse(body, response.status_code, headers)
 
     return handle
+
+
+def _salted(principal: Principal, given: Mapping[str, Any]) -> Principal:
+    salt = read_cache_salt(given)
+    return principal if salt is None else principal.salted(salt)
 
 
 async def _parts(service: StreamService, given: Mapping[str, Any], request: Request) -> list[Part]:

@@ -173,7 +173,8 @@ async def respond(
 
 async def _batches(service: StreamService, asked: Asked, principal: Principal) -> AsyncGenerator[list[Event], None]:
     """Groups of events. A node that fails fails the request."""
-    graph_stream = GraphStream(service, asked.graph, RunOptions(priority=asked.priority, principal=principal))
+    options = RunOptions(priority=asked.priority, principal=principal, cache_salt=asked.cache_salt)
+    graph_stream = GraphStream(service, asked.graph, options)
     async with contextlib.AsyncExitStack() as stack:
         try:
             stream = await stack.enter_async_context(graph_stream)

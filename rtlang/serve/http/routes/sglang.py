@@ -62,7 +62,7 @@ def routes(service: StreamService) -> list[Route]:
             return [each.decode(errors="replace") for each in texts.token_bytes(token_ids)]
 
         reply = GenerateReply(asked, ids, token_texts, secrets.token_hex(16))
-        options = RunOptions(priority=asked.priority, principal=principal)
+        options = RunOptions(priority=asked.priority, principal=principal, cache_salt=asked.cache_salt)
         making = partial(generate_graph, asked, ids)
         graph = await service.run(principal, reading_price(request), making, kind=WorkKind.READ)
         if asked.is_stream:
