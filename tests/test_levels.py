@@ -51,7 +51,7 @@ LEVELS: dict[str, list[str]] = {
     ],
     "rtlang.contract": [
         "errors growing_json version",
-        "field_names params process",
+        "accounts field_names params process",
         "config events",
         "graph step",
         "pictures runs",

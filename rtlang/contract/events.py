@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from rtlang.contract.accounts.request_account import RequestAccount
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.params import FinishReason, Usage
 
@@ -179,6 +180,7 @@ class GraphFinished:
     """All nodes have ended; some may have failed.
 
     Attributes:
+        account: the engine's part of what the graph has cost; None if it is not known. Clients do not get it.
         values: the text or value of each name, or a list of them in node order if n > 1 or several nodes share the name.
     """
 
@@ -186,14 +188,20 @@ class GraphFinished:
     values: dict[str, Any]
     usage: Usage
     failed_node_ids: tuple[int, ...] = field(default=())
+    account: RequestAccount | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphFailed:
-    """The graph ended early: it was cancelled, its deadline passed or its engine died. Unfinished nodes send no events."""
+    """The graph ended early: it was cancelled, its deadline passed or its engine died. Unfinished nodes send no events.
+
+    Attributes:
+        account: see `GraphFinished`.
+    """
 
     graph_id: int
     error: RtlangError
+    account: RequestAccount | None = field(default=None, compare=False, repr=False)
 
 
 Event = (
@@ -208,3 +216,11 @@ Event = (
     | GraphFinished
     | GraphFailed
 )
+
+
+def note_end(account: RequestAccount, node: NodeFinished, run_s: float) -> None:
+    """Note in an account how a node ended, `run_s` seconds after the start of its run."""
+    for completion in node.completions:
+        account.note_completion(str(completion.finish_reason))
+    if node.usage.completion_tokens:
+        account.note_first_token(run_s - node.timing.total_s + node.timing.first_token_s)

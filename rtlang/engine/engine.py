@@ -233,7 +233,7 @@ class Engine:
         compiling: Compiling | None = None
         if compiled is not None:
             compiled = sequence(spec.begins_with, compiled) if spec.begins_with else compiled
-            compiling = self._compiler.session(compiled, max_tokens, client)
+            compiling = self._compiler.session(compiled, max_tokens, client, request.program.account)
         elif params.stop_regex and not spec.score_only:
             compiling = self._compiler.stop_patterns(params.stop_regex, client)
         self.preparation.begin(request, compiling)
@@ -401,6 +401,7 @@ class Engine:
         self.num_cached_tokens += request.stats.num_cached_tokens
         self.preparation.forget(request)
         self.scheduler.remove(request)
+        request.program.account.add(request.account)
         self._requests.pop(request.request_id, None)
 
     def _fail(self, request: Request, error: RtlangError) -> None:
@@ -409,7 +410,7 @@ class Engine:
         self._unreported.append(RequestOutput(request, finish_reason=reason, error=error))
 
     def _queue(self, request: Request) -> None:
-        request.status = RequestStatus.WAITING
+        request.enter(RequestStatus.WAITING)
         self.scheduler.add(request)
 
     def rest(self, *, is_long: bool) -> None:

@@ -82,11 +82,11 @@ class Preparation:
     def begin(self, request: Request, compiling: Compiling | None) -> None:
         """Prepare a new request, whose constraint or stop patterns are being compiled."""
         if compiling is not None:
-            request.status = RequestStatus.COMPILING
+            request.enter(RequestStatus.COMPILING)
             self._compiling[request] = compiling
             compiling.add_done_callback(lambda _: self._note(request))
         elif request.spec.given_ids:
-            request.status = RequestStatus.COMPILING
+            request.enter(RequestStatus.COMPILING)
             self._ready.append(request)
         else:
             self._admit(request)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from rtlang.contract.accounts.request_context import RequestContext
 from rtlang.contract.errors import GraphError
 from rtlang.contract.params import MAX_CREDIT, MAX_PRIORITY, MAX_SEED
 from rtlang.contract.runs.budget import Budget
@@ -76,6 +77,11 @@ def _principal(fields: Fields, name: str, read_int: ReadInt) -> Principal:
     return Principal.from_plain(fields.get(name) or {})
 
 
+def _context(fields: Fields, name: str, read_int: ReadInt) -> RequestContext | None:
+    plain = optional(check_map, fields, name)
+    return None if plain is None else RequestContext.from_plain(plain)
+
+
 def _flag(fields: Fields, name: str, read_int: ReadInt) -> bool:
     return fields.get(name) is True
 
@@ -99,6 +105,7 @@ _TABLE = (
         "principal", "principal", Place.ENGINE, _principal, lambda each: None if each == LOCAL else each.to_plain()
     ),
     OptionField("reports_progress", "progress", Place.BESIDE, _flag, _same),
+    OptionField("context", "context", Place.BESIDE, _context, RequestContext.to_plain),
     OptionField("deadline_s", "deadline_ms", Place.BESIDE, _milliseconds),
     OptionField("credit", "credit", Place.BESIDE, _integer(0, MAX_CREDIT)),
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rtlang.contract.accounts.request_account import RequestAccount, Work
 from rtlang.contract.errors import (
     AbortedError,
     EngineDeadError,
@@ -21,7 +23,11 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import (
     CreditSpent,
     Event,
+    GraphFailed,
+    GraphFinished,
+    NodeFinished,
     TextDelta,
+    note_end,
 )
 from rtlang.contract.graph.checks import NodeChecks
 from rtlang.contract.graph.host_calls import checked_answer
@@ -179,7 +185,9 @@ class GraphRun:
 
     def _guarded_offload(self, offload: Offload) -> Offload:
         def run(size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]) -> None:
-            offload(size, work, lambda encoded: self._guard(lambda: then(encoded)))
+            offload(
+                size, partial(_timed, work, self._program.account), lambda encoded: self._guard(lambda: then(encoded))
+            )
 
         return run
 
@@ -203,6 +211,13 @@ class GraphRun:
     def _on_event(self, event: Event) -> None:
         self._share.note(event)
         was_asked = self._work.asked_to_stop is not None
+        match event:
+            case TextDelta():
+                pass
+            case NodeFinished():
+                note_end(self._program.account, event, self._loop.clock() - self._arrival)
+            case GraphFinished() | GraphFailed():
+                event = replace(event, account=self._program.account)
         is_heard = notify(self._listener, event)
         if not was_asked and self._work.asked_to_stop is not None:
             self._work.asked_to_stop = None  # the listener, which is no work of the graph, took the time
@@ -322,6 +337,15 @@ class LocalGraphRun:
     def _try(self, act: Callable[[GraphRun], None]) -> None:
         with contextlib.suppress(EngineDeadError):  # the final event was already sent
             self._act(self._graph_id, act)
+
+
+def _timed(work: Callable[[], TokenSequence], account: RequestAccount) -> TokenSequence:
+    """Encode a text on another thread, and count the time of that thread."""
+    started = time.thread_time()
+    try:
+        return work()
+    finally:
+        account.add_work(Work.TOKENIZE, time.thread_time() - started)
 
 
 def notify(listener: Listener, event: Event) -> bool:

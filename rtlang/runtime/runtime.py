@@ -72,6 +72,7 @@ from rtlang.runtime.texts.text_service import TokenizerTextService
 from rtlang.runtime.texts.token_sequence import TokenSequence
 from rtlang.work.fair_executor import FairExecutor
 from rtlang.work.fair_queue import Owner, owner_of
+from rtlang.work.work_account import WorkKind
 from rtlang_grammars import Report
 
 logger = logging.getLogger(__name__)
@@ -459,7 +460,7 @@ class Runtime:
             runner.load()
             exclude_computation(self._watch, runner)
             self._checker = ValueChecker(self.post)
-            self._encoders = FairExecutor(_NUM_ENCODERS, "encode")
+            self._encoders = FairExecutor(_NUM_ENCODERS, "encode", account=self.metrics.principals.engine_work)
             vocab_size = runner.model_config.vocab_size
             spans = self._spans
             self._compiler = ConstraintCompiler(
@@ -574,7 +575,7 @@ class Runtime:
                 self.post(lambda: then(encoded))
 
         assert self._encoders is not None
-        self._encoders.submit_for(owner, size, job)
+        self._encoders.submit_for(owner, size, job, kind=WorkKind.TOKENIZE)
 
     def post(self, command: Callable[[], None], client: Hashable = "") -> None:
         """Run a function on the engine's thread between two steps, behind what its client has asked for.

@@ -15,7 +15,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, Protocol, TypeVar
 
 from rtlang.work.fair_queue import FairQueue, Owner, QueueLimits, Ticket
-from rtlang.work.work_account import WorkAccount, WorkKind, note_request_work
+from rtlang.work.work_account import TakesWork, WorkKind, note_request_work
 
 _T = TypeVar("_T")
 _NOBODY = Owner("")
@@ -71,7 +71,7 @@ class FairExecutor(Executor):
         num_threads: int,
         name: str,
         limits: QueueLimits | None = None,
-        account: WorkAccount | None = None,
+        account: TakesWork | None = None,
         *,
         clock: Callable[[], float] = time.thread_time,
     ) -> None:

@@ -9,6 +9,7 @@ import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 MAX_PRINCIPALS = 1000
 OTHERS = "(others)"
@@ -58,6 +59,13 @@ def note_request_work(kind: WorkKind, seconds: float, waited_s: float = 0.0) -> 
     found = request_work.get()
     if found is not None:
         found.add(kind, seconds, waited_s)
+
+
+class TakesWork(Protocol):
+    """Receives the seconds of jobs. Thread-safe."""
+
+    def add(self, principal: str, kind: WorkKind, seconds: float) -> None:
+        """Note work of a principal."""
 
 
 class WorkAccount:

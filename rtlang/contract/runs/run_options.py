@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from rtlang.contract.accounts.request_context import RequestContext
 from rtlang.contract.errors import DeadlineError, GraphError, ParameterError
 from rtlang.contract.params import check_credit, check_run_options, seconds_left
 from rtlang.contract.runs.budget import Budget
@@ -62,6 +63,7 @@ class RunOptions:
             takes one. Without credit prompts are computed, but no token of the graph is sampled. Texts that come in one piece
             (`best_of`, a select, a value that is checked at its end) take theirs at once, so credit may fall below zero.
         reports_progress: whether NodeStarted, PromptComputed and ValueKnown are sent.
+        context: the request that the run belongs to, for logs, errors and spans; None for a request of its own.
     Raises:
         ParameterError: an option is invalid; names it.
     """
@@ -79,6 +81,7 @@ class RunOptions:
     continue_from: ContinueFrom = field(default_factory=dict, metadata=_option(Ability.CONTINUE))
     credit: int | None = field(default=None, metadata=_option(Ability.CREDIT))
     reports_progress: bool = field(default=False, metadata=_option(Ability.PROGRESS))
+    context: RequestContext | None = None
 
     def __post_init__(self) -> None:
         for name, kind, usual in (
@@ -96,6 +99,8 @@ class RunOptions:
             check_credit(self.credit)
         if self.cache_salt is not None:
             check_cache_salt(self.cache_salt)
+        if self.context is not None and not isinstance(self.context, RequestContext):
+            raise ParameterError("context", self.context, "expected a RequestContext")
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise ParameterError("budget", self.budget, "expected rt.Budget(...)")
 

@@ -1,8 +1,8 @@
 """Metrics of a runtime and its server.
 
 Each runtime has its own `Metrics` object; there is no global registry, so runtimes in one process stay separate. This is a thin layer on
-prometheus-client: names have the prefix `rtlang_` and the usual suffixes, and the only labels, `finished_reason`, `source` and `state`,
-have fixed sets of values, so that request text never becomes a label.
+prometheus-client: names have the prefix `rtlang_` and the usual suffixes. Labels have fixed sets of values, or are names of principals, of
+which there are a bounded number (`PrincipalMetrics`), so that request text never becomes a label.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.service.principal_metrics import PrincipalMetrics, seen_by_one
 
 PREFIX = "rtlang_"
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -42,10 +45,12 @@ class Metrics:
     cache_peers_connected, programs_unplaced, sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes; replicas(counts).
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,
     engine_step_gap (from the end of one step to the launch of the next), grammar_compile, mask.
+    By principal: `principals`, see `PrincipalMetrics`.
     """
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        self.principals = PrincipalMetrics(registry, PREFIX)
 
         def counter(name: str, help_text: str) -> Counter:
             return Counter(PREFIX + name, help_text, registry=registry)
@@ -177,3 +182,8 @@ class Metrics:
     def render(self) -> bytes:
         """All samples in the Prometheus text format, with content type CONTENT_TYPE."""
         return generate_latest(self.registry)
+
+    def render_for(self, principal: Principal) -> bytes:
+        """`render` as a principal may see it. One without a namespace is an operator's, see `seen_by` of snapshots: it sees all."""
+        rendered = self.render()
+        return seen_by_one(rendered.decode(), principal.name).encode() if principal.namespace else rendered

@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from rtlang.contract.accounts.request_account import RequestAccount, Work
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.compile_time import CompileTime
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes
@@ -56,6 +57,7 @@ class PendingCompile:
         lane: where it is compiled; it has used the slices of the lanes before.
         time: of the thread that compiles it, since it began in this lane; None: it has not begun.
         grammar: the compiled grammar, while its completion path is searched.
+        accounts: of the requests that wait; they share its time.
     """
 
     timer: JobTimer | None = None
@@ -64,4 +66,10 @@ class PendingCompile:
     owners: set[Owner] = field(default_factory=set)
     lane: int = 0
     time: CompileTime | None = None
+    accounts: list[RequestAccount] = field(default_factory=list)
     grammar: RtlangGrammar | None = None
+
+    def charge(self, seconds: float) -> None:
+        """Divide time of a thread between the requests that wait."""
+        for account in self.accounts:
+            account.add_work(Work.CONSTRAINT, seconds / len(self.accounts))

@@ -29,6 +29,11 @@ class CompileTime:
         self._begun = self._seen = self._cpu()
         self._looked = wall()
 
+    @property
+    def used_s(self) -> float:
+        """CPU time so far."""
+        return self._cpu() - self._begun
+
     def left_s(self, limit_s: float) -> float:
         """CPU time that is left of a limit, at least so much that looking again costs little."""
         return max(_SHORTEST_S, limit_s - (self._cpu() - self._begun))

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang.contract.accounts.request_account import RequestAccount
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, OverloadError, RtlangError
 from rtlang.contract.runs.principal import LOCAL
@@ -33,6 +34,7 @@ from rtlang.engine.constraints.stop_compiler import StopCompiler
 from rtlang.engine.constraints.stop_search import StopPattern
 from rtlang.work.fair_executor import JobTimer, run_or_cancel, start_timer
 from rtlang.work.fair_queue import Owner, owner_of
+from rtlang.work.work_account import WorkKind
 from rtlang_grammars import (
     CompletionSearch,
     Constraint,
@@ -115,8 +117,15 @@ class ConstraintCompiler:
         self.quota = CompileQuota()
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 
-    def session(self, constraint: Constraint, max_tokens: int, owner: Owner = _LOCAL) -> Future[ConstraintSession]:
-        """Create a session for a new output of at most `max_tokens` tokens, for a client.
+    def session(
+        self,
+        constraint: Constraint,
+        max_tokens: int,
+        owner: Owner = _LOCAL,
+        account: RequestAccount | None = None,
+    ) -> Future[ConstraintSession]:
+        """Create a session for a new output of at most `max_tokens` tokens, for a client. The time that it takes is counted in
+        `account`.
 
         Never raises and never blocks. The future may be cancelled. It fails with:
             ConstraintError: the constraint cannot be compiled, or not within the time limit.
@@ -147,6 +156,8 @@ class ConstraintCompiler:
                 if pending is None or pending.is_unwanted.is_set():  # one that is being stopped cannot be joined
                     pending = self._waiting[constraint] = PendingCompile()
                 pending.requests.append((future, max_tokens))
+                if account is not None:
+                    pending.accounts.append(account)
                 is_new, lane = owner not in pending.owners, pending.lane
                 pending.owners.add(owner)
         if compiled is not None:
@@ -232,7 +243,12 @@ class ConstraintCompiler:
             return
         started, cpu_started = perf_counter(), thread_time()
         form, compiled, is_new = self._compiled(constraint, pending)
-        self.quota.charge({each.party for each in pending.owners}, thread_time() - cpu_started)
+        names, cpu_s = {each.party for each in pending.owners}, thread_time() - cpu_started
+        self.quota.charge(names, cpu_s)
+        for name in names:
+            self._metrics.principals.engine_work.add(name, WorkKind.CONSTRAINT, cpu_s / len(names))
+        if not pending.is_unwanted.is_set():  # else `_refuse` has
+            pending.charge(cpu_s)
         if compiled is None:
             self._move_on(constraint)
             return
@@ -457,6 +473,8 @@ class ConstraintCompiler:
     def _refuse(self, constraint: Constraint, waiting: PendingCompile) -> None:
         if waiting.timer is not None:
             waiting.timer.cancel()
+        if waiting.time is not None:
+            waiting.charge(waiting.time.used_s)
         for future, _ in waiting.requests:
             if future.set_running_or_notify_cancel():
                 future.set_exception(self._too_late(constraint))

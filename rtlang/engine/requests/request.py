@@ -7,12 +7,14 @@ log-probabilities).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from rtlang.cache.node import RadixNode
 from rtlang.cache.scope import PUBLIC, CacheScope
+from rtlang.contract.accounts.request_account import RequestAccount, Tokens, Wait, Work
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
@@ -35,6 +37,15 @@ class RequestStatus(Enum):
     PREEMPTED = auto()  # queued again, with its generated tokens
     PARKED = auto()  # waits for credit: computed up to its next token, outside the steps
     FINISHED = auto()
+
+
+_WAITS = {
+    RequestStatus.COMPILING: Wait.CONSTRAINT,
+    RequestStatus.FETCHING: Wait.FETCH,
+    RequestStatus.WAITING: Wait.ROW,
+    RequestStatus.PREEMPTED: Wait.PREEMPTED,
+    RequestStatus.PARKED: Wait.CREDIT,
+}
 
 
 @dataclass(slots=True)
@@ -163,6 +174,9 @@ class RequestStats:
         num_preemptions: times that its pages were taken.
         first_step_time: when it was first admitted, in seconds of the engine's clock.
         drafts: by source, the number of draft tokens that were computed, and of those accepted.
+        num_reached_tokens: the most tokens that were computed or cached before it gave up its pages.
+        waits: seconds of each cause of waiting that is over.
+        step_s: its part of the time of its steps, in seconds.
     """
 
     num_cached_tokens: int = 0
@@ -170,6 +184,9 @@ class RequestStats:
     num_preemptions: int = 0
     first_step_time: float | None = None
     drafts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    num_reached_tokens: int = 0
+    waits: dict[str, float] = field(default_factory=dict)
+    step_s: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -180,6 +197,7 @@ class Request:
         spec: replaced once if its text ends within the given tokens whose log-probabilities must still be computed.
         program: the program that it belongs to, shared with the program's other requests.
         arrival_time: in seconds of the engine's clock.
+        entered_at: when it came into its state, in seconds of `time.monotonic`.
         scope: which stored sequences it may find; see `rtlang.cache.scope`.
         stop_ids: tokens that end generation; `eos_ids` are the model's.
         token_ids: prompt followed by output; grows by sampled tokens.
@@ -207,6 +225,7 @@ class Request:
     num_prompt_tokens: int = field(init=False)
     max_tokens: int = field(init=False)
     status: RequestStatus = RequestStatus.WAITING
+    entered_at: float = field(default_factory=time.monotonic)
     session: ConstraintSession | None = None
     late: SampledToken | None = None
     num_given: int = 0
@@ -225,6 +244,29 @@ class Request:
         self.token_ids = list(self.spec.prompt_ids)
         self.num_prompt_tokens = len(self.token_ids)
         self.max_tokens = self.spec.params.max_tokens
+
+    def enter(self, status: RequestStatus) -> None:
+        """Change its state, and note how long it waited in the one before."""
+        now, cause = time.monotonic(), _WAITS.get(self.status)
+        if cause is not None:
+            waits = self.stats.waits
+            waits[cause] = waits.get(cause, 0.0) + now - self.entered_at
+        self.status, self.entered_at = status, now
+
+    @property
+    def account(self) -> RequestAccount:
+        """What it has cost so far. Given tokens of an earlier run count as prompt."""
+        stats, num_given = self.stats, min(self.num_given, self.num_output_tokens)
+        num_prompt = min(max(stats.num_reached_tokens, self.num_computed_tokens), self.num_prompt_tokens + num_given)
+        account = RequestAccount(waits=dict(stats.waits))
+        account.add_tokens(Tokens.PROMPT, num_prompt)
+        account.add_tokens(Tokens.CACHED, min(stats.num_cached_tokens, num_prompt))
+        account.add_tokens(Tokens.OUTPUT, self.num_output_tokens - num_given)
+        for num_drafted, num_accepted in stats.drafts.values():
+            account.add_tokens(Tokens.DRAFTED, num_drafted)
+            account.add_tokens(Tokens.ACCEPTED, num_accepted)
+        account.add_work(Work.STEPS, stats.step_s)
+        return account
 
     @property
     def num_output_tokens(self) -> int:

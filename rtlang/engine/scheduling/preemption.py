@@ -51,7 +51,7 @@ class Preemption:
 
     def put_back(self, request: Request) -> None:
         """Queue a request that has left the running ones."""
-        request.status = RequestStatus.PREEMPTED
+        request.enter(RequestStatus.PREEMPTED)
         request.stats.num_preemptions += 1
         self._queue(request)
 

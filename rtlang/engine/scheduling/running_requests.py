@@ -33,7 +33,7 @@ class RunningRequests:
     def start(self, request: Request) -> None:
         """Let a request with pages run."""
         assert request.flow is not None
-        request.status = RequestStatus.RUNNING
+        request.enter(RequestStatus.RUNNING)
         self.running.append(request)
         self._shares.start(request.flow, request)
         self._layout.invalidate()
@@ -81,7 +81,7 @@ class RunningRequests:
         if request.spec.credit is not None and request.spec.credit.is_spent:
             self.stop(request)
             self.parked[request] = self._with_pages[request] = request.spec.credit.parked[request] = None
-            request.status = RequestStatus.PARKED
+            request.enter(RequestStatus.PARKED)
 
     def unpark(self, request: Request, *, may_run: bool) -> bool:
         """End the parking of a request: it runs again if it may and has pages, else it releases them. Returns whether it runs."""
@@ -133,6 +133,7 @@ class RunningRequests:
 
 
 def _reset(request: Request) -> None:
+    request.stats.num_reached_tokens = max(request.stats.num_reached_tokens, request.num_computed_tokens)
     request.pages.node, request.pages.page_ids, request.pages.num_tree_tokens, request.num_computed_tokens = (
         None,
         [],

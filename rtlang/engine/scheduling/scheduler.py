@@ -150,7 +150,7 @@ class Scheduler:
         request.prompt_s = num_tokens * token_s
 
     def _end(self, request: Request) -> None:
-        request.status = RequestStatus.FINISHED
+        request.enter(RequestStatus.FINISHED)
         if self._drafter is not None:
             self._drafter.forget(request)
         if request.flow is not None:
@@ -161,7 +161,7 @@ class Scheduler:
         """Continue the parked requests of a graph that got credit: at once if a row is free, else as preempted ones."""
         for request in tuple(credit.parked):
             if not self._requests.unpark(request, may_run=len(self.running) < self._max_running):
-                request.status = RequestStatus.PREEMPTED
+                request.enter(RequestStatus.PREEMPTED)
                 self.add(request)
 
     def schedule(

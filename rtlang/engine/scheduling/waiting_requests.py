@@ -32,7 +32,7 @@ class WaitingRequests:
     def add(self, request: Request) -> None:
         """Queue a request in its flow."""
         if request.status is not RequestStatus.PREEMPTED:
-            request.status = RequestStatus.WAITING
+            request.enter(RequestStatus.WAITING)
         if request.flow is None:
             request.flow = self._shares.enter(request.spec.principal)
         self._num_added += 1

@@ -169,7 +169,7 @@ class PageTransfers:
         asks = self._remote_is_worthwhile(num_found, num_pages)
         if not asks and self._opened.done() and not any(tier.stats.num_pages for tier in self._stores):
             return False
-        request.status = RequestStatus.FETCHING
+        request.enter(RequestStatus.FETCHING)
         token_ids, scope, namespace = (
             request.token_ids[: request.match_limit],
             request.scope,

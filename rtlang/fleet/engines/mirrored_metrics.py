@@ -11,6 +11,9 @@ from prometheus_client.exposition import generate_latest
 from rtlang.contract.service.metrics import Metrics
 
 OF_SERVER = (
+    "rtlang_door_",
+    "rtlang_principal_",
+    "rtlang_server_",
     "rtlang_ws_",
     "rtlang_sockets",
     "rtlang_engine_restarts",

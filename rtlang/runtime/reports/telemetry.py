@@ -10,13 +10,14 @@ from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.engine import Engine
 from rtlang.engine.requests.request import RequestOutput
 from rtlang.model.runner import Runner
+from rtlang.runtime.reports.principal_meter import PrincipalMeter
 
 
 class Telemetry:
     """Updates the metrics of one engine. Used on the engine thread."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+        self._metrics, self._principals = metrics, PrincipalMeter(metrics.principals)
         self._seen: dict[str, int] = {}
         self._seen_drafts: dict[str, tuple[int, int]] = {}
         self._last_token_time: dict[int, float] = {}  # by request id, while the request runs
@@ -62,6 +63,7 @@ class Telemetry:
         if self._last_step_end is not None:
             metrics.engine_step_gap.observe(max(0.0, started - self._last_step_end))
         self._last_step_end = ended if engine.has_work else None
+        self._principals.after_step(engine, outputs, started, ended)
         for output in outputs:
             self._observe(output, ended)
 

@@ -15,6 +15,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+from rtlang.contract.accounts.request_account import RequestAccount
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, OverloadError
 from rtlang.contract.service.metrics import Metrics
@@ -88,6 +89,8 @@ class CompileTimeStub:
     """The time of a compilation that is over, or is not; the test says which."""
 
     has_ended = True
+
+    used_s = 0.25
 
     def left_s(self, limit_s: float) -> float:
         return limit_s
@@ -227,10 +230,12 @@ def test_a_compilation_that_takes_too_long_fails_and_is_not_kept() -> None:
     compiler, timers = make(manual)
     working = compiler._make_backend()[0]
     compiler._backend = Slow(working, lambda: timers.started[0].action())  # type: ignore[assignment]
-    late = compiler.session(WORD, 4)
+    account = RequestAccount()
+    late = compiler.session(WORD, 4, account=account)
     manual.run()
     with pytest.raises(ConstraintError, match="within 3 s"):
         late.result(0)
+    assert account.work == {"constraint": 0.25}, "the time until it was refused counts, once"
     compiler._backend = working
     again = compiler.session(WORD, 4)
     manual.run()

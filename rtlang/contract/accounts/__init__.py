@@ -1,0 +1,1 @@
+"""The identity of a request and the account of its cost."""
