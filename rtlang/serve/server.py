@@ -46,7 +46,8 @@ logger = logging.getLogger(__name__)
 CAPS = (Ability.CREDIT, Ability.PROGRESS, Ability.CONTINUE, Ability.BUDGET, Ability.CACHE_SALT)
 """Abilities in `welcome`, each with the option of the target's `submit` that it needs."""
 KEYS_INTERVAL_S = 2.0  # between two looks at the file of keys
-_BACKLOG = 128  # also the accepts, and the log lines of failed ones, in one turn of the event loop
+_TURN_ACCEPTS = 16  # in one turn of the event loop, about 2 ms; also the log lines of failed ones
+_BACKLOG = 4096  # connections that wait for `accept`; a client whose connection finds no place there tries again after 1, 3 and 7 s
 _NOISY_LOGGERS = ("asyncio", "uvicorn.error")
 _HTTP_TIMEOUT_S = 5  # for HTTP responses and closing handshakes in progress at shutdown
 
@@ -143,7 +144,7 @@ class Server:
                 date_header=False,
                 timeout_graceful_shutdown=_HTTP_TIMEOUT_S,
                 timeout_keep_alive=cast(int, self.config.keep_alive_s),  # passed to call_later, which takes any number
-                backlog=_BACKLOG,
+                backlog=_TURN_ACCEPTS,
             ),
         )
         signals = _signals(loop, self._signalled, lambda: service.reload_keys(only_if_changed=False))
@@ -154,6 +155,7 @@ class Server:
             serving = asyncio.create_task(http.serve(sockets=[listener]))
             try:
                 await _until(http.listening, serving)
+                listener.listen(_BACKLOG)  # asyncio has one number for both
                 logger.info("serving at %s with %s", self.url, {**server_info.limits})
                 on_listening()
                 await _until(stop, serving)

@@ -20,6 +20,7 @@ from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.serve.server import Server, TokenizerInfo, running_server
 from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.serving import serving
 from tests.support.servers.wire_client import WireClient
 from tests.support.waiting import wait_until
 
@@ -55,6 +56,21 @@ def test_the_epoch_is_new_at_every_start() -> None:
         with running_server(ScriptedTarget()) as url, WireClient(url) as client:
             epochs.append(client.greet()["epoch"])
     assert epochs[0] != epochs[1]
+
+
+def test_thousands_of_clients_may_connect_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that finds no place in the queue of the kernel tries again seconds later."""
+    lengths: list[int] = []
+    listen = socket.socket.listen
+
+    def noting(listener: socket.socket, backlog: int) -> None:
+        lengths.append(backlog)
+        listen(listener, backlog)
+
+    monkeypatch.setattr(socket.socket, "listen", noting)
+    with serving():
+        pass
+    assert lengths[-1] >= 4096
 
 
 def test_a_port_in_use_is_a_config_error_that_names_it() -> None:
