@@ -18,6 +18,9 @@ import msgpack
 from rtlang.contract.errors import ProtocolError
 
 INVALID_PAYLOAD = 1007
+_JSON = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)  # `json.dumps` would make one each time
 _MIN_INT, _MAX_INT = -(1 << 63), (1 << 64) - 1
 
 
@@ -49,7 +52,7 @@ class Encoding(Enum):
         """Encode one map, or a part of one. Lone surrogates, which UTF-8 cannot represent, are replaced by question marks."""
         if self is Encoding.MSGPACK:
             return bytes(msgpack.packb(message, unicode_errors="replace"))
-        return json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
+        return _JSON.encode(message).encode(errors="replace")
 
     def combine(self, packed: Sequence[bytes]) -> bytes:
         """Combine packed maps into one message: a single map as it is, several as an array."""

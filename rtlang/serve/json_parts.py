@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)  # `json.dumps` would make one each time
 _GROUP = 64  # items of a long list that are written at once: about 1 ms, each with twenty log-probabilities
 _MAX_DEPTH = 3  # maps and lists below are written at once, but for long lists
 
 
 def json_text(data: Any) -> str:
     """Compact JSON text."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _ENCODER.encode(data)
 
 
 def json_bytes(data: Any) -> bytes:

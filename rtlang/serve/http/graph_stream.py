@@ -1,7 +1,8 @@
 """Runs one graph for one HTTP request.
 
 The events come through the EventBridge into a bounded buffer. The graph is cancelled when the client leaves, when it does not take its
-output, and when the reader of the events stops early.
+output, and when the reader of the events stops early. While the reader waits for events, small ones go past it to the connection
+(direct_events.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from rtlang.contract.request_graph import RequestGraph
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, RunOptions
 from rtlang.contract.service.target import GraphRun
+from rtlang.serve.http.direct_events import DirectEvents
 from rtlang.serve.resumable import cancel
 from rtlang.serve.service import StreamService
 
@@ -24,12 +26,16 @@ _EVENT_BYTES = 200  # of an event without its text, approximately
 class EventBuffer:
     """The events of one graph between the event bridge and the response that reads them. Owned by the server's event loop.
 
+    Args:
+        direct: writes small events while the reader waits for events.
+
     Attributes:
         error: the reason why the server ended the response before the graph ended.
     """
 
-    def __init__(self, service: StreamService) -> None:
-        self._service = service
+    def __init__(self, service: StreamService, direct: DirectEvents | None = None) -> None:
+        self._service, self._direct = service, direct
+        self._is_read_up = False  # the reader has done all that it was given, and waits
         self._events: list[Event] = []
         self._arrived = asyncio.Event()
         self._num_bytes = self._largest = 0
@@ -56,6 +62,8 @@ class EventBuffer:
         """Buffer events for the reader."""
         if self.error is not None:
             return
+        if self._is_read_up and not self._events and self._direct is not None and self._direct.take(events):
+            return
         for _, event in events:
             size = _size(event)
             self._events.append(event)
@@ -68,13 +76,20 @@ class EventBuffer:
             self._overflow(SlowConsumerError("the client did not take its output in time"))
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
-        """The events in groups of those that have arrived together. Ends behind the final event of the graph.
+        """The events in groups of those that have arrived together, without those that were written directly. Ends with the final event.
+
+        Ask for the next group only when the last one is written.
+
 
         Raises:
             RtlangError: the server ended the response.
         """
         while True:
-            await self._arrived.wait()
+            self._is_read_up = True
+            try:
+                await self._arrived.wait()
+            finally:
+                self._is_read_up = False
             self._arrived.clear()
             if self.error is not None:
                 raise self.error
@@ -99,13 +114,20 @@ class GraphStream(EventBuffer):
 
     Args:
         options: the options of the run, with its principal.
+        direct: see `EventBuffer`.
     Raises:
         OverloadError: on entry: the server is shutting down, or the queue is full.
         RtlangError: on entry: the target refuses the graph.
     """
 
-    def __init__(self, service: StreamService, graph: RequestGraph, options: RunOptions = DEFAULT_OPTIONS) -> None:
-        super().__init__(service)
+    def __init__(
+        self,
+        service: StreamService,
+        graph: RequestGraph,
+        options: RunOptions = DEFAULT_OPTIONS,
+        direct: DirectEvents | None = None,
+    ) -> None:
+        super().__init__(service, direct)
         self._graph, self._options = graph, options
         self.principal: Principal | None = options.principal
         self._run: GraphRun | None = None

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from rtlang.serve.http.direct_events import DirectEvents
 from rtlang.serve.http.errors import described_error, response_of
 from rtlang.serve.json_parts import json_text
 
@@ -53,6 +54,7 @@ class SseResponse(Response):
     Args:
         groups: groups of encoded events. Closed at the end of the response in every case, on the task of the response.
         on_error: the events that report an error after the start; default: one event with the error body, then `[DONE]`.
+        direct: writes some events past this response, from its first group until its end.
     """
 
     def __init__(
@@ -60,11 +62,13 @@ class SseResponse(Response):
         groups: AsyncGenerator[Sequence[bytes], None],
         *,
         on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
+        direct: DirectEvents | None = None,
     ) -> None:
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
         self._groups = groups
         self._on_error = on_error or _error_events
+        self._direct = direct
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with contextlib.aclosing(self._groups) as groups:
@@ -73,6 +77,8 @@ class SseResponse(Response):
                 await self._respond(groups, leaving, scope, receive, send)
             finally:
                 leaving.cancel()
+                if self._direct is not None:
+                    self._direct.close()
 
     async def _respond(
         self,
@@ -83,24 +89,30 @@ class SseResponse(Response):
         send: Send,
     ) -> None:
         has_started = False
+        direct, clock = self._direct, asyncio.get_running_loop().time
+        written_at = clock()
         group: asyncio.Future[Sequence[bytes]] | None = None
 
         async def write(data: bytes) -> None:
-            nonlocal has_started
+            nonlocal has_started, written_at
             if not has_started:
                 has_started = True
                 await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await send({"type": "http.response.body", "body": data, "more_body": True})
+            written_at = clock()
 
         try:
             while True:
                 group = group or asyncio.ensure_future(anext(groups))
-                wait_s = HEARTBEAT_S if has_started else _FIRST_WAIT_S
+                wait_s = max(0.0, written_at + (HEARTBEAT_S if has_started else _FIRST_WAIT_S) - clock())
                 await asyncio.wait((group, leaving), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
                 if leaving.done():
                     return
                 if not group.done():
-                    await write(_HEARTBEAT)
+                    if direct is not None and direct.written_at > written_at:
+                        written_at = direct.written_at
+                    else:
+                        await write(_HEARTBEAT)
                     continue
                 try:
                     encoded = group.result()
@@ -115,6 +127,8 @@ class SseResponse(Response):
                 finally:
                     group = None
                 await write(b"".join(encoded))
+                if direct is not None:
+                    direct.open(scope)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             if group is not None:

@@ -18,6 +18,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rtlang.contract.config import ServeConfig
+from rtlang.serve.network.body_writer import BODY_WRITER, BodyWriter, body_writer_of
 from rtlang.serve.network.socket_counts import SocketCounts
 
 if sys.platform == "linux":
@@ -29,6 +30,8 @@ class HttpConnection(H11Protocol):
     """One connection, until it is closed or upgraded. Created by uvicorn with keyword arguments of its own."""
 
     def __init__(self, limits: ServeConfig, counts: SocketCounts, **kwargs: Any) -> None:
+        # uvicorn copies this state into the scope of each request.
+        kwargs["app_state"] = {**kwargs["app_state"], BODY_WRITER: self._body_writer}
         super().__init__(**kwargs)
         self._limits, self._counts = limits, counts
         self._timer: asyncio.TimerHandle | None = None
@@ -49,6 +52,7 @@ class HttpConnection(H11Protocol):
         self._enter(None)
         self._stop_slow_timer()
         self._release()
+        self.app_state.pop(BODY_WRITER, None)  # a cycle of references
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -83,6 +87,9 @@ class HttpConnection(H11Protocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._stop_slow_timer()
+
+    def _body_writer(self) -> BodyWriter | None:
+        return body_writer_of(self.cycle, self.flow, self.transport)
 
     def _watch_reader(self) -> None:
         self._stop_slow_timer()

@@ -23,6 +23,7 @@ from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.text_service import text_service_of
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
+from rtlang.serve.http.direct_events import DirectEvents
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
 from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_event, unless_disconnected
@@ -162,19 +163,23 @@ async def respond(
         on_error: the events that report an error after the start of a stream; see `SseResponse`.
     """
     principal = principal_of(request)
-    batches = _batches(service, asked, principal)
     if asked.is_stream:
-        return SseResponse(_chunk_groups(service, principal, batches, writer, tokens), on_error=on_error)
+        direct = DirectEvents(partial(_encoded_chunks, writer))
+        batches = _batches(service, asked, principal, direct)
+        return SseResponse(_chunk_groups(service, principal, batches, writer, tokens), on_error=on_error, direct=direct)
+    batches = _batches(service, asked, principal)
     data = await unless_disconnected(request, _collected(service, principal, batches, writer, tokens))
     if data is None:
         return Response(status_code=CLIENT_CLOSED)
     return Response(data, media_type="application/json")
 
 
-async def _batches(service: StreamService, asked: Asked, principal: Principal) -> AsyncGenerator[list[Event], None]:
+async def _batches(
+    service: StreamService, asked: Asked, principal: Principal, direct: DirectEvents | None = None
+) -> AsyncGenerator[list[Event], None]:
     """Groups of events. A node that fails fails the request."""
     options = RunOptions(priority=asked.priority, principal=principal, cache_salt=asked.cache_salt)
-    graph_stream = GraphStream(service, asked.graph, options)
+    graph_stream = GraphStream(service, asked.graph, options, direct)
     async with contextlib.AsyncExitStack() as stack:
         try:
             stream = await stack.enter_async_context(graph_stream)
@@ -221,13 +226,14 @@ async def _chunk_groups(
     async with contextlib.aclosing(batches):
         async for events in batches:
             await tokens.load(events)
-
-            def encode(events: list[Event] = events) -> list[bytes]:
-                return [_encoded(chunk) for event in events for chunk in writer.chunks(event)]
-
+            encode = partial(_encoded_chunks, writer, events)
             if group := await service.encode(principal, events, encode):
-                yield group
+                yield (group,)
     yield [*map(_encoded, writer.last_chunks()), DONE]
+
+
+def _encoded_chunks(writer: Writer, events: Sequence[Event]) -> bytes:
+    return b"".join(_encoded(chunk) for event in events for chunk in writer.chunks(event))
 
 
 def _encoded(chunk: dict[str, Any]) -> bytes:
