@@ -125,8 +125,8 @@ LEVELS: dict[str, list[str]] = {
         "server",
     ],
     "rtlang.serve.http": [
-        "direct_events errors snapshot_feed",
-        "access_middleware graph_stream sse text_models",
+        "direct_events errors",
+        "access_middleware graph_stream snapshot_feed sse text_models",
         "body",
         "routes",
         "app",

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from rtlang.serve.http.direct_events import DirectEvents
+from rtlang.serve.http.direct_events import DirectWriter
 from rtlang.serve.http.errors import described_error, response_of
 from rtlang.serve.json_parts import json_text
 
@@ -62,7 +62,7 @@ class SseResponse(Response):
         groups: AsyncGenerator[Sequence[bytes], None],
         *,
         on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
-        direct: DirectEvents | None = None,
+        direct: DirectWriter | None = None,
     ) -> None:
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]

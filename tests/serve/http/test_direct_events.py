@@ -13,7 +13,7 @@ from rtlang.contract.events import Event, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.params import Usage
 from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.connection import ServerInfo
-from rtlang.serve.http.direct_events import MAX_EVENTS, DirectEvents
+from rtlang.serve.http.direct_events import MAX_EVENTS, DirectEvents, DirectWriter
 from rtlang.serve.http.graph_stream import EventBuffer
 from rtlang.serve.network.body_writer import BODY_WRITER, BodyWriter
 from rtlang.serve.service import StreamService
@@ -65,8 +65,8 @@ def test_the_bytes_are_those_of_the_events_in_order(seed: int) -> None:
 
     async def run() -> None:
         connection = Connection()
-        direct = DirectEvents(lambda events: encode(list(events)))
-        buffer = a_buffer(direct)
+        direct = DirectWriter()
+        buffer = a_buffer(DirectEvents(direct, lambda events: encode(list(events))))
 
         async def respond() -> None:
             async for events in buffer.batches():
@@ -92,8 +92,8 @@ def test_the_bytes_are_those_of_the_events_in_order(seed: int) -> None:
 
 def test_the_task_sleeps_while_text_is_written() -> None:
     async def run() -> None:
-        connection, direct = Connection(), DirectEvents(lambda events: encode(list(events)))
-        buffer = a_buffer(direct)
+        connection, direct = Connection(), DirectWriter()
+        buffer = a_buffer(DirectEvents(direct, lambda events: encode(list(events))))
         groups: list[list[Event]] = []
 
         async def respond() -> None:
@@ -124,28 +124,31 @@ def test_the_task_sleeps_while_text_is_written() -> None:
     ],
 )
 def test_what_takes_long_or_ends_the_response_is_left_to_the_task(event: Event) -> None:
-    connection, direct = Connection(), DirectEvents(lambda events: b"x")
+    connection, direct = Connection(), DirectWriter()
+    events = DirectEvents(direct, lambda events: b"x")
     direct.open(connection.scope)
-    assert direct.take([(0, text(1))])
-    assert not direct.take([(0, event)])
-    assert not direct.take([(0, text(1))] * (MAX_EVENTS + 1))
+    assert events.take([(0, text(1))])
+    assert not events.take([(0, event)])
+    assert not events.take([(0, text(1))] * (MAX_EVENTS + 1))
     connection.is_ready = False
-    assert not direct.take([(0, text(1))])
+    assert not events.take([(0, text(1))])
     connection.is_ready = True
     direct.close()
-    assert not direct.take([(0, text(1))])
+    assert not events.take([(0, text(1))])
     assert connection.written == [b"x"]
 
 
 def test_a_connection_without_a_writer_leaves_all_to_the_task() -> None:
-    direct = DirectEvents(lambda events: b"x")
+    direct = DirectWriter()
+    events = DirectEvents(direct, lambda events: b"x")
     for scope in ({}, {"state": {}}, {"state": {BODY_WRITER: lambda: None}}):
         direct.open(scope)
-        assert not direct.take([(0, text(1))])
+        assert not events.take([(0, text(1))])
 
 
 def test_text_that_shows_nothing_writes_nothing() -> None:
-    connection, direct = Connection(), DirectEvents(lambda events: b"")
+    connection, direct = Connection(), DirectWriter()
+    events = DirectEvents(direct, lambda events: b"")
     direct.open(connection.scope)
-    assert direct.take([(0, text(1))])
+    assert events.take([(0, text(1))])
     assert not connection.written

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.service.snapshot import StepRow, WatchedStep, read_snapshot
 from rtlang.serve.http import snapshot_feed
+from rtlang.serve.http.direct_events import DirectWriter
 from rtlang.serve.http.snapshot_feed import Sample, SnapshotFeed
+from rtlang.serve.network.body_writer import BODY_WRITER, BodyWriter
 from tests.support.programs.scripted_target import ScriptedTarget
 from tests.support.programs.snapshots import WatchedTarget
 
@@ -119,17 +122,129 @@ async def test_a_target_without_an_engine_has_no_snapshot() -> None:
     assert await SnapshotFeed(target, on_a_thread).sample() is None
 
 
+class Watcher:
+    """One stream of a feed, and what its client has received."""
+
+    def __init__(self, feed: SnapshotFeed, interval_s: float = 0.1, *, is_direct: bool = True) -> None:
+        self.received: list[bytes] = []
+        self.is_ready, self.direct = True, DirectWriter()
+        self._feed, self._interval_s, self._is_direct = feed, interval_s, is_direct
+        self.may_write = asyncio.Event()
+        self.may_write.set()
+        self.task = asyncio.ensure_future(self._respond())
+
+    def write(self, data: bytes) -> None:
+        self.received.append(data)
+
+    async def _respond(self) -> None:
+        async with contextlib.aclosing(self._feed.changes(self._interval_s, self.direct)) as groups:
+            async for group in groups:
+                await self.may_write.wait()
+                self.received += group
+                if self._is_direct:
+                    self.direct.open({"state": {BODY_WRITER: lambda: cast(BodyWriter, self)}})
+
+    @property
+    def steps(self) -> list[list[int]]:
+        """The numbers of the steps of each snapshot."""
+        found = [json.loads(data.partition(b"data: ")[2]) for data in self.received]
+        return [[each["number"] for each in snapshot["steps"]] for snapshot in found]
+
+
+@contextlib.contextmanager
+def counted_encodings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The step after which each encoded snapshot begins."""
+    found, encode = list[int](), snapshot_feed._snapshot_json
+
+    def counting(sample: Sample, step: int) -> bytes:
+        found.append(step)
+        return encode(sample, step)
+
+    monkeypatch.setattr(snapshot_feed, "_snapshot_json", counting)
+    yield found
+
+
+class Ticks:
+    """A feed that is served when the test says so, on a clock of its own."""
+
+    def __init__(self, target: WatchedTarget) -> None:
+        self.feed, self._now = SnapshotFeed(target, on_a_thread), 1.0
+        self.feed._publishing = asyncio.ensure_future(asyncio.sleep(0))  # nothing is published by itself
+
+    async def tick(self) -> None:
+        """An interval passes, and all tasks do what they can."""
+        self._now += 0.1
+        sample = await self.feed.sample()
+        assert sample is not None
+        await self.feed._serve(sample, self._now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+@on_loop
+async def test_two_hundred_readers_cost_one_encoding_a_snapshot(
+    target: WatchedTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = Ticks(target)
+    with counted_encodings(monkeypatch) as encoded:
+        watchers = [Watcher(ticks.feed, is_direct=number % 2 == 0) for number in range(200)]
+        await asyncio.sleep(0)
+        for number in range(1, 6):
+            target.show(step(number), num_steps=number)
+            await ticks.tick()
+    assert encoded == [0, 1, 2, 3, 4]
+    for each in watchers:
+        assert each.steps == [[1], [2], [3], [4], [5]]
+        assert each.received == watchers[0].received
+        each.task.cancel()
+
+
+@on_loop
+async def test_a_slow_reader_gets_the_newest_with_all_steps(target: WatchedTarget) -> None:
+    ticks = Ticks(target)
+    slow, fast = Watcher(ticks.feed), Watcher(ticks.feed)
+    await asyncio.sleep(0)
+    target.show(step(1), num_steps=1)
+    await ticks.tick()
+    slow.is_ready = False  # its connection takes nothing
+    slow.may_write.clear()
+    for number in range(2, 6):
+        target.show(step(number), num_steps=number)
+        await ticks.tick()
+    slow.is_ready = True
+    slow.may_write.set()
+    await ticks.tick()
+    assert fast.steps == [[1], [2], [3], [4], [5]]
+    assert slow.steps == [[1], [2], [3, 4, 5]]
+    for each in (slow, fast):
+        each.task.cancel()
+
+
+@on_loop
+async def test_readers_take_turns_at_being_first(target: WatchedTarget) -> None:
+    ticks = Ticks(target)
+    watchers = [Watcher(ticks.feed) for _ in range(3)]
+    await asyncio.sleep(0)
+    firsts = []
+    for number in range(1, 5):
+        target.show(step(number), num_steps=number)
+        firsts.append(next(iter(ticks.feed._readers)))
+        await ticks.tick()
+    assert len(set(firsts[:3])) == 3
+    assert firsts[3] is firsts[0]
+    for each in watchers:
+        each.task.cancel()
+
+
 @on_loop
 async def test_changes_come_once_and_each_step_in_one_of_them(target: WatchedTarget) -> None:
-    feed, seen = SnapshotFeed(target, on_a_thread), list[list[int]]()
-    ticks = 0
-
-    def is_ending() -> bool:
-        """Changes the target before each sample, with the clock going on all the time."""
-        nonlocal ticks
+    ticks = Ticks(target)
+    watcher = Watcher(ticks.feed)
+    await asyncio.sleep(0)
+    for number in range(11):
         assert target.present is not None
-        target.present = replace(target.present, taken_s=target.present.taken_s + 1, process_bytes=ticks)
-        match ticks:
+        target.present = replace(target.present, taken_s=target.present.taken_s + 1, process_bytes=number)
+        match number:
             case 0:
                 target.show(step(1), num_steps=1)
             case 3:
@@ -138,19 +253,29 @@ async def test_changes_come_once_and_each_step_in_one_of_them(target: WatchedTar
                 target.present = replace(target.present, num_waiting=9, steps=())
             case 7:
                 target.show(step(1), num_steps=1)  # a new engine
-        ticks += 1
-        return ticks > 10
-
-    async for data in feed.changes(0.0, is_ending):
-        seen.append([each["number"] for each in json.loads(data)["steps"]])
-    assert seen == [[1], [2, 3], [], [1]]
+        await ticks.tick()
+    assert watcher.steps == [[1], [2, 3], [], [1]]
+    watcher.task.cancel()
 
 
 @on_loop
-async def test_changes_end_with_the_engine(target: WatchedTarget) -> None:
+async def test_readers_of_any_interval_are_served_and_end_with_the_engine(target: WatchedTarget) -> None:
     feed = SnapshotFeed(target, on_a_thread)
-    found = 0
-    async for _ in feed.changes(0.0, lambda: False):
-        found += 1
-        target.present = None
-    assert found == 1
+    slow = Watcher(feed, 3600.0)
+    await wait_for(lambda: len(slow.received) == 1)
+    quick = Watcher(feed, 0.001)  # does not wait for the other one
+    await wait_for(lambda: len(quick.received) == 1)
+    present, target.present = target.present, None
+    await asyncio.gather(slow.task, quick.task)
+    target.present = present
+    target.show(step(1), num_steps=1)
+    again = Watcher(feed, 0.001)
+    await wait_for(lambda: again.steps == [[1]])
+    again.task.cancel()
+    await wait_for(lambda: feed._publishing is None)
+
+
+async def wait_for(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.001)

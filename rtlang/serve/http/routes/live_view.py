@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
@@ -29,6 +28,7 @@ from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.fleet_report import ReplicaReport, ReportsFleet
 from rtlang.contract.service.snapshot import Watchable
 from rtlang.serve.http.access_middleware import principal_of
+from rtlang.serve.http.direct_events import DirectWriter
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.snapshot_feed import Sample, SnapshotFeed
 from rtlang.serve.http.sse import SseResponse
@@ -37,10 +37,12 @@ from rtlang.work.fair_queue import owner_of
 from rtlang.work.prices import CALL_S
 from rtlang.work.work_account import WorkKind
 
-MAX_WATCHERS = 64
+MAX_WATCHERS = 512
 """Snapshot streams at one time."""
-MAX_WATCHERS_EACH = 8
-"""Snapshot streams of one principal."""
+MAX_WATCHERS_EACH = 256
+"""Snapshot streams of one principal, which share their snapshots."""
+MAX_FEEDS = 64
+"""Views of the engine that are kept, by principal and replica; one in use stays with its readers."""
 DEFAULT_INTERVAL_MS, MIN_INTERVAL_MS, MAX_INTERVAL_MS = 250, 100, 10_000
 _INLINE = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 
@@ -88,11 +90,15 @@ def routes(service: StreamService) -> list[Route]:
         key = principal.name, replica
         feed = feeds.get(key)
         if feed is None or feed.principal != principal:  # its settings may have changed
-            feed = feeds[key] = SnapshotFeed(service.target, partial(start, principal), principal, replica)
+            watched, ending = partial(start, principal), partial(is_ending, principal)
+            feed = feeds[key] = SnapshotFeed(service.target, watched, principal, replica, ending)
         feeds.move_to_end(key)
-        if len(feeds) > MAX_WATCHERS:
+        if len(feeds) > MAX_FEEDS:
             feeds.popitem(last=False)
         return feed
+
+    def is_ending(principal: Principal) -> bool:
+        return service.is_draining or service.keys.current(principal) is None
 
     async def first_sample(feed: SnapshotFeed) -> Sample:
         sample = None
@@ -121,28 +127,19 @@ def routes(service: StreamService) -> list[Route]:
         for number, limit in ((watchers[feed.principal.name], MAX_WATCHERS_EACH), (watchers.total(), MAX_WATCHERS)):
             if number >= limit:
                 raise HttpError(429, f"{limit} streams of snapshots are open already", code="overload")
-        return SseResponse(events(feed, interval_s))
+        direct = DirectWriter()
+        return SseResponse(events(feed, interval_s, direct), direct=direct)
 
-    async def events(feed: SnapshotFeed, interval_s: float) -> AsyncGenerator[Sequence[bytes], None]:
+    async def events(
+        feed: SnapshotFeed, interval_s: float, direct: DirectWriter
+    ) -> AsyncGenerator[Sequence[bytes], None]:
         name = feed.principal.name
-        known: list[str] = []
-
-        def names() -> list[str]:
-            return [each.name for each in _replicas(service)]
-
-        def is_ending() -> bool:
-            return service.is_draining or service.keys.current(feed.principal) is None
-
         watchers[name] += 1
         try:
             await first_sample(feed)
-            async for data in feed.changes(interval_s, is_ending, names):
-                if (now := names()) != known:
-                    known = now
-                    yield (f"event: replicas\ndata: {json.dumps(known)}\n\n".encode(),)
-                yield (f"event: snapshot\ndata: {data}\n\n".encode(),)
-        except EngineDeadError:
-            return  # the client asks again, and is told why there is nothing
+            async with aclosing(feed.changes(interval_s, direct)) as changes:
+                async for group in changes:  # its end: the client asks again, and is told why there is nothing
+                    yield group
         finally:
             watchers[name] -= 1
             if not watchers[name]:

@@ -23,7 +23,7 @@ from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.text_service import text_service_of
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
-from rtlang.serve.http.direct_events import DirectEvents
+from rtlang.serve.http.direct_events import DirectEvents, DirectWriter
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
 from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_event, unless_disconnected
@@ -164,8 +164,8 @@ async def respond(
     """
     principal = principal_of(request)
     if asked.is_stream:
-        direct = DirectEvents(partial(_encoded_chunks, writer))
-        batches = _batches(service, asked, principal, direct)
+        direct = DirectWriter()
+        batches = _batches(service, asked, principal, DirectEvents(direct, partial(_encoded_chunks, writer)))
         return SseResponse(_chunk_groups(service, principal, batches, writer, tokens), on_error=on_error, direct=direct)
     batches = _batches(service, asked, principal)
     data = await unless_disconnected(request, _collected(service, principal, batches, writer, tokens))
