@@ -279,6 +279,8 @@ class EngineTarget:
             event = run.joiner.join(event)
             if event is None or not run.take(event):
                 return
+            if isinstance(event, (GraphFinished, GraphFailed)):
+                event = run.closed(event, message.get("account"))
             run.post(event)
             now = time.monotonic()
             if isinstance(event, (GraphFinished, GraphFailed)):
@@ -288,7 +290,7 @@ class EngineTarget:
                 orders = self._pool.note_output(run.graph_id, now)
                 if self._balancer.note_output(run.graph_id, graph.engine.name, event, self._pool.is_open):
                     orders += self._pool.move(run.graph_id, None, now)
-            failed = self._carry_out(orders)
+            failed = self._carry_out(orders, "its prompt is computed")
         deliver_all([run, *failed])
 
     def on_lost(self, link: EngineLink) -> None:
@@ -304,7 +306,8 @@ class EngineTarget:
                 return
             self._balancer.forget_engine(link.name)
             now = time.monotonic()
-            failed = self._carry_out(self._pool.note_death(link.name, link.last_beat, now, has_crashed=has_crashed))
+            orders = self._pool.note_death(link.name, link.last_beat, now, has_crashed=has_crashed)
+            failed = self._carry_out(orders, f"{link.name} has ended")
             if was_ready and not self._is_closing.is_set():
                 self.metrics.engine_restarts.inc()
             if not self._is_started.is_set() and all(each.num_failed for each in self._links.values()):
@@ -339,8 +342,12 @@ class EngineTarget:
         numbered = partial(_numbered, message, stream_id)
         self._links[engine].put(numbered, channel=stream_id, client=run.client_id)
 
-    def _carry_out(self, orders: Iterable[Order]) -> list[EngineRun]:
-        """Carry out the orders of the pool after a change; returns the graphs that have failed, to be delivered without the lock."""
+    def _carry_out(self, orders: Iterable[Order], reason: str = "") -> list[EngineRun]:
+        """Carry out the orders of the pool after a change; returns the graphs that have failed, to be delivered without the lock.
+
+        Args:
+            reason: why graphs leave their engine, if they do.
+        """
         failed = []
         for order in orders:
             match order:
@@ -349,11 +356,13 @@ class EngineTarget:
                     self._put(run, engine, stream_id, run.opening())
                 case CancelGraph(graph_id, engine, stream_id):
                     self._put(self._runs[graph_id], engine, stream_id, {"t": "cancel"})
-                case GraphMoved():
+                case GraphMoved(graph_id):
                     self.metrics.moved_programs.inc()
-                case FailGraph(graph_id, reason):
+                    if (moved := self._runs.get(graph_id)) is not None:
+                        moved.note_move(reason)
+                case FailGraph(graph_id, end):
                     run = self._runs[graph_id]
-                    run.post(GraphFailed(graph_id, self._failure(run, reason)))
+                    run.post(run.closed(GraphFailed(graph_id, self._failure(run, end))))
                     self._forget(run)
                     failed.append(run)
         self._changed.notify_all()
@@ -385,7 +394,7 @@ class EngineTarget:
         with self._lock:
             failed = list(self._runs.values())
             for run in failed:
-                run.post(GraphFailed(run.graph_id, error))
+                run.post(run.closed(GraphFailed(run.graph_id, error)))
                 self._forget(run)
                 self._carry_out(self._pool.end(run.graph_id, time.monotonic()))
         deliver_all(failed)

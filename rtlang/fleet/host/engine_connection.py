@@ -231,7 +231,12 @@ def pack(item: Any) -> Message:
     if isinstance(item, dict):
         return item
     graph_id, event = item
-    return event.to_wire(graph_id) if isinstance(event, LogprobsPart) else event_to_wire(graph_id, event)
+    if isinstance(event, LogprobsPart):
+        return event.to_wire(graph_id)
+    message = event_to_wire(graph_id, event)
+    if isinstance(event, (GraphFinished, GraphFailed)) and event.account is not None:
+        message["account"] = event.account.to_plain()  # clients do not get it
+    return message
 
 
 def _leave() -> None:

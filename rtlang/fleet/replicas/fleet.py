@@ -106,14 +106,14 @@ class Fleet(EngineTarget):
             if drain and timeout_s:
                 self._changed.wait_for(lambda: not graphs or self._is_closing.is_set(), timeout_s)
             if name in self._links:  # else another thread has removed it meanwhile
-                self._carry_out(self._pool.evacuate(name, time.monotonic()))
+                self._carry_out(self._pool.evacuate(name, time.monotonic()), f"{name} gives up its programs")
         link.close()
         link.join()
         failed: list[EngineRun] = []
         with self._lock:
             if name in self._links:
                 self._balancer.forget_engine(name)
-                failed = self._carry_out(self._pool.remove_engine(name, time.monotonic()))
+                failed = self._carry_out(self._pool.remove_engine(name, time.monotonic()), f"{name} was removed")
                 del self._links[name]
                 self.metrics.forget(name)
         deliver_all(failed)
@@ -131,7 +131,7 @@ class Fleet(EngineTarget):
             self._link(to)
             if not self._pool.is_open(to):
                 raise ParameterError("to", to, "expected a replica that takes programs")
-            self._carry_out(self._pool.move(graph_id, to, time.monotonic()))
+            self._carry_out(self._pool.move(graph_id, to, time.monotonic()), "others wait for its engine")
 
     def replace(
         self,

@@ -91,6 +91,24 @@ def test_texts_are_identical_when_the_process_is_killed_in_their_middle(target: 
     assert b"rtlang_moved_programs_total %.1f" % len(runs) in rendered
     assert b'rtlang_replicas{state="ready"} 1.0' in rendered
     assert b"rtlang_engine_steps_total 0.0" not in rendered
+    assert b'rtlang_engine_principal_tokens_total{kind="output",principal="someone"}' in rendered
+    for ear in undisturbed:  # the account goes with the final event
+        end, account = ear.end(), ear.end().account
+        assert isinstance(end, GraphFinished)
+        assert account is not None
+        assert account.tokens["output"] == end.usage.completion_tokens
+        assert account.tokens["prompt"] >= end.usage.prompt_tokens
+        assert sum(account.finish_reasons.values()) == 3
+        assert account.work["steps"] > 0
+        assert account.first_token_s is not None
+        assert account.moves == []
+    for ear in ears:
+        account = ear.end().account
+        assert account is not None
+        assert [reason for _, reason in account.moves] == ["engine has ended"]
+        assert account.waits["engine"] > 0.1
+        assert account.tokens["output"] > 0
+        assert sum(account.finish_reasons.values()) == 3
 
 
 @pytest.mark.long  # `test_engine_target.py` has the same with pretended processes
