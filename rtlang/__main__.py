@@ -300,7 +300,7 @@ def serve(
 ) -> None:
     """Serve a model over WebSocket and HTTP on one port.
 
-    The exit code is 0 after a shutdown, 1 or 2 if a setting is wrong, 70 if the engine has failed for good.
+    The exit code is 0 after a shutdown, also of the fleet, 1 or 2 if a setting is wrong, 70 if the engine has failed for good.
 
     Clients need a key if one is set: a single key in RTLANG_API_KEY, or hashed ones in --keys-file or RTLANG_KEYS.
     """

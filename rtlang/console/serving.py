@@ -102,7 +102,8 @@ def serve_engine(
     stall_timeout_s: float,
     choice: FleetChoice | None = None,
 ) -> bool:
-    """Serve until SIGINT or SIGTERM, or until the engine has failed for good. Returns whether the engine still works.
+    """Serve until SIGINT or SIGTERM, or until the engine has failed for good. Returns whether the engine still works, or was stopped
+    by its operator.
 
     Raises:
         ModelLoadError, ConfigError: the model cannot be loaded, or the server cannot listen, with these settings.
@@ -139,6 +140,9 @@ def serve_engine(
         asyncio.run(serve_while_alive(server, target, announce, replace))
         if replace is not None:  # the event loop has taken its handler away
             signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        if isinstance(target, EngineTarget) and target.was_stopped:
+            typer.echo(f"{target.end_reason}; the server ends")
+            return True
         return target.is_alive
 
 

@@ -1,6 +1,8 @@
 """Programs in Ray Data: a class for `Dataset.map_batches` that runs a program once per row, on a fleet.
 
-    rows = dataset.map_batches(rt.map_batches(summary), batch_size=64, concurrency=2)
+    rows = dataset.map_batches(
+        rt.map_batches(summary, arguments={"text": "review"}), batch_size=64, compute=ray.data.ActorPoolStrategy(size=2)
+    )
 
 The actors of Ray Data hold no model: they send their programs to the engines of the fleet. A row whose program fails carries its error;
 the other rows of the batch are not affected. Imports no Ray, which pickles the class and calls it.

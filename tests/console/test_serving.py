@@ -14,7 +14,10 @@ from rtlang.console import serving
 from rtlang.console.serving import FleetChoice, serve_while_alive
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import ModelLoadError
+from rtlang.fleet.host.engine_host import EngineHost
+from rtlang.fleet.replicas.fleet import Fleet
 from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.engine_threads import ThreadLauncher
 
 
 class Server:
@@ -85,3 +88,27 @@ def test_a_signal_replaces_the_engines_once(caplog: pytest.LogCaptureFixture) ->
     finally:
         may_end.set()
     assert not begun.acquire(blocking=False)
+
+
+def test_a_server_whose_fleet_was_stopped_has_not_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class StoppedServer(Server):
+        url = "ws://127.0.0.1:1"
+
+        def __init__(self, target: Fleet, *args: object, **options: object) -> None:
+            super().__init__()
+            self.target = target
+
+        async def serve(self, *, handle_signals: bool, on_listening: Callable[[], None]) -> None:
+            await asyncio.to_thread(self.target.stop, "the fleet was stopped")
+
+    host = EngineHost()
+    monkeypatch.setattr(
+        serving, "fleet_target", lambda *_, **__: Fleet([ThreadLauncher(host)], RuntimeConfig(num_pages=60))
+    )
+    monkeypatch.setattr(serving, "Server", StoppedServer)
+    choice = FleetChoice(ray="127.0.0.1:1")
+    assert serving.serve_engine(RuntimeConfig(), ServeConfig(), in_process=False, stall_timeout_s=9.0, choice=choice)
+    assert "the fleet was stopped; the server ends" in capsys.readouterr().out
+    host.close()

@@ -60,6 +60,8 @@ class EngineTarget:
 
     Attributes:
         metrics: of the engines, and of the server that shares them.
+        end_reason: why it takes no graphs, once it is dead.
+        was_stopped: whether it is dead because its operator wanted so.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class EngineTarget:
         self._state = EngineState.LOADING
         self._watchers: list[Callable[[EngineState], None]] = []
         self._first_error: RtlangError | None = None
-        self._end_reason = "the engine has stopped"
+        self.end_reason, self.was_stopped = "the engine has stopped", False
         self._has_settings = False  # `process_settings` are set, for short pauses of this process's threads
         self._is_closing = threading.Event()
         self._is_started = threading.Event()
@@ -186,7 +188,7 @@ class EngineTarget:
         with self._lock:
             if not self.is_alive:
                 self._forget(run)
-                raise EngineDeadError("it was closed" if self._is_closing.is_set() else self._end_reason)
+                raise EngineDeadError("it was closed" if self._is_closing.is_set() else self.end_reason)
             self._runs[run.graph_id] = run
             self._carry_out(self._pool.add(run.graph_id, time.monotonic(), run.options.deadline))
         return run
@@ -228,6 +230,19 @@ class EngineTarget:
         """See `Runtime.clear_cache`."""
         if not self._ask_all("clear_cache", CALL_TIMEOUT_S):
             raise EngineDeadError("the engine is not running; try again later")
+
+    def stop(self, reason: str) -> None:
+        """End for good because the operator wants so: all graphs fail with EngineDeadError, which tells the reason. Returns at once;
+        `close` follows.
+        """
+        with self._lock:
+            self.end_reason, self.was_stopped = reason, True
+            if not self._is_started.is_set():
+                self._first_error = EngineDeadError(reason)
+            links = list(self._links.values())
+        self._stop(EngineDeadError(reason))
+        for link in links:
+            link.close()
 
     def close(self) -> None:
         """End all graphs with AbortedError, and all engines. Idempotent."""
@@ -320,10 +335,10 @@ class EngineTarget:
     def on_end(self, link: EngineLink) -> None:
         """See `LinkOwner.on_end`."""
         self._update_state()
-        if self._state is EngineState.DEAD and not self._is_closing.is_set():
+        if self._state is EngineState.DEAD and not (self._is_closing.is_set() or self.was_stopped):
+            self.end_reason = f"the engine has stopped: {link.error}"
             logger.critical("no engine is left: %s", link.error)
-            self._end_reason = f"the engine has stopped: {link.error}"
-            self._stop(EngineDeadError(self._end_reason))
+            self._stop(EngineDeadError(self.end_reason))
 
     # -- under the lock
 

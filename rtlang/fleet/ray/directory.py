@@ -21,7 +21,7 @@ from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.process.logs import LogFormat, configure_logs
 from rtlang.fleet.ray.engine_actor import NAMESPACE, actor_name, create_engine_actor, resources_of
 from rtlang.fleet.ray.head import one_line
-from rtlang.fleet.replicas.fleet_plan import ORPHAN_TIMEOUT_S, FleetPlan, Roster
+from rtlang.fleet.replicas.fleet_plan import LEAVE_TIMEOUT_S, ORPHAN_TIMEOUT_S, FleetPlan, Roster
 from rtlang.fleet.replicas.scaling import Scaling
 
 logger = logging.getLogger(__name__)
@@ -123,12 +123,10 @@ class FleetDirectory:
                 plan.is_replacing,
             )
 
-    def end(self) -> None:
-        """End all engines. Whoever calls it ends the directory afterwards."""
-        self._has_ended.set()
+    def stop(self) -> None:
+        """See `FleetPlan.stop`. The engines and the directory end within seconds."""
         with self._lock:
-            roster = self._plan.roster
-            self._kill((*roster.used, *roster.draining))
+            self._plan.stop(time.monotonic())
 
     def _run(self) -> None:
         while not self._has_ended.wait(PLAN_INTERVAL_S):
@@ -148,9 +146,8 @@ class FleetDirectory:
                 create_engine_actor(self._fleet, replica, self._config, self._options.settings, log)
             self._kill(changes.ended)
             if changes.is_over:
-                logger.warning(
-                    "the fleet %s ends: it had no frontend for %s s", self._fleet, self._options.orphan_timeout_s
-                )
+                orphaned = f"it had no frontend for {self._options.orphan_timeout_s} s"
+                logger.warning("the fleet %s ends: %s", self._fleet, "stopped" if self._plan.is_stopped else orphaned)
                 self._has_ended.set()
         if changes.is_over:
             _end_directory(self._fleet)
@@ -232,11 +229,15 @@ def scale_fleet(fleet: str, scaling: Scaling, timeout_s: float = 30.0) -> bool:
 
 
 def end_fleet(fleet: str, timeout_s: float = 30.0) -> bool:
-    """End all actors of a fleet, of one that has lost its directory as well; returns whether there were any."""
+    """End all actors of a fleet, of one that has lost its directory as well; returns whether there were any.
+
+    Its frontends are told first, so that they end as well instead of looking for other engines.
+    """
     directory = find_directory(fleet)
     if directory is not None:
         try:
-            ray.get(directory.end.remote(), timeout=timeout_s)
+            ray.get(directory.stop.remote(), timeout=timeout_s)
+            _wait_for_end(fleet)
         except RayError as error:
             logger.warning("the directory of the fleet %s does not answer: %s", fleet, one_line(error))
         _end_directory(fleet)
@@ -244,6 +245,13 @@ def end_fleet(fleet: str, timeout_s: float = 30.0) -> bool:
     for name in left:
         kill_actor(name)
     return directory is not None or bool(left)
+
+
+def _wait_for_end(fleet: str) -> None:
+    """Wait until a fleet that was stopped has ended, as long as that should take."""
+    end = time.monotonic() + LEAVE_TIMEOUT_S + 3 * PLAN_INTERVAL_S
+    while find_directory(fleet) is not None and time.monotonic() < end:
+        time.sleep(PLAN_INTERVAL_S / 10)
 
 
 def _ask(fleet: str, method: str, timeout_s: float, *args: Any) -> Any:

@@ -13,13 +13,13 @@ import logging
 import os
 import re
 import uuid
-from dataclasses import replace
+from dataclasses import asdict
 from typing import Any, Self
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import ActorDiedError, RayError
 
-from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.config import RuntimeConfig, secret_settings
 from rtlang.contract.errors import ConfigError, ConnectionLostError, EngineDeadError
 from rtlang.contract.service.fleet_report import DEFAULT_FLEET
 from rtlang.fleet.ray.actor_launcher import RayLauncher
@@ -103,12 +103,14 @@ class RayFleet(Fleet):
             self._roster = _DirectoryRoster(name, options)
             found = self._roster.options
             _check_same_model(name, found, options)
-            used = self._roster.hear((), (), {}).used
+            roster = self._roster.hear((), (), {})
+            if roster.is_over:
+                raise ConnectionLostError(f"the fleet {name!r} is being stopped; try again")
         except BaseException:
             if self._owns_ray:
                 leave_ray()
             raise
-        launchers = [RayLauncher(name, each) for each in used]
+        launchers = [RayLauncher(name, each) for each in roster.used]
         super().__init__(launchers, RuntimeConfig(**found.settings), stall_timeout_s=stall_timeout_s, seed=seed)
         self._follower = RosterFollower(self, self._roster, lambda replica: RayLauncher(name, replica))
         self._is_closed = False
@@ -152,6 +154,9 @@ class _DirectoryRoster:
         try:
             answer = self._directory.hear.remote(self._frontend, held, ready, waiting)
             roster: Roster = ray.get(answer, timeout=HEAR_TIMEOUT_S)
+        except ActorDiedError as error:  # for good: Ray starts a directory again that was not ended
+            logger.warning("the fleet %s has ended: %s", self._fleet, one_line(error))
+            return Roster((), (), is_over=True)
         except RayError as error:
             raise EngineDeadError(
                 f"the directory of the fleet {self._fleet!r} does not answer: {one_line(error)}"
@@ -161,6 +166,8 @@ class _DirectoryRoster:
     def leave(self) -> None:
         try:
             ray.get(self._directory.leave.remote(self._frontend), timeout=HEAR_TIMEOUT_S)
+        except ActorDiedError:
+            logger.debug("the fleet %s has ended", self._fleet)
         except RayError as error:
             logger.warning("the fleet %s does not know that this frontend has ended: %s", self._fleet, one_line(error))
 
@@ -171,8 +178,28 @@ def _check_same_model(name: str, found: FleetOptions, wanted: FleetOptions | Non
     model, theirs = (RuntimeConfig(**each.settings).model for each in (wanted, found))
     if model != theirs:
         raise ConfigError("model", model, f"the fleet {name!r} runs {theirs}; choose another name with --fleet")
-    if replace(wanted, num_replicas=None) != replace(found, num_replicas=None):
-        logger.warning("the fleet %s keeps the options of the frontend that created it", name)
+    if differences := _differences(wanted, found):
+        logger.warning(
+            "the fleet %s keeps the options of the frontend that created it: %s", name, ", ".join(differences)
+        )
+
+
+def _differences(wanted: FleetOptions, found: FleetOptions) -> list[str]:
+    """The options that differ, each with the value of the fleet and the one that was asked for, secrets without their values; the size at
+    first does not count.
+    """
+    theirs, ours, secret = _plain_options(found), _plain_options(wanted), secret_settings(RuntimeConfig)
+    names = [name for name in theirs if theirs[name] != ours[name]]
+    return [name if name in secret else f"{name} = {theirs[name]!r}, not {ours[name]!r}" for name in names]
+
+
+def _plain_options(options: FleetOptions) -> dict[str, Any]:
+    """All options under their names, the settings of the engines as they count."""
+    config = asdict(RuntimeConfig(**options.settings))
+    rest = {
+        name: value for name, value in asdict(options).items() if name not in ("settings", "scaling", "num_replicas")
+    }
+    return config | asdict(options.scaling) | rest
 
 
 def _num_local_cpus(options: FleetOptions) -> int:

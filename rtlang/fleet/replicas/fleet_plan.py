@@ -2,7 +2,8 @@
 
 Several frontends may use one fleet. Each says regularly which replicas it uses, which are ready and how much work waits there, and is
 told the roster. A replica that is to go is taken off the roster first; it ends when no frontend uses it any more. A frontend that has
-not been heard of for `frontend_timeout_s` does not count. Without any frontend for `orphan_timeout_s` the fleet ends.
+not been heard of for `frontend_timeout_s` does not count. Without any frontend for `orphan_timeout_s` the fleet ends. A fleet that is
+stopped ends once every frontend knows it and has left.
 
 No input or output and no clock: the owner of the plan carries out the changes that `advance` asks for.
 """
@@ -17,19 +18,22 @@ from rtlang.fleet.replicas.scaling import Scaling, ScalingState, wanted_replicas
 
 FRONTEND_TIMEOUT_S = 30.0
 ORPHAN_TIMEOUT_S = 600.0
+LEAVE_TIMEOUT_S = 5.0
+"""Seconds that frontends have to leave a fleet that was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Replicas that a frontend should use, and those that it should leave."""
+    """Replicas that a frontend should use, and those that it should leave. `is_over`: the fleet was stopped, and its frontends end."""
 
     used: tuple[str, ...]
     draining: tuple[str, ...]
+    is_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Replicas to create and to end. `is_over`: the fleet has no frontend any more and has ended."""
+    """Replicas to create and to end. `is_over`: the fleet was stopped or has had no frontend for too long, and has ended."""
 
     created: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
@@ -78,13 +82,19 @@ class FleetPlan:
         first = scaling.min_replicas if num_replicas is None else num_replicas
         self._num_wanted = min(max(first, scaling.min_replicas), scaling.max_replicas)
         self._last_heard = now
+        self._stopped_at: float | None = None
         numbers = [int(name[1:]) for name in self._used if name[1:].isdigit()]
         self._next_number = max(numbers, default=0) + 1
 
     @property
     def roster(self) -> Roster:
         """The replicas as they should be used now."""
-        return Roster(tuple(self._used), tuple(self._draining))
+        return Roster(tuple(self._used), tuple(self._draining), is_over=self.is_stopped)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the fleet was stopped."""
+        return self._stopped_at is not None
 
     @property
     def is_replacing(self) -> bool:
@@ -129,6 +139,10 @@ class FleetPlan:
         self.scaling, self._state = scaling, ScalingState()
         self._num_wanted = min(max(self._num_wanted, scaling.min_replicas), scaling.max_replicas)
 
+    def stop(self, now: float) -> None:
+        """Stop the fleet: its frontends are told, and it ends when they have left."""
+        self._stopped_at = now if self._stopped_at is None else self._stopped_at
+
     def adopt(self, names: Iterable[str]) -> None:
         """Take these replicas for those in use, which somebody has exchanged."""
         self._used = dict.fromkeys(names)
@@ -149,11 +163,7 @@ class FleetPlan:
         for name, frontend in list(self._frontends.items()):
             if now - frontend.heard > self._frontend_timeout_s:
                 del self._frontends[name]
-        if (
-            not self._frontends
-            and self._orphan_timeout_s is not None
-            and now - self._last_heard > self._orphan_timeout_s
-        ):
+        if self._is_over(now):
             ended = (*self._used, *self._draining)
             self._used.clear()
             self._draining.clear()
@@ -185,6 +195,12 @@ class FleetPlan:
         while len(self._used) > self._num_wanted:
             self._drain(self._least_useful(ready), now)
         return Changes(self._create(self._num_wanted - len(self._used)), ended)
+
+    def _is_over(self, now: float) -> bool:
+        if self._stopped_at is not None and (not self._frontends or now - self._stopped_at > LEAVE_TIMEOUT_S):
+            return True
+        orphan_s = self._orphan_timeout_s
+        return not self._frontends and orphan_s is not None and now - self._last_heard > orphan_s
 
     def _replace(self, num_starting: int, now: float, *, has_room: bool) -> tuple[str, ...]:
         """One step of a rolling update; returns the replicas to create."""

@@ -17,6 +17,7 @@ from rtlang.fleet.replicas.fleet_plan import FleetPlan, Roster
 logger = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0
+STOPPED = "the fleet was stopped"
 
 
 class FollowingFleet(Protocol):
@@ -31,6 +32,9 @@ class FollowingFleet(Protocol):
         Raises:
             ParameterError: it is unknown, or the only one.
         """
+
+    def stop(self, reason: str) -> None:
+        """End for good; programs fail with the reason. Returns at once."""
 
     def fleet_report(self) -> FleetReport:
         """The replicas, those that are drained included."""
@@ -114,6 +118,11 @@ class RosterFollower:
             self._is_cut_off = True
             return
         self._is_cut_off = False
+        if roster.is_over:
+            self._is_closing.set()
+            self._fleet.stop(STOPPED)
+            self._source.leave()
+            return
         for name in roster.used:
             if name not in replicas:
                 self._fleet.add(self._launcher_of(name))

@@ -12,7 +12,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.errors import ConfigError, ConnectionLostError
-from rtlang.contract.events import NodeFinished
+from rtlang.contract.events import GraphFailed, NodeFinished
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
@@ -180,7 +180,9 @@ def test_a_rolling_update_replaces_every_engine_under_load(fleet: Any, undisturb
     assert not set(after) & set(before)
 
 
-def test_an_orphaned_fleet_is_found_again_and_can_be_stopped(fleet: Any, address: str) -> None:
+def test_an_orphaned_fleet_is_found_again_and_can_be_stopped(
+    fleet: Any, address: str, caplog: pytest.LogCaptureFixture
+) -> None:
     from rtlang.fleet.ray.directory import end_fleet, fleet_names
     from rtlang.fleet.ray.frontend import RayFleet
 
@@ -189,9 +191,16 @@ def test_an_orphaned_fleet_is_found_again_and_can_be_stopped(fleet: Any, address
     with RayFleet(address, NAME) as found:
         assert submit(found, 1)[0][0].values()
         assert pids() == before
-    assert end_fleet(NAME)
+        (held,), _ = submit(found, 1, credit=1)
+        wait_until(lambda: held.num_tokens == 1)
+        assert end_fleet(NAME)
+        end = held.end()
+        assert isinstance(end, GraphFailed)
+        assert str(end.error) == "the fleet was stopped"
+        assert (found.is_alive, found.was_stopped) == (False, True)
     assert fleet_names() == []
     assert not end_fleet(NAME)
+    assert "class_name" not in caplog.text, "no state of Ray's actors"
     with pytest.raises(ConnectionLostError, match=NAME):
         RayFleet(address, NAME)
 
@@ -205,3 +214,23 @@ def test_wrong_addresses_are_refused(url: str) -> None:
 def test_options_of_servers_are_refused() -> None:
     with pytest.raises(ConfigError, match="api_key"):
         rt.connect("ray://a", api_key="k")
+
+
+def test_options_that_differ_are_named_and_secrets_are_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    from rtlang.fleet.ray.directory import FleetOptions
+    from rtlang.fleet.ray.frontend import _check_same_model
+    from rtlang.fleet.replicas.scaling import Scaling
+
+    secrets = ["a secret of the fleet", "a secret of nobody else"]
+    found, wanted = (
+        FleetOptions(SETTINGS | {"num_pages": pages, "cache_secret": secret}, Scaling(1, most), size)
+        for pages, most, size, secret in ((400, 4, 1, secrets[0]), (800, 2, 2, secrets[1]))
+    )
+    _check_same_model("blue", found, found)
+    assert not caplog.records
+    _check_same_model("blue", found, wanted)
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "the fleet blue keeps the options of the frontend that created it: "
+        "num_pages = 400, not 800, cache_secret, max_replicas = 4, not 2"
+    )

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from rtlang.fleet.replicas.fleet_plan import Changes, FleetPlan, Roster
+from rtlang.fleet.replicas.fleet_plan import LEAVE_TIMEOUT_S, Changes, FleetPlan, Roster
 from rtlang.fleet.replicas.scaling import Scaling
 from tests.support.long_tests import sized
 
@@ -221,3 +221,32 @@ def test_no_replica_ends_while_a_living_frontend_uses_it(seed: int) -> None:
             plan.replace_all()
         assert set(plan.roster.used) | set(plan.roster.draining) == exists
         assert 1 <= len(plan.roster.used) <= 6
+
+
+def test_a_fleet_that_is_stopped_ends_when_its_frontends_have_left() -> None:
+    plan, frontend = plan_of_two()
+    other = Frontend(plan, "b")
+    other.hear(1.0)
+    plan.stop(1.0)
+    assert frontend.hear(1.5) == Roster(("r1", "r2"), (), is_over=True)
+    plan.leave("a")
+    assert plan.advance(2.0) == Changes(), "the other frontend does not know it yet"
+    assert other.hear(2.0).is_over
+    plan.leave("b")
+    assert plan.advance(2.5) == Changes(ended=("r1", "r2"), is_over=True)
+
+
+def test_a_frontend_that_does_not_answer_delays_the_end_by_a_bound() -> None:
+    plan, frontend = plan_of_two()
+    frontend.hear(1.0)
+    plan.stop(1.0)
+    plan.stop(5.0)
+    assert plan.advance(1.0 + LEAVE_TIMEOUT_S) == Changes()
+    assert plan.advance(1.1 + LEAVE_TIMEOUT_S).is_over
+
+
+def test_a_fleet_without_frontends_ends_at_once_when_it_is_stopped() -> None:
+    plan = FleetPlan(TWO, 0.0)
+    plan.advance(0.0)
+    plan.stop(1.0)
+    assert plan.advance(1.0) == Changes(ended=("r1", "r2"), is_over=True)

@@ -23,6 +23,7 @@ class ScriptedFleet:
 
     def __init__(self) -> None:
         self.by_name: dict[str, ReplicaReport] = {}
+        self.stopped: list[str] = []
         self.is_asked, self.may_leave, self.is_left = threading.Event(), threading.Event(), threading.Event()
 
     def add(self, launcher: Launcher) -> str:
@@ -43,6 +44,9 @@ class ScriptedFleet:
     def set(self, name: str, **changes: object) -> None:
         self.by_name[name] = replace(self.by_name[name], **changes)  # type: ignore[arg-type]
 
+    def stop(self, reason: str) -> None:
+        self.stopped.append(reason)
+
     def states(self) -> dict[str, str]:
         return {name: each.state for name, each in self.by_name.items()}
 
@@ -55,6 +59,7 @@ class ScriptedSource:
 
     def __init__(self) -> None:
         self.roster: Roster | None = Roster((), ())
+        self.num_left = 0
         self.heard: list[tuple[tuple[str, ...], tuple[str, ...], dict[str, float]]] = []
 
     def hear(self, held: tuple[str, ...], ready: tuple[str, ...], waiting: dict[str, float]) -> Roster:
@@ -64,7 +69,9 @@ class ScriptedSource:
         return self.roster
 
     def leave(self) -> None:
-        raise AssertionError
+        assert self.roster is not None
+        assert self.roster.is_over
+        self.num_left += 1
 
 
 def test_replicas_are_added_drained_and_reported() -> None:
@@ -161,3 +168,15 @@ def test_a_follower_that_is_started_twice_follows_once_until_it_is_closed() -> N
     follower.start()
     assert fleet.states() == {"r1": "loading"}
     assert len(source.heard) == num_heard
+
+
+def test_a_fleet_that_was_stopped_ends_and_is_left() -> None:
+    fleet, source = ScriptedFleet(), ScriptedSource()
+    follower = RosterFollower(fleet, source, ProcessLauncher, interval_s=0.001)
+    source.roster = Roster(("r1",), (), is_over=True)
+    follower.start()
+    wait_until(lambda: not follower._thread.is_alive())
+    assert fleet.stopped == ["the fleet was stopped"]
+    assert source.num_left == 1
+    assert not fleet.by_name, "no replica is used any more"
+    follower.close()
