@@ -254,14 +254,15 @@ class NodeChecks:
         self._check_operand(node, "on", node.on)
         if len(node.cases) > MAX_CASES or not (node.cases or node.default is not None):
             _fail(node, "cases", f"expected 1 to {MAX_CASES} cases, or a default")
-        keys: list[object] = []
+        keys: set[object] = set()
         for key, _ in node.cases:
             problem = check_plain(key)
             if problem is not None:
                 _fail(node, "cases", problem)
-            if any(key == other and type(key) is type(other) for other in keys):
+            kept = type(key), _hashable(key)  # comparing large keys one by one would take seconds
+            if kept in keys:
                 _fail(node, "cases", f"the key {key!r:.80} is given twice")
-            keys.append(key)
+            keys.add(kept)
         before = node.node_id
         for _, block in node.cases:
             before = self._check_block(node, block, before, None)
@@ -292,9 +293,11 @@ class NodeChecks:
         self._seen[node.node_id] = Text(node.node_id, None, ())
         self._last_id = before
         self._depth += 1
+        added = [node.node_id]
         try:
             for inner in block.nodes:
                 self.check(inner)
+                added.append(inner.node_id)
             self._check_end(node, block)
             if block.value is not None:
                 self._check_operand(node, "value", block.value)
@@ -304,8 +307,8 @@ class NodeChecks:
         finally:
             self._depth -= 1
             self._last_id = outer_id
-            for inner_id in (node.node_id, *(inner.node_id for inner in block.nodes)):
-                self._seen.pop(inner_id, None)
+            for inner_id in added:
+                del self._seen[inner_id]
 
     def _check_end(self, node: Node, block: Block) -> None:
         if block.end is None:
@@ -315,6 +318,13 @@ class NodeChecks:
             _fail(node, "end", f"{block.end!r:.80}: expected none, or a node of the block with a sequence")
         if choices_of(end) > 1:
             _fail(node, "end", f"node {block.end} has n > 1 completions and cannot be continued")
+
+
+def _hashable(value: object) -> object:
+    """A form of a plain value that can be an element of a set; equal for equal values."""
+    if isinstance(value, dict):
+        return frozenset((key, _hashable(item)) for key, item in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _check_choices(node: Select) -> None:

@@ -108,3 +108,28 @@ def test_outputs_are_nodes_of_the_graph() -> None:
     RequestGraph(START, (), (1, 2)).validate()
     with pytest.raises(GraphError, match="outputs: no node has the id 7"):
         RequestGraph(START, (), (7,)).validate()
+
+
+def test_a_refused_block_leaves_earlier_nodes_known() -> None:
+    for block in (Block((Apply(3, "len", (Const("a"),)), Apply(0, "len", (Const("a"),)))), Block((Text(4, 3, ()),), 0)):
+        nodes = (*START, Switch(3, 1, Ref(2), (("a", block),)))
+        with pytest.raises(GraphError, match=r"node 3|node 0"):
+            RequestGraph(nodes).validate()
+    checks = RequestGraph(START).validate()
+    with pytest.raises(GraphError, match="node 0, node_id: 0 is the id of a node submitted before"):
+        checks.add([Switch(3, 1, Ref(2), (("a", Block((Apply(0, "len", (Const("a"),)),))),))])
+    checks.add([Text(4, 0, ("goes on",))])  # node 0 is still there, and its id still taken
+    with pytest.raises(GraphError, match=r"0 follows 4|0 is the id"):
+        checks.add([Text(0, None, ())])
+
+
+def test_large_keys_are_told_apart() -> None:
+    keys = [[0] * 2_000 + [number] for number in range(200)] + [
+        {"a": [0] * 2_000, "b": [1]},
+        {"a": [0] * 2_000, "b": 1},
+    ]
+    RequestGraph((*START, Switch(3, 1, Ref(2), tuple((key, EMPTY) for key in keys)))).validate()
+    with pytest.raises(GraphError, match="is given twice"):
+        RequestGraph(
+            (*START, Switch(3, 1, Ref(2), (*((key, EMPTY) for key in keys), (dict(keys[-1]), EMPTY))))
+        ).validate()  # type: ignore[call-overload]
