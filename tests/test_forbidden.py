@@ -99,6 +99,27 @@ def test_no_part_that_a_request_passes_starts_processes_or_fetches() -> None:
     )  # they ask a server
 
 
+def default_pools(source: str) -> list[int]:
+    """Lines that run work on a pool which is shared first come, first served."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in ("to_thread", "run_in_executor", "set_default_executor"):
+            found.append(node.lineno)
+        elif isinstance(node, (ast.Attribute, ast.Name)):
+            name = node.attr if isinstance(node, ast.Attribute) else node.id
+            found += [node.lineno] if name in ("ThreadPoolExecutor", "ProcessPoolExecutor") else []
+    return found
+
+
+def test_work_of_requests_takes_turns_between_principals() -> None:
+    """A server, an engine's process and a runtime run it on a `FairExecutor`: no pool of another kind exists there."""
+    for part in ("engine", "fleet", "runtime", "serve"):
+        for path in (ROOT / "rtlang" / part).rglob("*.py"):
+            assert default_pools(path.read_text(encoding="utf-8")) == [], path
+    named = ("asyncio.to_thread(f)", "loop.run_in_executor(None, f)", "pool = ThreadPoolExecutor(2)")
+    assert all(default_pools(each) == [1] for each in named)
+
+
 def test_templates_are_rendered_in_a_sandbox() -> None:
     found = set()
     for path in (path for package in PACKAGES for path in package.rglob("*.py")):

@@ -22,6 +22,7 @@ from rtlang.engine.constraints.stop_search import StopPattern
 from rtlang.engine.requests.output_processor import advance_late, num_remaining, replay, take_session
 from rtlang.engine.requests.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.tiers.page_transfers import PageTransfers
+from rtlang.work.fair_queue import owner_of
 from rtlang_grammars.spec.work_limit import WorkLimit
 
 logger = logging.getLogger(__name__)
@@ -140,7 +141,7 @@ class Preparation:
         """Begin to fill the next mask if masks of this grammar are slow; the request sits out steps until it is ready."""
         if self._prepares_masks and request.session is not None and request.session.is_slow:
             self._sitting_out.add(request)
-            self._compiler.prepare(request.session, lambda: self._note(request))
+            self._compiler.prepare(request.session, lambda: self._note(request), owner_of(request.spec.principal))
 
     def _note(self, request: Request) -> None:
         """A thread is done with a request. Any thread."""
@@ -197,7 +198,8 @@ class Preparation:
 
     def _accept_beside(self, request: Request, token_id: int) -> None:
         assert request.session is not None
-        self._compiler.accept_beside(request.session, token_id, num_remaining(request), lambda: self._note(request))
+        remaining, owner = num_remaining(request), owner_of(request.spec.principal)
+        self._compiler.accept_beside(request.session, token_id, remaining, lambda: self._note(request), owner)
 
     def _admit(self, request: Request) -> None:
         """Queue a request with its constraint and its given tokens, once its pages are fetched."""

@@ -70,8 +70,9 @@ from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.texts.public_prompts import read_public_prompts
 from rtlang.runtime.texts.text_service import TokenizerTextService
 from rtlang.runtime.texts.token_sequence import TokenSequence
-from rtlang.work.fair_executor import FairExecutor
+from rtlang.work.fair_executor import FairExecutor, shared_limits
 from rtlang.work.fair_queue import Owner, owner_of
+from rtlang.work.prices import TOKENIZE_S_PER_CHAR
 from rtlang.work.work_account import WorkKind
 from rtlang_grammars import Report
 
@@ -81,7 +82,7 @@ _CLOSED = "the runtime was closed"
 FIRST_GIVEN_ID = 1 << 40
 """The least id of a graph that may be given to `Runtime.submit`; a runtime makes lower ones."""
 _MANY_TOKENS = 1 << 20
-_NUM_ENCODERS = 2
+_NUM_WORKERS = 3
 
 _started: WeakSet[Runtime] = WeakSet()
 
@@ -123,7 +124,7 @@ class Runtime:
         self._compiler: ConstraintCompiler | None = None
         self._watch = watch_of("engine thread")
         self._checker: ValueChecker | None = None
-        self._encoders: FairExecutor | None = None
+        self._work: FairExecutor | None = None
         self._loop: EngineLoop | None = None
         self._engine: Engine | None = None  # for the engine thread
         self._lock = threading.Lock()
@@ -215,6 +216,13 @@ class Runtime:
             assert self._runner is not None
             self._text_service = TokenizerTextService(self._runner.tokenizer, self._runner.max_model_len)
         return self._text_service
+
+    @property
+    def work(self) -> FairExecutor:
+        """Runs work of graphs and of clients beside the engine thread; prices are seconds. Loads the model if needed."""
+        self._running_loop()
+        assert self._work is not None
+        return self._work
 
     @property
     def model_directory(self) -> Path:
@@ -400,10 +408,8 @@ class Runtime:
     def _free(self) -> None:
         """Release everything the engine was built from."""
         self._rebuild.close()
-        if self._checker is not None:
-            self._checker.close()
-        if self._encoders is not None:
-            self._encoders.shutdown(wait=False, cancel_futures=True)
+        if self._work is not None:
+            self._work.shutdown(wait=False, cancel_futures=True)
         compiler, self._compiler = self._compiler, None  # it refers to the engine
         if compiler is not None:
             compiler.close()
@@ -459,8 +465,9 @@ class Runtime:
         try:
             runner.load()
             exclude_computation(self._watch, runner)
-            self._checker = ValueChecker(self.post)
-            self._encoders = FairExecutor(_NUM_ENCODERS, "encode", account=self.metrics.principals.engine_work)
+            limits = shared_limits(_NUM_WORKERS)
+            self._work = FairExecutor(_NUM_WORKERS, "rtlang-work", limits, self.metrics.principals.engine_work)
+            self._checker = ValueChecker(self.post, self._work)
             vocab_size = runner.model_config.vocab_size
             spans = self._spans
             self._compiler = ConstraintCompiler(
@@ -574,8 +581,7 @@ class Runtime:
             with suppress(EngineDeadError):  # its graph has ended
                 self.post(lambda: then(encoded))
 
-        assert self._encoders is not None
-        self._encoders.submit_for(owner, size, job, kind=WorkKind.TOKENIZE)
+        self.work.submit_for(owner, size * TOKENIZE_S_PER_CHAR, job, kind=WorkKind.TOKENIZE)
 
     def post(self, command: Callable[[], None], client: Hashable = "") -> None:
         """Run a function on the engine's thread between two steps, behind what its client has asked for.

@@ -25,10 +25,14 @@ CHEAP_S = 0.02
 
 
 def shared_limits(num_threads: int, *, max_waiting: int = 256, max_waiting_s: float = 120.0) -> QueueLimits:
-    """Limits of a pool whose prices are seconds: cheap jobs always find a thread, and so does the first dear one of another party."""
+    """Limits of a pool whose prices are seconds: cheap jobs always find a thread, and so does the first dear one of another party.
+
+    No party has all threads, so that a wrong price, or a call that hangs, stops no other party.
+    """
     return QueueLimits(
         max_waiting=max_waiting,
         max_waiting_price=max_waiting_s,
+        max_each=max(1, num_threads - 1),
         cheap_price=CHEAP_S,
         max_expensive=max(1, num_threads - 1),
         max_expensive_each=max(1, num_threads - 2),

@@ -50,6 +50,7 @@ class QueueLimits:
     Attributes:
         max_waiting: jobs of one owner that wait.
         max_waiting_price: the sum of their prices; a single one may be of any price.
+        max_each: jobs of one party that run at one time, whatever their prices, which may be wrong.
         cheap_price: jobs up to this price are cheap.
         max_expensive: other jobs that run at one time.
         max_expensive_each: of them, jobs of one party.
@@ -57,6 +58,7 @@ class QueueLimits:
 
     max_waiting: int | None = None
     max_waiting_price: float = math.inf
+    max_each: int | None = None
     cheap_price: float = math.inf
     max_expensive: int | None = None
     max_expensive_each: int | None = None
@@ -252,6 +254,8 @@ class FairQueue:
     def _kinds_of(self, party: _Party) -> tuple[int, ...]:
         """The kinds of the party's jobs that may begin now."""
         limits = self.limits
+        if limits.max_each is not None and sum(party.num_running) >= limits.max_each:
+            return ()
         most, most_each = limits.max_expensive, limits.max_expensive_each
         is_full = (most is not None and self._num_expensive >= most) or (
             most_each is not None and party.num_running[_EXPENSIVE] >= most_each

@@ -27,6 +27,8 @@ EVENT_S = 5e-5
 REPLY_S_PER_CHAR = 1e-7
 LOGPROB_S = 1e-5
 """Of the log-probabilities of one token that become text."""
+CHECK_S_PER_CHAR = 1e-6
+"""Of a finished text that is checked against its schema."""
 VALUE_S = 0.002
 """Of a list or map of unknown size that becomes text: more than the event loop does."""
 CALL_S = 0.05
@@ -43,6 +45,20 @@ def message_price(data: bytes, *, is_text: bool) -> float:
     """The price of a message of a client: it is decoded, and the graph in it is built."""
     parsing = json_price(data) if is_text else len(data) * _UNPACK_S_PER_BYTE
     return parsing + len(data) * READ_S_PER_BYTE
+
+
+def num_chars_in(value: object) -> int:
+    """The characters of all texts in a plain value."""
+    num_chars, waiting = 0, [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                num_chars += len(text)
+            case dict() as found:
+                waiting.extend(found.values())
+            case list() | tuple() as found:
+                waiting.extend(found)
+    return num_chars
 
 
 def events_price(events: Iterable[Event]) -> float:

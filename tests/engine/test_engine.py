@@ -265,7 +265,7 @@ class HoldingCompiler(OpenCompiler):
         assert not any(session.is_preparing for session in sessions)
         return super().fill(sessions, bitmask)
 
-    def prepare(self, session: HeldSession, wake: Callable[[], None]) -> None:
+    def prepare(self, session: HeldSession, wake: Callable[[], None], owner: object) -> None:
         session.is_preparing, session.wake = True, wake
 
 

@@ -46,7 +46,9 @@ class LateCompiler(OpenCompiler):
     def __init__(self) -> None:
         self.jobs: list[tuple[LateSession, int, Callable[[], None]]] = []
 
-    def accept_beside(self, session: LateSession, token_id: int, remaining: int, wake: Callable[[], None]) -> None:
+    def accept_beside(
+        self, session: LateSession, token_id: int, remaining: int, wake: Callable[[], None], owner: object
+    ) -> None:
         session.is_preparing = True
         self.jobs.append((session, token_id, wake))
 

@@ -99,6 +99,18 @@ def test_cheap_jobs_of_anyone_begin_beside_long_ones() -> None:
     pool.shutdown()
 
 
+def test_no_party_has_all_threads_whatever_its_prices_say() -> None:
+    pool = FairExecutor(3, "test", shared_limits(3))
+    release = threading.Event()
+    begun = [threading.Event() for _ in range(9)]
+    stuck = [pool.submit_for(Owner("a"), 0.0, lambda each=each: wait_for(release, each)) for each in begun]  # type: ignore[misc]
+    assert pool.submit_for(Owner("b"), 0.0, lambda: 7).result(60) == 7
+    assert sum(each.is_set() for each in begun) <= 2
+    release.set()
+    assert all(each.result(60) for each in stuck)
+    pool.shutdown()
+
+
 def test_a_cancelled_job_that_runs_is_told_and_one_that_waits_makes_room() -> None:
     pool = FairExecutor(1, "test", QueueLimits(max_waiting=1))
     begun = threading.Event()

@@ -189,15 +189,20 @@ class ConstraintCompiler:
         """See `MaskThreads.fill`."""
         return self._masks.fill(sessions, bitmask, drafts)
 
-    def prepare(self, session: ConstraintSession, wake: Callable[[], None]) -> None:
+    def prepare(self, session: ConstraintSession, wake: Callable[[], None], owner: Owner = _LOCAL) -> None:
         """See `MaskThreads.prepare`."""
-        self._masks.prepare(session, wake)
+        self._masks.prepare(session, wake, owner)
 
     def accept_beside(
-        self, session: ConstraintSession, token_id: int, remaining: int, wake: Callable[[], None]
+        self,
+        session: ConstraintSession,
+        token_id: int,
+        remaining: int,
+        wake: Callable[[], None],
+        owner: Owner = _LOCAL,
     ) -> None:
         """See `MaskThreads.accept_beside`."""
-        self._masks.accept_beside(session, token_id, remaining, wake)
+        self._masks.accept_beside(session, token_id, remaining, wake, owner)
 
     def close(self) -> None:
         """Stop the threads and cancel pending compilations. Idempotent."""

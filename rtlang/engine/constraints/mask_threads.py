@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from rtlang.contract.service.metrics import Metrics
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.work.fair_executor import FairExecutor, run_or_cancel
+from rtlang.work.fair_queue import Owner
+from rtlang.work.work_account import WorkKind
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 
 NUM_SLOW = 4
@@ -83,8 +85,8 @@ class MaskThreads:
             run_or_cancel(self._fill_pool.submit, lambda part=part: fill_part(part))  # type: ignore[misc]
         return done
 
-    def prepare(self, session: ConstraintSession, wake: Callable[[], None]) -> None:
-        """Compute the next mask of a slow session; do not use the session while `session.is_preparing`.
+    def prepare(self, session: ConstraintSession, wake: Callable[[], None], owner: Owner) -> None:
+        """Compute the next mask of a slow session, for a client; do not use the session while `session.is_preparing`.
 
         `wake` is called on that thread when the mask is ready.
         """
@@ -95,15 +97,24 @@ class MaskThreads:
                 make()
                 self._metrics.mask.observe(perf_counter() - started)
 
-            run_or_cancel(self._prepare_pool.submit, job)
+            run_or_cancel(lambda run: self._submit_for(owner, run), job)
 
         session.prepare(-(-self._vocab_size // 32), submit, wake)
 
     def accept_beside(
-        self, session: ConstraintSession, token_id: int, remaining: int, wake: Callable[[], None]
+        self, session: ConstraintSession, token_id: int, remaining: int, wake: Callable[[], None], owner: Owner
     ) -> None:
-        """Accept a token; do not use the session while `session.is_preparing`. `wake` is called on that thread at the end."""
-        session.accept_beside(token_id, remaining, lambda job: run_or_cancel(self._prepare_pool.submit, job), wake)
+        """Accept a token of a client; do not use the session while `session.is_preparing`. `wake` is called on that thread at the end."""
+
+        def submit(accept: Callable[[], None]) -> None:
+            run_or_cancel(lambda run: self._submit_for(owner, run), accept)
+
+        session.accept_beside(token_id, remaining, submit, wake)
+
+    def _submit_for(self, owner: Owner, job: Callable[[], None]) -> Future[None]:
+        if isinstance(self._prepare_pool, FairExecutor):
+            return self._prepare_pool.submit_for(owner, 0.0, job, kind=WorkKind.CONSTRAINT)
+        return self._prepare_pool.submit(job)
 
     def close(self) -> None:
         """Stop the threads. Idempotent."""

@@ -10,16 +10,17 @@ runs on the engine thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 
 from rtlang.contract.errors import ConstraintError, EngineDeadError, InvalidValueError, RtlangError
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from rtlang.work.fair_executor import FairExecutor
+from rtlang.work.fair_queue import Owner, owner_of
+from rtlang.work.prices import CHECK_S_PER_CHAR
+from rtlang.work.work_account import WorkKind
 from rtlang_grammars import GrammarError, TextCheck
 
 _SEED_STEP = 0x9E3779B97F4A7C15
-_NUM_THREADS = 2
 
 
 Start = Callable[[RequestSpec], Request]
@@ -31,16 +32,11 @@ class ValueChecker:
 
     Args:
         post: runs a command on the engine thread; raises EngineDeadError if the engine has ended.
-        pool: runs the checks instead of dedicated threads; for tests.
+        executor: runs the checks in turns with other work; it belongs to the caller.
     """
 
-    def __init__(self, post: Callable[[Callable[[], None]], None], pool: Executor | None = None) -> None:
-        self._post = post
-        self._pool = pool or FairExecutor(_NUM_THREADS, "value-check")
-
-    def close(self) -> None:
-        """Stop checking values."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def __init__(self, post: Callable[[Callable[[], None]], None], executor: FairExecutor) -> None:
+        self._post, self._executor = post, executor
 
     def start(
         self, start: Start, spec: RequestSpec, abort: Callable[[Request], None], is_wanted: Callable[[], bool]
@@ -56,7 +52,9 @@ class ValueChecker:
         """
         return _Generation(self._submit, start, spec, abort, is_wanted).begin()
 
-    def _submit(self, check: TextCheck, text: str, then: Callable[[str | RtlangError | None], None]) -> None:
+    def _submit(
+        self, owner: Owner, check: TextCheck, text: str, then: Callable[[str | RtlangError | None], None]
+    ) -> None:
         def job() -> None:
             answer: str | RtlangError | None
             try:
@@ -70,7 +68,7 @@ class ValueChecker:
             except EngineDeadError:
                 return  # the listener was already notified
 
-        self._pool.submit(job)
+        self._executor.submit_for(owner, len(text) * CHECK_S_PER_CHAR, job, kind=WorkKind.VALUE)
 
 
 class _Generation:
@@ -78,7 +76,7 @@ class _Generation:
 
     def __init__(
         self,
-        check: Callable[[TextCheck, str, Callable[[str | RtlangError | None], None]], None],
+        check: Callable[[Owner, TextCheck, str, Callable[[str | RtlangError | None], None]], None],
         start: Start,
         spec: RequestSpec,
         abort: Callable[[Request], None],
@@ -107,7 +105,8 @@ class _Generation:
             self._spec.listener(output)
         elif output.finish_reason is not None:
             self._hold(check, output)
-            self._check(check, self._spec.begins_with + output.request.output_text.text, self._on_answer)
+            owner = owner_of(self._spec.principal)
+            self._check(owner, check, self._spec.begins_with + output.request.output_text.text, self._on_answer)
         elif self._num_attempts > 1 and not self._is_wanted():
             self._abort(output.request)
         elif self._spec.params.max_retries and (

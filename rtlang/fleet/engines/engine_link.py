@@ -20,9 +20,11 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import EngineDeadError, RtlangError, rebuild
+from rtlang.contract.errors import AbortedError, EngineDeadError, RtlangError, rebuild
+from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.fleet.engines.launcher import EngineHandle, Launcher
-from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, read_messages
+from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, call_channel, read_messages
+from rtlang.work.fair_executor import is_unwanted
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +36,9 @@ STABLE_S = 10.0
 CALL_TIMEOUT_S = 30.0
 PATIENCE_S = 1.0
 """Seconds after which a call that any engine can answer goes to another one as well."""
+_SLACK = 10
+"""How many times its price a call may take beyond these times."""
+_POLL_S = 0.1
 CLOSE_TIMEOUT_S = 10.0
 CODE_TIMEOUT_S = 0.1
 """Seconds that a process may take from the end of its connection to its exit code."""
@@ -143,9 +148,12 @@ class EngineLink:
         if session is not None:
             session.writer.put(message, channel=channel, client=client)
 
-    def call(self, method: str, args: Any) -> Future[Any]:
-        """Call a method of the engine; the future fails with EngineDeadError if the engine ends.
+    def call(self, method: str, args: Any, *, principal: Principal = LOCAL, price: float = 0.0) -> Future[Any]:
+        """Call a method of the engine; the future fails with EngineDeadError if the engine ends. Cancel it if nobody waits any more.
 
+        Args:
+            principal: whose work it is; the engine takes turns between principals and their clients.
+            price: an estimate of the seconds that it takes.
         Raises:
             EngineDeadError: it is not running.
         """
@@ -156,22 +164,43 @@ class EngineLink:
                 raise EngineDeadError("the engine is not running; try again later")
             number = next(self._call_ids)
             session.calls[number] = call
-        session.writer.put({"t": "call", "q": number, "m": method, "a": args})
-        call.add_done_callback(lambda _: session.calls.pop(number, None))
+        message = {"t": "call", "q": number, "m": method, "a": args, "price": price}
+        if principal is not LOCAL:
+            message["principal"] = principal.in_engine().to_plain()
+        channel, client = call_channel(number), principal.client_id
+        session.writer.put(message, channel=channel, client=client)
+
+        def end(done: Future[Any]) -> None:
+            session.calls.pop(number, None)
+            if done.cancelled():
+                session.writer.put({"t": "drop", "q": number}, channel=channel, client=client)
+
+        call.add_done_callback(end)
         return call
 
-    def ask(self, method: str, args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+    def ask(
+        self,
+        method: str,
+        args: Any,
+        timeout_s: float = CALL_TIMEOUT_S,
+        *,
+        principal: Principal = LOCAL,
+        price: float = 0.0,
+    ) -> Any:
         """Call a method of the engine and wait for its value.
 
         Raises:
             EngineDeadError: it is not running, or does not answer.
         """
-        call = self.call(method, args)
+        call = self.call(method, args, principal=principal, price=price)
+        timeout_s += _SLACK * price
         try:
-            return call.result(timeout_s)
-        except TimeoutError:
+            done, _ = _wait({call}, timeout_s)
+            if not done:
+                raise EngineDeadError(f"the engine did not answer within {timeout_s:g} s")
+            return call.result()
+        finally:
             call.cancel()
-            raise EngineDeadError(f"the engine did not answer within {timeout_s:g} s") from None
 
     def beat(self, stall_timeout_s: float) -> None:
         """Ping the engine, and kill one that has not answered for so long. To be called about once a second."""
@@ -287,7 +316,15 @@ class EngineLink:
         return code
 
 
-def ask_any(links: Iterable[EngineLink], method: str, args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+def ask_any(
+    links: Iterable[EngineLink],
+    method: str,
+    args: Any,
+    timeout_s: float = CALL_TIMEOUT_S,
+    *,
+    principal: Principal = LOCAL,
+    price: float = 0.0,
+) -> Any:
     """Call a method of a ready engine, first of the one that gave a sign of life last. If it ends, or does not answer within PATIENCE_S,
     another one is called as well, and the first answer counts.
 
@@ -295,17 +332,19 @@ def ask_any(links: Iterable[EngineLink], method: str, args: Any, timeout_s: floa
         EngineDeadError: no engine is running, or none answers.
     """
     waiting = sorted((link for link in links if link.is_ready), key=lambda link: link.last_beat)
+    timeout_s += _SLACK * price
+    patience_s = PATIENCE_S + _SLACK * price
     end, calls = time.monotonic() + timeout_s, set[Future[Any]]()
     error = EngineDeadError("the engine is not running; try again later")
     try:
         while waiting or calls:
             if waiting:
                 try:
-                    calls.add(waiting.pop().call(method, args))
+                    calls.add(waiting.pop().call(method, args, principal=principal, price=price))
                 except EngineDeadError as raised:
                     error = raised
             left_s = max(0.0, end - time.monotonic())
-            done, calls = wait(calls, min(PATIENCE_S, left_s) if waiting else left_s, FIRST_COMPLETED)
+            done, calls = _wait(calls, min(patience_s, left_s) if waiting else left_s)
             for call in done:
                 try:
                     return call.result()
@@ -317,6 +356,22 @@ def ask_any(links: Iterable[EngineLink], method: str, args: Any, timeout_s: floa
         for call in calls:
             call.cancel()
     raise error
+
+
+def _wait(calls: set[Future[Any]], timeout_s: float) -> tuple[set[Future[Any]], set[Future[Any]]]:
+    """Wait for one of some calls: those that are done, and the others.
+
+    Raises:
+        AbortedError: nobody waits any more for the job that this thread runs.
+    """
+    end = time.monotonic() + timeout_s
+    while True:
+        left_s = end - time.monotonic()
+        done, others = wait(calls, max(0.0, min(left_s, _POLL_S)), FIRST_COMPLETED)
+        if done or left_s <= _POLL_S or not calls:
+            return done, others
+        if is_unwanted():
+            raise AbortedError("the request was cancelled")
 
 
 def ask_all(links: Iterable[EngineLink], method: str, timeout_s: float) -> dict[str, Any]:

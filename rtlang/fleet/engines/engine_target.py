@@ -23,6 +23,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, InternalError, RtlangError
 from rtlang.contract.events import GraphFailed, GraphFinished
 from rtlang.contract.request_graph import RequestGraph
+from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.service.cache_service import CacheService
 from rtlang.contract.service.snapshot import EngineSnapshot, read_snapshot
@@ -434,9 +435,9 @@ class EngineTarget:
         for watcher in watchers:
             watcher(state)
 
-    def _ask(self, method: str, args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+    def _ask(self, method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any:
         """Call a method of any engine that is ready; such methods change nothing that a repetition would."""
-        return ask_any(list(self._links.values()), method, args, timeout_s)
+        return ask_any(list(self._links.values()), method, args, principal=principal, price=price)
 
     def _ask_all(self, method: str, timeout_s: float) -> dict[str, Any]:
         """Call a method without arguments of every engine that is ready; the values of those that answer in time, by name."""

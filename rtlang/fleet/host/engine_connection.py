@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from ipaddress import ip_address
 from typing import Any
 
@@ -21,7 +21,7 @@ from rtlang.contract.request_graph import RequestGraph, nodes_from_plain
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.snapshot import plain_snapshot
 from rtlang.fleet.messages.cache_calls import PREFIX, answer_cache_call
-from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message
+from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, call_channel
 from rtlang.fleet.messages.large_events import LogprobsPart, divide
 from rtlang.fleet.messages.text_calls import answer_text_call
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
@@ -30,6 +30,8 @@ from rtlang.protocol.plain_values import value_from_wire
 from rtlang.protocol.run_options import options_from_engine
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.runtime import Runtime
+from rtlang.work.fair_queue import owner_of
+from rtlang.work.work_account import WorkKind
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,16 @@ _LOAD = {
     "fetch_ns": "fetch_ns_per_token",
 }
 """The fields of a report of load, and the counters that they come from; 0 where a time is unknown."""
+_KINDS = {
+    "snapshot": WorkKind.SNAPSHOT,
+    "metrics": WorkKind.SNAPSHOT,
+    "clear_cache": WorkKind.CACHE,
+    "cache": WorkKind.CACHE,
+    "decode": WorkKind.DETOKENIZE,
+    "token_names": WorkKind.DETOKENIZE,
+    "token_bytes": WorkKind.DETOKENIZE,
+}
+"""The kinds of work of calls by the first words of their names; the others tokenize."""
 ENGINE_FAILED = 70
 """Exit code of the process: the engine cannot go on."""
 
@@ -62,11 +74,11 @@ class EngineConnection:
     """
 
     def __init__(self, runtime: Runtime, connection: socket.socket) -> None:
-        self._runtime, self._connection = runtime, connection
+        self._runtime, self._connection, self._work = runtime, connection, runtime.work
         self._writer = FrameWriter(connection, pack)
         self._runs: dict[int, LocalGraphRun] = {}
         self._client_ids: dict[int, Hashable] = {}  # by graph, until its final event
-        self._pool = ThreadPoolExecutor(2, "rtlang-calls")
+        self._calls: dict[int, Future[None]] = {}  # that wait or run, by number
         self._beat = time.monotonic()
         self._is_beating = False
         self._num_opened = 0  # graphs that the engine's thread has begun, or that were refused; written by that thread
@@ -92,7 +104,8 @@ class EngineConnection:
         is_over.set()
         for run in list(self._runs.values()):
             run.cancel()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for call in list(self._calls.values()):
+            call.cancel()
         self._writer.close()
 
     def _take(self, message: Message) -> None:
@@ -110,7 +123,10 @@ class EngineConnection:
                 case "peers":
                     self._runtime.cache.set_peers(message["addresses"])
                 case "call":
-                    self._pool.submit(self._call, message)
+                    self._begin_call(message)
+                case "drop":
+                    if (call := self._calls.get(message["q"])) is not None:
+                        call.cancel()
                 case _:
                     run = self._runs.get(graph_id)
                     if run is not None:
@@ -196,7 +212,28 @@ class EngineConnection:
     def _count_opened(self) -> None:
         self._num_opened += 1
 
-    def _call(self, message: Message) -> None:
+    def _begin_call(self, message: Message) -> None:
+        """Answer a call on a thread, when it is its principal's turn."""
+        number = message["q"]
+        principal = Principal.from_plain(message.get("principal") or {})
+        channel, client = call_channel(number), principal.client_id
+
+        def answer() -> None:
+            self._writer.put(self._answer(message), channel=channel, client=client)
+
+        kind = _KINDS.get(message["m"].partition(".")[0], WorkKind.TOKENIZE)
+        try:
+            call = self._work.submit_for(
+                owner_of(principal), message.get("price", 0.0), answer, kind=kind, is_bounded=True
+            )
+        except (RtlangError, RuntimeError) as raised:  # too much of the principal waits, or the runtime was closed
+            error = raised if isinstance(raised, RtlangError) else EngineDeadError("the engine has stopped")
+            self._writer.put({"t": "reply", "q": number} | error_facts_to_wire(error), channel=channel, client=client)
+            return
+        self._calls[number] = call
+        call.add_done_callback(lambda _: self._calls.pop(number, None))
+
+    def _answer(self, message: Message) -> Message:
         reply: Message = {"t": "reply", "q": message["q"]}
         try:
             if message["m"] == "snapshot":
@@ -215,7 +252,7 @@ class EngineConnection:
             reply |= error_facts_to_wire(error)
         except Exception as error:
             reply |= error_facts_to_wire(internal_error(logger, f"{message['m']} failed", error))
-        self._writer.put(reply)
+        return reply
 
 
 def reachable(address: tuple[str, int] | None, connection: socket.socket) -> tuple[str, int] | None:

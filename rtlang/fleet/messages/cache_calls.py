@@ -10,6 +10,7 @@ from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.cache_report import CacheExplanation
 from rtlang.contract.service.cache_service import CacheService, PinGrant
 from rtlang.fleet.messages.text_calls import Ask, parts_from_plain, parts_to_plain
+from rtlang.work.prices import TOKENIZE_S_PER_CHAR, num_chars_in
 
 PREFIX = "cache."
 """The names of all methods begin with it."""
@@ -42,7 +43,8 @@ class RemoteCacheService:
         return list(self._call("tree", principal, max_nodes))
 
     def _call(self, method: str, principal: Principal, *args: Any) -> Any:
-        return self._ask(PREFIX + method, [principal.in_engine().to_plain(), *args])
+        plain = [principal.in_engine().to_plain(), *args]
+        return self._ask(PREFIX + method, plain, principal=principal, price=num_chars_in(args) * TOKENIZE_S_PER_CHAR)
 
 
 def answer_cache_call(service: CacheService, method: str, args: Sequence[Any]) -> Any:

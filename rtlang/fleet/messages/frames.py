@@ -24,11 +24,17 @@ _HEADER = struct.Struct(
 Message = dict[str, Any]
 CONTROL = 0
 """The channel of messages that belong to no graph, and their client."""
+_FIRST_CALL = 1 << 63
 _FRAME_BYTES = 32 << 10
 _SEND_BYTES = 64 << 10  # of one call of the socket
 _SOCKET_BYTES = 64 << 10  # in the socket, where clients cannot take turns any more
 _RECEIVE_BYTES = 256 << 10
 _GROUP = 32  # elements of a long list that are packed at once; 0.1 ms for nodes
+
+
+def call_channel(number: int) -> int:
+    """The channel of a call and its answer, apart from all graphs, so that a long call delays no other message."""
+    return _FIRST_CALL + number
 
 
 class FrameWriter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,8 @@ from rtlang.contract.errors import AbortedError, ConstraintError, EngineDeadErro
 from rtlang.contract.params import FinishReason, SamplingParams
 from rtlang.engine.requests.request import RequestOutput, RequestSpec
 from rtlang.engine.requests.value_check import ValueChecker
+from rtlang.work.fair_executor import FairExecutor, WorkFuture
+from rtlang.work.fair_queue import Owner
 from rtlang_grammars import Constraint, ConstraintKind, TextCheck
 from rtlang_grammars.lowering.structure_check import structure_check
 from rtlang_grammars.schema.value_checks import value_check
@@ -26,12 +28,17 @@ SCHEMA = Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "array", "uniqueItems"
 TAGGED = structure_check(read_structure(tagged([("<a>", SCHEMA, "</a>")]).source), ["#/tags/0/part"])
 
 
-class InPlace(Executor):
-    """Runs jobs where they are submitted."""
+class InPlace(FairExecutor):
+    """Runs jobs where they are submitted, and notes their owners."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
+    def __init__(self) -> None:
+        super().__init__(1, "never started")
+        self.owners: list[Owner] = []
+
+    def submit_for(self, owner: Owner, price: float, fn: Callable[[], Any], **options: Any) -> WorkFuture[Any]:
+        self.owners.append(owner)
+        future: WorkFuture[Any] = WorkFuture()
+        future.set_result(fn())
         return future
 
 
@@ -198,10 +205,11 @@ def test_own_threads_answer_and_can_be_closed() -> None:
         answers.append(command)
         done.set_result(None)
 
-    checker = ValueChecker(post)
+    threads = FairExecutor(1, "check")
+    checker = ValueChecker(post, threads)
     bench = Bench(UNIQUE, ["[1, 2]"])
     bench.run(checker)
     done.result(30)
     answers[0]()
     assert bench.told == [("[1, 2]", FinishReason.STOP)]
-    checker.close()
+    threads.shutdown()

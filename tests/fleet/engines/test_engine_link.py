@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import EngineDeadError, ParameterError, RtlangError
+from rtlang.contract.errors import AbortedError, EngineDeadError, ParameterError, RtlangError
+from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.fleet.engines import engine_link
 from rtlang.fleet.engines.engine_link import MAX_FAILED_STARTS, EngineLink, EngineState, ask_any
 from rtlang.fleet.messages.frames import Message
 from rtlang.protocol.event_codec import error_facts_to_wire
+from rtlang.work.fair_executor import FairExecutor
 from tests.support.servers.scripted_engines import ScriptedLauncher
 from tests.support.waiting import wait_until
 
@@ -182,7 +184,8 @@ def test_a_call_that_any_engine_can_answer_goes_to_another_one_if_the_first_is_s
     second.send({"t": "reply", "q": second.received[0]["q"], "value": "b"})
     thread.join(60)
     assert found == ["b"]
-    assert len(first.received) == 1
+    wait_until(lambda: len(first.received) == 2)
+    assert first.received[1] == {"t": "drop", "q": first.received[0]["q"]}, "it need not answer any more"
     silent.last_beat = lively.last_beat - 1.0
     thread = threading.Thread(target=lambda: found.append(ask_any([silent, lively], "f", [2])))
     thread.start()
@@ -194,3 +197,23 @@ def test_a_call_that_any_engine_can_answer_goes_to_another_one_if_the_first_is_s
         ask_any([silent, lively], "g", None, 0.05)
     with pytest.raises(EngineDeadError, match="not running"):
         ask_any([], "g", None)
+
+
+def test_a_call_names_its_principal_and_ends_with_the_job_that_waits_for_it(
+    links: list[EngineLink], owner: Owner
+) -> None:
+    launcher = ScriptedLauncher()
+    link = begun(links, launcher, owner)
+    wait_until(lambda: link.is_ready)
+    engine, pool = launcher.engines[0], FairExecutor(1, "test")
+    ana = Principal("ana", 2.0, client="http 1", limits=PrincipalLimits(max_places=3))
+    asking = pool.submit(lambda: ask_any([link], "encode", ["x"], principal=ana, price=1.5))
+    wait_until(lambda: len(engine.received) == 1)
+    [message] = engine.received
+    assert Principal.from_plain(message["principal"]) == ana.in_engine()
+    assert message["price"] == 1.5
+    asking.cancel()  # its client has left
+    with pytest.raises(AbortedError):
+        asking.result(60)
+    wait_until(lambda: engine.received[1:] == [{"t": "drop", "q": message["q"]}])
+    pool.shutdown()

@@ -113,3 +113,41 @@ def test_connections_share_an_engine_and_end_alone(host: EngineHost) -> None:
     other.open(2, GRAPH)
     assert other.end_of(2)["reason"] == "stop"
     other.end()
+
+
+def test_calls_take_turns_between_principals_and_dropped_ones_are_not_answered(
+    host: EngineHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frontend, may_end, texts = Frontend(host), threading.Event(), list[str]()
+    frontend.configure(**SETTINGS)
+    service = host.start({}, preloads=False).text_service
+    encode = type(service).encode
+
+    def hold(self: object, text: str, **options: Any) -> list[int]:
+        texts.append(text)
+        assert not text.startswith("long") or may_end.wait(60)
+        return encode(service, text, **options)
+
+    def call(number: int, text: str, name: str, price: float) -> None:
+        args = [text, True, False]
+        frontend.writer.put(
+            {"t": "call", "q": number, "m": "encode", "a": args, "principal": {"name": name}, "price": price}
+        )
+
+    monkeypatch.setattr(type(service), "encode", hold)
+    for number in range(24):
+        call(number, f"long {number}", "ana", 2.0)
+    call(100, "short", "ben", 0.001)
+    replies = (each for each in frontend.messages if each["t"] == "reply")
+    assert next(replies)["q"] == 100
+    call(101, "as long", "ben", 2.0)
+    assert next(replies)["q"] == 101, "ana has one of two threads for long calls"
+    assert len([text for text in texts if text.startswith("long")]) == 1
+    for number in range(2, 24):
+        frontend.writer.put({"t": "drop", "q": number})
+    call(102, "after", "ben", 0.001)
+    assert next(replies)["q"] == 102
+    may_end.set()
+    assert {next(replies)["q"] for _ in range(2)} == {0, 1}
+    assert len(texts) == 5
+    frontend.end()

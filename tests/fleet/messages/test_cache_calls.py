@@ -8,7 +8,7 @@ import msgpack
 import pytest
 
 from rtlang.contract.request_graph import RoleEnd, RoleStart, TokenIds
-from rtlang.contract.runs.principal import Principal, PrincipalLimits
+from rtlang.contract.runs.principal import LOCAL, Principal, PrincipalLimits
 from rtlang.fleet.messages.cache_calls import RemoteCacheService, answer_cache_call
 from tests.support.engine.fake_cache_service import FakeCacheService
 
@@ -19,7 +19,8 @@ def test_calls_and_their_values_cross_as_they_are() -> None:
     service, direct = FakeCacheService(), FakeCacheService()
     methods: list[str] = []
 
-    def ask(method: str, args: Any) -> Any:
+    def ask(method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any:
+        assert principal.name in ("ana", "ben")
         methods.append(method)
         sent = msgpack.unpackb(msgpack.packb([method, args]))
         return msgpack.unpackb(msgpack.packb(answer_cache_call(service, *sent)))

@@ -8,7 +8,8 @@ import msgpack
 import pytest
 
 from rtlang.contract.request_graph import RoleEnd, RoleStart
-from rtlang.contract.service.text_service import TextServiceInfo
+from rtlang.contract.runs.principal import LOCAL, Principal
+from rtlang.contract.service.text_service import TextServiceInfo, text_service_of
 from rtlang.fleet.messages.text_calls import RemoteTextService, answer_text_call
 
 
@@ -37,7 +38,7 @@ class Service:
         return [bytes([each]) for each in token_ids]
 
 
-def ask(method: str, args: Any) -> Any:
+def ask(method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any:
     sent = msgpack.unpackb(msgpack.packb([method, args]))
     return msgpack.unpackb(msgpack.packb(answer_text_call(Service(), *sent)))
 
@@ -60,7 +61,7 @@ def test_calls_and_their_values_cross_as_they_are() -> None:
 def test_the_bytes_of_a_token_are_asked_for_once() -> None:
     asked: list[Any] = []
 
-    def counted(method: str, args: Any) -> Any:
+    def counted(method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any:
         asked.append(args)
         return ask(method, args)
 
@@ -69,3 +70,29 @@ def test_the_bytes_of_a_token_are_asked_for_once() -> None:
     assert remote.token_bytes([4, 5]) == [b"\x04", b"\x05"]
     assert remote.token_bytes([5, 3]) == [b"\x05", b"\x03"]
     assert [sorted(each) for each in asked] == [[3, 4], [5]]
+
+
+def test_calls_are_work_of_a_principal_with_a_price_by_their_sizes() -> None:
+    asked: list[tuple[str, str, float]] = []
+
+    def noted(method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any:
+        asked.append((method, principal.name, price))
+        return ask(method, args)
+
+    class Target:
+        text_service = RemoteTextService(noted)
+
+    service = text_service_of(Target(), Principal("ana"))
+    assert service is not None
+    for size in (1, 1000):
+        service.encode("x" * size)
+        service.decode([7] * size)
+        service.chat_prompt([{"role": "user", "content": "x" * size}], None, "open")
+    assert {name for _, name, _ in asked} == {"ana"}
+    for method in ("encode", "decode", "chat_prompt"):
+        small, large = (price for name, _, price in asked if name == method)
+        assert large > 10 * small > 0
+    assert service.info == Service.info
+    asked.clear()
+    assert Target.text_service.info == Service.info
+    assert asked == [], "what was told to one principal is known to all"
