@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -22,6 +23,8 @@ _JSON = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")
 )  # `json.dumps` would make one each time
 _MIN_INT, _MAX_INT = -(1 << 63), (1 << 64) - 1
+_STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[,\[{]', re.DOTALL)
+_COMMA = ord(",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,10 @@ def array_header(length: int) -> bytes:
 
 
 class _Counter:
-    """Counts maps and arrays during decoding, to stop as soon as there are too many."""
+    """Counts maps and arrays, and what is in them, during decoding, to stop as soon as there are too many values."""
 
     def __init__(self, limit: int) -> None:
-        self._limit, self._count = limit, 0
+        self._limit, self._count, self._num_items = limit, 0, 0
 
     def map(self, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         self.array(pairs)
@@ -113,7 +116,8 @@ class _Counter:
 
     def array(self, items: list[Any]) -> list[Any]:
         self._count += 1
-        if self._count > self._limit:
+        self._num_items += len(items)
+        if self._count > self._limit or self._num_items >= self._limit:  # the outermost value is no item
             raise ValueError(f"more than {self._limit} values")
         return items
 
@@ -136,7 +140,21 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not allowed: numbers must be finite")
 
 
+def _check_num_values(data: bytes, max_values: int) -> None:
+    """Refuse JSON text that has too many values for certain: the parser would hold all threads of the process while it builds them."""
+    if data.count(b",") < max_values and data.count(b"[") + data.count(b"{") <= max_values:
+        return
+    num_commas = num_openings = 0
+    for found in _STRUCTURE.finditer(data):
+        kind = data[found.start()]
+        num_commas += kind == _COMMA
+        num_openings += kind in b"[{"
+        if num_commas >= max_values or num_openings > max_values:
+            raise ValueError(f"more than {max_values} values")
+
+
 def _unpack_json(data: bytes, limits: DecodeLimits) -> Any:
+    _check_num_values(data, limits.max_values)
     return json.loads(data.decode(), parse_constant=_refuse_constant, object_pairs_hook=_Counter(limits.max_values).map)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtlang.contract.errors import ProtocolError
@@ -146,3 +146,38 @@ def test_nested_announcements_do_not_reserve_memory() -> None:
     with pytest.raises(ProtocolError):
         Encoding.MSGPACK.unpack(data, LIMITS)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([","] * 29),
+        json.dumps([[]] * 29),
+        json.dumps(["," * 99 + "[{" * 99]),
+        json.dumps(['"' + "," * 99, "\\", ",," * 40, '\\"' + "[" * 50]),
+        json.dumps({"a,[": ["b", {"c": "{,"}]}),
+    ],
+)
+def test_commas_and_brackets_in_texts_are_no_values(text: str) -> None:
+    assert Encoding.JSON.unpack(text.encode(), DecodeLimits(max_values=31)) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", ["[1" + ",1" * 31 + "]", json.dumps([[]] * 31), "[" * 32, '["' + '","' * 31, "," * 31])
+def test_many_values_are_refused_before_they_are_built(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json, "loads", None)
+    with pytest.raises(ProtocolError, match="more than 31 values"):
+        Encoding.JSON.unpack(text.encode(), DecodeLimits(max_values=31))
+
+
+@settings(deadline=None)
+@given(encodings, values)
+def test_counting_refuses_the_same_as_looking_at_the_values(encoding: Encoding, value: Any) -> None:
+    def count(value: Any) -> int:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return 1 + sum(map(count, inner))
+
+    packed, num_values = encoding.pack(value), count(value)
+    assert encoding.unpack(packed, DecodeLimits(max_values=num_values)) == value
+    if num_values > 1:
+        with pytest.raises(ProtocolError, match=f"more than {num_values - 1} values"):
+            encoding.unpack(packed, DecodeLimits(max_values=num_values - 1))
