@@ -35,7 +35,7 @@ def shared_limits(num_threads: int, *, max_waiting: int = 256, max_waiting_s: fl
         max_each=max(1, num_threads - 1),
         cheap_price=CHEAP_S,
         max_expensive=max(1, num_threads - 1),
-        max_expensive_each=max(1, num_threads - 2),
+        max_expensive_each=max(1, (num_threads - 1) // 2),
     )
 
 

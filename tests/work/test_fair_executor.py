@@ -82,7 +82,7 @@ def test_a_cancelled_job_is_not_run_and_shutting_down_drops_what_has_not_begun()
 
 
 def test_cheap_jobs_of_anyone_begin_beside_long_ones() -> None:
-    pool = FairExecutor(4, "test", shared_limits(4))
+    pool = FairExecutor(6, "test", shared_limits(6))
     release = threading.Event()
     begun = [threading.Event() for _ in range(30)]
     long = [pool.submit_for(Owner("a"), 1.0, lambda each=each: wait_for(release, each)) for each in begun]  # type: ignore[misc]

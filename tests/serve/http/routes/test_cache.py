@@ -18,7 +18,7 @@ from tests.support.servers.http_client import HttpClient
 from tests.support.servers.serving import Serving, serving
 from tests.support.waiting import wait_until
 
-NUM_THREADS_EACH = 2  # of the threads for requests, for questions to engines
+NUM_THREADS_EACH = 1  # of the threads for requests, for questions to engines
 KEYS = "".join(f'[[keys]]\nname = "{name}"\nsha256 = "{digest_of(name)}"\n' for name in ("ana", "ben"))
 
 
