@@ -24,7 +24,8 @@ _COLUMNS = (
     "moved",
 )
 _LEFT = ("replica", "state", "role")
-_STALE_S = 1.0
+_STALE_S = 3.0
+"""Engines are asked every second, and a step may take one."""
 _STYLES = {"ready": "green", "draining": "yellow", "loading": "cyan", "restarting": "yellow", "dead": "red"}
 
 

@@ -27,8 +27,10 @@ class ReplicaReport:
         num_free_pages, num_pages: of its KV cache; 0 before its first report.
         num_queried_tokens, num_hit_tokens: tokens looked up in its prefix cache, and found, since it started.
         num_deaths: engines that ended without being asked to.
-        num_moved: programs that left it before they had ended: it ended or drained, or was only to compute their prompt.
-        report_age_s: seconds since its last report; None before the first.
+        num_moved: programs that left it before they had ended: it ended or drained, was only to compute their prompt, or had more work than
+            a replica that came.
+        report_age_s: seconds since its engine thread worked, as it was asked last; about a second at most while it is idle or busy, more
+            if it hangs. None while it loads its model.
     """
 
     name: str

@@ -98,6 +98,11 @@ class EngineRun:
         return self._graph_id
 
     @property
+    def num_delivered(self) -> int:
+        """Tokens that it has given."""
+        return self._num_delivered
+
+    @property
     def client_id(self) -> Hashable:
         """The client that the graph belongs to."""
         return self.share.principal.client_id

@@ -270,6 +270,7 @@ class EngineTarget:
             if link.name in self._links:
                 self._balancer.note_ready(link.name, link.ready)
                 failed = self._carry_out(self._pool.note_ready(link.name, time.monotonic()))
+                failed += self._balance()
         deliver_all(failed)
         self._update_state()
         self._is_started.set()
@@ -279,7 +280,7 @@ class EngineTarget:
         if message["t"] == "load":
             with self._lock:
                 if link.name in self._links:
-                    self._balancer.note_load(link.name, message, time.monotonic())
+                    self._balancer.note_load(link.name, message)
             return
         graph = self._pool.streams.get(message.get("s", 0))
         if graph is None:
@@ -384,6 +385,13 @@ class EngineTarget:
         self._changed.notify_all()
         return failed
 
+    def _balance(self) -> list[EngineRun]:
+        """Move graphs to engines with less work; returns what `_carry_out` does."""
+        failed, now = list[EngineRun](), time.monotonic()
+        for graph_id, engine in self._balancer.moves(self._pool.is_open):
+            failed += self._carry_out(self._pool.move(graph_id, engine, now), f"{engine} has less work")
+        return failed
+
     def _failure(self, run: EngineRun, reason: EndReason) -> RtlangError:
         match reason:
             case EndReason.CANCELLED:
@@ -450,7 +458,7 @@ class EngineTarget:
                 link.beat(self.stall_timeout_s)
             with self._lock:
                 beats = {name: link.last_beat for name, link in self._links.items()}
-                failed = self._carry_out(self._pool.tick(beats, time.monotonic()))
+                failed = self._carry_out(self._pool.tick(beats, time.monotonic())) + self._balance()
             deliver_all(failed)
             if not self._runs:
                 process_settings.tidy()

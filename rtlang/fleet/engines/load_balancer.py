@@ -39,10 +39,19 @@ class LoadBalancer:
         """
         return False
 
+    def moves(self, is_open: Callable[[str], bool]) -> list[tuple[int, str]]:
+        """The graphs that should move now, and where; they are moved at once, if they still can be. Called about once a second, and when
+        an engine is ready.
+
+        Args:
+            is_open: tells whether an engine takes graphs.
+        """
+        return []
+
     def note_ready(self, engine: str, ready: Message) -> None:
         """A new engine is ready, with an empty cache."""
 
-    def note_load(self, engine: str, load: Message, now: float) -> None:
+    def note_load(self, engine: str, load: Message) -> None:
         """An engine reported its load."""
 
     def forget_engine(self, engine: str) -> None:

@@ -221,21 +221,21 @@ class Fleet(EngineTarget):
             raise ParameterError("name", name, f"expected one of {', '.join(self._links)}") from None
 
     def _report(self, name: str, now: float) -> ReplicaReport:
-        engine, load = self._pool.engines[name], self._programs.load(name)
+        engine, link, load = self._pool.engines[name], self._links[name], self._programs.load(name)
         return ReplicaReport(
             name=name,
             state=self._replica_state(name),
             role=self._programs.role(name),
             num_programs=len(engine.graphs),
-            num_waiting_tokens=round(self._programs.num_waiting(load.message)),
-            num_running=load.message["running"],
-            num_free_pages=load.message["free"],
-            num_pages=load.message["pages"],
-            num_queried_tokens=load.message["asked"],
-            num_hit_tokens=load.message["hit"],
-            num_deaths=self._links[name].num_restarts,
+            num_waiting_tokens=round(self._programs.num_waiting(load)),
+            num_running=load["running"],
+            num_free_pages=load["free"],
+            num_pages=load["pages"],
+            num_queried_tokens=load["asked"],
+            num_hit_tokens=load["hit"],
+            num_deaths=link.num_restarts,
             num_moved=engine.num_moved,
-            report_age_s=None if load.at is None else now - load.at,
+            report_age_s=max(0.0, now - link.last_beat) if link.is_ready else None,
         )
 
 

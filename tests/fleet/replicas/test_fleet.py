@@ -388,3 +388,75 @@ def test_a_suspect_whose_replica_leaves_is_opened_alone_at_another_one(monkeypat
         stream_id = graph.stream_id
         launchers[second.name].engines[-1].tell(stream_id, TextDelta(stream_id, 1, 0, "x", (4,)))
         wait_until(lambda: pool.is_open(second.name))
+
+
+def test_a_fleet_that_is_stopped_fails_its_programs_with_the_reason_and_starts_nothing(
+    fleet: Fleet, launchers: dict[str, ThreadLauncher], caplog: pytest.LogCaptureFixture
+) -> None:
+    ears, _ = submit(fleet, 4, credit=1)
+    wait_until(lambda: all(ear.num_tokens for ear in ears))
+    caplog.clear()
+    fleet.stop("the fleet was stopped")
+    for ear in ears:
+        end = ear.end()
+        assert isinstance(end, GraphFailed)
+        assert isinstance(end.error, EngineDeadError)
+        assert str(end.error) == "the fleet was stopped"
+    with pytest.raises(EngineDeadError, match="the fleet was stopped"):
+        submit(fleet, 1)
+    wait_until(lambda: all(link.state is EngineState.DEAD for link in fleet._links.values()))
+    assert (fleet.is_alive, fleet.was_stopped, fleet.end_reason) == (False, True, "the fleet was stopped")
+    assert [len(launcher.engines) for launcher in launchers.values()] == [1, 1, 1]
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+    assert all(len(ear.finals) == 1 for ear in ears)
+
+
+def test_a_fleet_that_is_stopped_while_it_starts_does_not_start() -> None:
+    fleet = Fleet([ScriptedLauncher("a", num_failed=99)], CONFIG)
+    fleet.stop("the fleet was stopped")
+    with pytest.raises(EngineDeadError, match="the fleet was stopped"):
+        fleet.start()
+
+
+def test_running_programs_move_to_a_replica_that_is_added_and_keep_their_texts(host: EngineHost, fleet: Fleet) -> None:
+    undisturbed, _ = submit(fleet, 8)
+    expected = [ear.values() for ear in undisturbed]
+    with Fleet([ThreadLauncher(host, "a")], CONFIG) as alone:
+        ears, runs = submit(alone, 8, credit=3)
+        wait_until(lambda: all(ear.num_tokens == 3 for ear in ears))
+        wait_until(lambda: alone.fleet_report().replicas[0].num_waiting_tokens > 0)
+        alone.add(ThreadLauncher(host, "b"))
+        wait_until(lambda: places(alone).get("b", 0) >= 3)
+        assert sum(places(alone).values()) == 8
+        assert places(alone)["a"] >= 3
+        for run in runs:
+            run.grant(100)
+        assert [ear.values() for ear in ears] == expected
+        assert [ear.token_ids for ear in ears] == [ear.token_ids for ear in undisturbed]
+        assert [ear.text for ear in ears] == [ear.text for ear in undisturbed]
+        assert all(len(ear.finals) == 1 for ear in ears)
+
+
+def test_the_age_of_a_report_tells_idle_from_hung(fleet: Fleet, host: EngineHost) -> None:
+    def ages() -> list[float]:
+        found = [replica.report_age_s for replica in fleet.fleet_report().replicas]
+        return [-1.0 if age is None else age for age in found]
+
+    links = fleet._links.values()
+    before = [link.last_beat for link in links]
+    wait_until(lambda: all(link.last_beat > beat for link, beat in zip(links, before, strict=True)))  # and nothing runs
+    assert all(0 <= age < 60 for age in ages())
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hangs.set()
+        goes_on.wait(60)
+
+    assert host._runtime is not None
+    host._runtime.post(hang)
+    assert hangs.wait(60)
+    try:
+        wait_until(lambda: min(ages()) > 3.0)  # asked every second, it would be 1 s at most
+    finally:
+        goes_on.set()
+    wait_until(lambda: max(ages()) < 1.0)

@@ -48,15 +48,15 @@ def test_a_program_counts_from_its_opening_until_a_report_counts_it() -> None:
     sent = balancer.router.waiting(name)
     assert sent > 0
     load = NO_LOAD | {"output_weight": 100, "opened": 0}
-    balancer.note_load(name, load, 1.0)
+    balancer.note_load(name, load)
     assert balancer.router.waiting(name) > 0, "the report does not know the program"
-    balancer.note_load(name, load | {"opened": 1}, 2.0)
+    balancer.note_load(name, load | {"opened": 1})
     assert balancer.router.waiting(name) == 0
-    assert balancer.load(name).at == 2.0
+    assert balancer.load(name)["opened"] == 1
     balancer.note_left(1, name)
     balancer.forget(1)
     balancer.forget_engine(name)
-    assert balancer.load(name).message == NO_LOAD
+    assert balancer.load(name) == NO_LOAD
 
 
 def test_a_program_begins_where_prompts_are_computed_and_moves_with_its_first_token() -> None:
@@ -65,7 +65,7 @@ def test_a_program_begins_where_prompts_are_computed_and_moves_with_its_first_to
     assert (balancer.role("a"), balancer.role("b")) == ("prefill", "decode")
     run = accepted(balancer, 1)
     for name in ("a", "b"):
-        balancer.note_load(name, NO_LOAD | {"output_weight": 100, "opened": 0, "prefill_ns": 1000, "fetch_ns": 1}, 1.0)
+        balancer.note_load(name, NO_LOAD | {"output_weight": 100, "opened": 0, "prefill_ns": 1000, "fetch_ns": 1})
     assert balancer.choose(1, ["a", "b"]) == "a"
     event = TextDelta(1, 1, 0, "x", (4,))
     run.ledger.take(event)
@@ -77,3 +77,49 @@ def test_a_program_begins_where_prompts_are_computed_and_moves_with_its_first_to
 
 def test_replicas_that_follow_have_the_place_of_the_first() -> None:
     assert [place_of(name) for name in ("a", "a~2", "a~13")] == ["a"] * 3
+
+
+def loaded(balancer: ProgramBalancer, engine: str, num_programs: int, tokens: int) -> list[EngineRun]:
+    """Programs that an engine has begun, and two reports of the load that they are there."""
+    runs = [accepted(balancer, graph_id) for graph_id in range(1, 1 + num_programs)]
+    for run in runs:
+        balancer.note_opened(run.graph_id, balancer.choose(run.graph_id, [engine]))
+    for _ in range(2):
+        balancer.note_load(engine, NO_LOAD | {"output_weight": 400, "opened": num_programs, "prompt": tokens})
+    return runs
+
+
+def test_programs_move_to_a_replica_that_comes_back_but_only_once() -> None:
+    balancer = begun()
+    balancer.forget_engine("b")
+    loaded(balancer, "a", 16, 40_000)
+    assert balancer.moves(lambda name: True) == []
+    balancer.note_ready("b", READY)
+    assert balancer.moves(lambda name: False) == [], "it takes no programs yet"
+    moves = balancer.moves(lambda name: True)
+    assert {to for _, to in moves} == {"b"}
+    assert 4 <= len(moves) <= 8
+    for graph_id, to in moves:
+        balancer.note_left(graph_id, "a")
+        balancer.note_opened(graph_id, to)
+    assert balancer.moves(lambda name: True) == [], "the load of a does not tell yet that they have left"
+    for _ in range(2):
+        balancer.note_load("b", NO_LOAD | {"output_weight": 400, "opened": len(moves), "prompt": 90_000})
+        balancer.note_load("a", NO_LOAD | {"output_weight": 400, "opened": 16})
+    assert balancer.moves(lambda name: True) == [], "none goes back"
+
+
+def test_no_program_moves_to_a_replica_that_computes_prompts() -> None:
+    balancer = begun(("b",))
+    balancer.forget_engine("b")
+    loaded(balancer, "a", 16, 40_000)
+    balancer.note_ready("b", READY)
+    assert balancer.moves(lambda name: True) == []
+
+
+def test_programs_stay_if_their_prompts_take_longer_than_their_wait() -> None:
+    balancer = begun()
+    balancer.forget_engine("b")
+    loaded(balancer, "a", 16, 2_000)
+    balancer.note_ready("b", READY)
+    assert balancer.moves(lambda name: True) == []
