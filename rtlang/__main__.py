@@ -288,6 +288,9 @@ def serve(
     prefill_replicas: Annotated[
         int, typer.Option(min=0, help="Engines of them that only compute long prompts, which others continue.")
     ] = 0,
+    spare_replicas: Annotated[
+        int, typer.Option(min=0, help="Engines besides, loaded, of which each takes the place of one that ends.")
+    ] = 0,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -308,7 +311,7 @@ def serve(
 
     with one_line_errors():
         config = ServeConfig(**limits)
-        choice = FleetChoice(replicas, min_replicas, max_replicas, ray, fleet_name, prefill_replicas)
+        choice = FleetChoice(replicas, min_replicas, max_replicas, ray, fleet_name, prefill_replicas, spare_replicas)
         if in_process and choice.is_fleet:
             raise CommandError("--in-process cannot be combined with fleet options")
         works = serve_engine(

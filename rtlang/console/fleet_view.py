@@ -26,7 +26,14 @@ _COLUMNS = (
 _LEFT = ("replica", "state", "role")
 _STALE_S = 3.0
 """Engines are asked every second, and a step may take one."""
-_STYLES = {"ready": "green", "draining": "yellow", "loading": "cyan", "restarting": "yellow", "dead": "red"}
+_STYLES = {
+    "ready": "green",
+    "draining": "yellow",
+    "spare": "blue",
+    "loading": "cyan",
+    "restarting": "yellow",
+    "dead": "red",
+}
 
 
 def fetch_fleet(server: ServerAddress) -> FleetReport:
@@ -77,7 +84,7 @@ def _balance(report: FleetReport) -> str:
 
 def _row(replica: ReplicaReport) -> tuple[str | Text, ...]:
     state = replica.state
-    if replica.report_age_s is not None and replica.report_age_s > _STALE_S and state in ("ready", "draining"):
+    if replica.report_age_s is not None and replica.report_age_s > _STALE_S and state in ("ready", "spare", "draining"):
         state += f" (silent for {replica.report_age_s:.0f} s)"
     used = replica.num_pages - replica.num_free_pages
     return (

@@ -52,6 +52,7 @@ class FleetChoice:
         ray: the address of a Ray cluster, or "local"; None for child processes.
         name: of the fleet in its cluster.
         prefill_replicas: how many of the child processes only compute prompts.
+        spare_replicas: engines besides, of which each takes the place of one that ends.
     """
 
     replicas: int | None = None
@@ -60,11 +61,12 @@ class FleetChoice:
     ray: str | None = None
     name: str = DEFAULT_FLEET
     prefill_replicas: int = 0
+    spare_replicas: int = 0
 
     @property
     def is_fleet(self) -> bool:
         """Whether anything was said: else one engine does."""
-        return bool(self.prefill_replicas) or any(
+        return bool(self.prefill_replicas or self.spare_replicas) or any(
             each is not None for each in (self.replicas, self.min_replicas, self.max_replicas, self.ray)
         )
 
@@ -91,6 +93,8 @@ class FleetChoice:
             raise CommandError(
                 f"--prefill-replicas {self.prefill_replicas}: expected fewer than all replicas ({low}), and no --ray"
             )
+        if self.prefill_replicas and self.spare_replicas:
+            raise CommandError("--spare-replicas: not together with --prefill-replicas")
         return low, high
 
 
@@ -153,7 +157,7 @@ def fleet_target(settings: RuntimeConfig, choice: FleetChoice, *, stall_timeout_
         CommandError: Ray is needed and not installed, or the sizes contradict each other.
         ConfigError, ConnectionLostError: see `RayFleet`.
     """
-    scaling = Scaling(*choice.bounds)
+    scaling = Scaling(*choice.bounds, num_spares=choice.spare_replicas)
     if choice.ray is None:
         return ProcessFleet(
             settings,

@@ -50,3 +50,10 @@ def test_some_replica_must_continue_the_prompts_of_others(choice: FleetChoice) -
 
 def test_nothing_said_is_no_fleet() -> None:
     assert not FleetChoice().is_fleet
+
+
+def test_spares_make_a_fleet_and_do_not_count_in_its_bounds() -> None:
+    assert FleetChoice(spare_replicas=1).is_fleet
+    assert FleetChoice(replicas=2, spare_replicas=1).bounds == (2, 2)
+    with pytest.raises(CommandError, match="--spare-replicas"):
+        _ = FleetChoice(replicas=3, prefill_replicas=1, spare_replicas=1).bounds

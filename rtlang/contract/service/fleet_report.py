@@ -19,7 +19,7 @@ class ReplicaReport:
 
     Attributes:
         name: unique in the fleet.
-        state: loading, ready, restarting, draining or dead.
+        state: loading, ready, restarting, draining, spare (ready, but without programs until another one ends) or dead.
         role: any, prefill or decode.
         num_programs: programs that it runs now.
         num_waiting_tokens: tokens that its programs still have to compute or generate, as it reported last.

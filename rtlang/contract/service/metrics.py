@@ -18,7 +18,7 @@ from rtlang.contract.service.principal_metrics import PrincipalMetrics, seen_by_
 PREFIX = "rtlang_"
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FINISHED_REASONS = ("stop", "length", "cancelled", "error")
-REPLICA_STATES = ("loading", "ready", "restarting", "draining", "dead")
+REPLICA_STATES = ("loading", "ready", "restarting", "draining", "spare", "dead")
 DRAFT_SOURCES = ("own_text", "stored_text", "call_site", "structure", "draft_model")
 
 # Seconds: from a fraction of a step of a small model to a long program.

@@ -104,6 +104,7 @@ class PooledEngine:
     Attributes:
         is_ready: whether it is running.
         is_leaving: whether it gives up its graphs for good.
+        is_spare: whether it takes no graphs until another engine is not ready.
         num_moved: graphs that went from it to other engines.
     """
 
@@ -111,11 +112,15 @@ class PooledEngine:
     graphs: dict[int, PooledGraph] = field(default_factory=dict)
     is_ready: bool = False
     is_leaving: bool = False
+    is_spare: bool = False
     num_moved: int = 0
 
 
 class EnginePool:
     """The engines and the graphs of a target. Not thread-safe.
+
+    Args:
+        num_spares: engines that take no graphs while all others are ready.
 
     Attributes:
         engines: by name. Read only, as all below.
@@ -123,11 +128,11 @@ class EnginePool:
         streams: the graphs that engines have, by stream id.
     """
 
-    def __init__(self, placement: Placement) -> None:
+    def __init__(self, placement: Placement, num_spares: int = 0) -> None:
         self.engines: dict[str, PooledEngine] = {}
         self.graphs: dict[int, PooledGraph] = {}
         self.streams: dict[int, PooledGraph] = {}
-        self._placement = placement
+        self._placement, self._num_spares = placement, num_spares
         self._unplaced: dict[int, PooledGraph] = {}  # wait for any engine; suspects wait in `_suspects`
         self._suspects = CrashSuspects()
         self._stream_ids = itertools.count(1)
@@ -139,10 +144,12 @@ class EnginePool:
         """Add an engine, which is not ready yet."""
         assert name not in self.engines
         self.engines[name] = PooledEngine(name)
+        self._appoint_spares()
 
     def note_ready(self, name: str, now: float) -> list[Order]:
         """An engine has started; it knows no graph."""
         self.engines[name].is_ready = True
+        self._appoint_spares()
         return self._place_all(now)
 
     def note_lost(self, name: str) -> None:
@@ -158,6 +165,7 @@ class EnginePool:
         """
         engine = self.engines[name]
         engine.is_ready = False
+        self._appoint_spares()
         culprit = self._suspects.note_death(name, engine.graphs, last_beat, has_crashed=has_crashed)
         for graph in list(engine.graphs.values()):
             self._take_off(graph)
@@ -174,6 +182,7 @@ class EnginePool:
     def leave(self, name: str) -> None:
         """An engine takes no new graphs any more."""
         self.engines[name].is_leaving = True
+        self._appoint_spares()
 
     def evacuate(self, name: str, now: float) -> list[Order]:
         """Move all graphs of an engine elsewhere."""
@@ -252,6 +261,7 @@ class EnginePool:
                 self._tell_cancel(graph)
                 self._fail(graph, EndReason.DEADLINE)
         self._probe_next(now)
+        self._place_unplaced(now)
         return self._taken_orders()
 
     def strikes(self, graph_id: int) -> int:
@@ -273,8 +283,18 @@ class EnginePool:
             "an engine takes suspects only while one is there"
         )
         assert not (suspects.waiting and suspects.probed is None and self._open_engines())
-        assert not (self._unplaced and self._open_engines()), "a graph waits only while no engine takes graphs"
+        # A spare that comes while the only other engine has a suspect takes graphs with the next tick.
+        assert not (self._unplaced and self._open_engines()) or self._num_spares, (
+            "a graph waits only while no engine takes graphs"
+        )
         assert not self._orders
+        staying = [self.engines[name] for name in self.staying()]
+        spares = [engine for engine in staying if engine.is_spare]
+        assert len(spares) == max(0, min(self._num_spares, len(staying) - 1))
+        if any(engine.is_ready for engine in spares):
+            assert all(engine.is_ready for engine in staying if not engine.is_spare), (
+                "a spare takes graphs when it must"
+            )
 
     # -- the steps of the operations, which add to the orders
 
@@ -283,10 +303,21 @@ class EnginePool:
         return orders
 
     def _takes_graphs(self, name: str) -> bool:
-        return self.engines[name].is_ready and not self.engines[name].is_leaving
+        engine = self.engines[name]
+        return engine.is_ready and not engine.is_leaving and not engine.is_spare
 
     def _open_engines(self) -> list[str]:
         return [name for name in self.engines if self.is_open(name)]
+
+    def _appoint_spares(self) -> None:
+        """Choose the spare engines: those that are not ready, so that a spare takes graphs as soon as another engine ends; then those that
+        are spare already, and those with the fewest graphs.
+        """
+        staying = [engine for engine in reversed(self.engines.values()) if not engine.is_leaving]
+        staying.sort(key=lambda engine: (engine.is_ready, not engine.is_spare, len(engine.graphs)))
+        num_spares = max(0, min(self._num_spares, len(staying) - 1))
+        for index, engine in enumerate(staying):
+            engine.is_spare = index < num_spares
 
     def _place_all(self, now: float) -> list[Order]:
         """Open the graphs that wait, and suspects one at a time."""

@@ -58,6 +58,7 @@ class EngineTarget:
         stall_timeout_s: seconds without an answer of an engine's thread after which its process is replaced.
         balancer: chooses the engine of each graph; it belongs to the target from now on. None for a plain `LoadBalancer`.
         labels_engines: whether metrics say from which engine they are.
+        num_spares: engines that take no graphs while all others are ready.
 
     Attributes:
         metrics: of the engines, and of the server that shares them.
@@ -73,6 +74,7 @@ class EngineTarget:
         stall_timeout_s: float = 120.0,
         balancer: LoadBalancer | None = None,
         labels_engines: bool = False,
+        num_spares: int = 0,
     ) -> None:
         self.config = config or RuntimeConfig()
         self.metrics = MirroredMetrics()
@@ -86,7 +88,7 @@ class EngineTarget:
         self._lock = threading.RLock()  # guards everything below
         self._changed = threading.Condition(self._lock)  # the pool
         self._balancer = LoadBalancer() if balancer is None else balancer
-        self._pool = EnginePool(self._balancer)
+        self._pool = EnginePool(self._balancer, num_spares)
         self._links: dict[str, EngineLink] = {}  # of the engines of the pool
         self._runs: dict[int, EngineRun] = {}  # the graphs of the pool
         self._state = EngineState.LOADING
@@ -325,6 +327,7 @@ class EngineTarget:
             now = time.monotonic()
             orders = self._pool.note_death(link.name, link.last_beat, now, has_crashed=has_crashed)
             failed = self._carry_out(orders, f"{link.name} has ended")
+            failed += self._balance()  # a spare may have come
             if was_ready and not self._is_closing.is_set():
                 self.metrics.engine_restarts.inc()
             if not self._is_started.is_set() and all(each.num_failed for each in self._links.values()):
@@ -351,8 +354,10 @@ class EngineTarget:
 
     def _replica_state(self, name: str) -> str:
         """The state of an engine, one of `REPLICA_STATES`."""
-        state = self._links[name].state
-        return "draining" if self._pool.engines[name].is_leaving and state is not EngineState.DEAD else str(state)
+        state, engine = self._links[name].state, self._pool.engines[name]
+        if engine.is_leaving and state is not EngineState.DEAD:
+            return "draining"
+        return "spare" if engine.is_spare and state is EngineState.READY else str(state)
 
     def _put(self, run: EngineRun, engine: str, stream_id: int, message: Message | Callable[[], Message]) -> None:
         """Send a message about a graph to its engine, when it is its client's turn."""

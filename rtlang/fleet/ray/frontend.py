@@ -111,7 +111,13 @@ class RayFleet(Fleet):
                 leave_ray()
             raise
         launchers = [RayLauncher(name, each) for each in roster.used]
-        super().__init__(launchers, RuntimeConfig(**found.settings), stall_timeout_s=stall_timeout_s, seed=seed)
+        super().__init__(
+            launchers,
+            RuntimeConfig(**found.settings),
+            stall_timeout_s=stall_timeout_s,
+            seed=seed,
+            num_spares=min(found.scaling.num_spares, len(launchers) - 1),
+        )
         self._follower = RosterFollower(self, self._roster, lambda replica: RayLauncher(name, replica))
         self._is_closed = False
 
@@ -205,4 +211,4 @@ def _plain_options(options: FleetOptions) -> dict[str, Any]:
 def _num_local_cpus(options: FleetOptions) -> int:
     """Processors that a local Ray must be able to give away: a replica more than there will be, for rolling updates."""
     num_cpus, _ = resources_of(RuntimeConfig(**options.settings))
-    return (options.scaling.max_replicas + 1) * num_cpus
+    return (options.scaling.max_replicas + options.scaling.num_spares + 1) * num_cpus

@@ -41,6 +41,8 @@ class Fleet(EngineTarget):
         stall_timeout_s: seconds without an answer of an engine's thread after which its engine is replaced.
         seed: determines the random choices of the router.
         router: chooses replicas, and belongs to the fleet from now on; None for a `Router`.
+        num_spares: replicas that take no programs while all others are ready. When another one ends, a spare takes its place at once, and
+            the engine that is started for it is the next spare. Not with `prefill`.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Fleet(EngineTarget):
         seed: int = 0,
         prefill: Collection[str] = (),
         router: Router | None = None,
+        num_spares: int = 0,
     ) -> None:
         given = list(launchers)
         names = [launcher.name for launcher in given]
@@ -61,8 +64,17 @@ class Fleet(EngineTarget):
             raise ParameterError("prefill", sorted(unknown), f"expected some of {', '.join(names)}")
         if len(set(prefill)) == len(names):
             raise ParameterError("prefill", sorted(prefill), "expected a replica that is not among them")
+        if num_spares and (prefill or num_spares >= len(names)):
+            raise ParameterError("num_spares", num_spares, f"expected less than {len(names)}, and 0 with prefill")
         self._programs = ProgramBalancer(Router(seed=seed) if router is None else router, prefill)
-        super().__init__(given, config, stall_timeout_s=stall_timeout_s, balancer=self._programs, labels_engines=True)
+        super().__init__(
+            given,
+            config,
+            stall_timeout_s=stall_timeout_s,
+            balancer=self._programs,
+            labels_engines=True,
+            num_spares=num_spares,
+        )
         self.cache_service: CacheService = FleetCacheService(self._cache_services)
         self._updating = threading.Lock()  # one rolling update at a time
 

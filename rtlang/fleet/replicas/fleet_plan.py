@@ -175,26 +175,32 @@ class FleetPlan:
         num_ready = sum(name in ready for name in self._used)
         num_starting = len(self._used) - num_ready
         self._replaced.intersection_update(self._used)
-        if self._is_replacing and not (self._replaced or self._draining or len(self._used) < self._num_wanted):
+        if self._is_replacing and not (self._replaced or self._draining or len(self._used) < self._size):
             self._is_replacing = False
         if self._is_replacing:
-            while len(self._used) > self._num_wanted + 1:  # the bounds have changed meanwhile
+            while len(self._used) > self._size + 1:  # the bounds have changed meanwhile
                 self._drain(self._least_useful(ready, self._replaced), now)
-            created = self._create(self._num_wanted - 1 - len(self._used))
+            created = self._create(self._size - 1 - len(self._used))
             return Changes(created or self._replace(num_starting, now, has_room=has_room), ended)
         if self._frontends:
+            num_ready = max(0, num_ready - self.scaling.num_spares)
             total = sum(self.waiting.get(name, 0.0) for name in self._used)
             self._num_wanted, self._state = wanted_replicas(
                 self.scaling,
                 self._state,
                 now=now,
                 num_ready=num_ready,
-                num_starting=num_starting + max(0, self._num_wanted - len(self._used)),
+                num_starting=max(len(self._used), self._size) - self.scaling.num_spares - num_ready,
                 waiting=total,
             )
-        while len(self._used) > self._num_wanted:
+        while len(self._used) > self._size:
             self._drain(self._least_useful(ready), now)
-        return Changes(self._create(self._num_wanted - len(self._used)), ended)
+        return Changes(self._create(self._size - len(self._used)), ended)
+
+    @property
+    def _size(self) -> int:
+        """The number of replicas that are wanted, spares included."""
+        return self._num_wanted + self.scaling.num_spares
 
     def _is_over(self, now: float) -> bool:
         if self._stopped_at is not None and (not self._frontends or now - self._stopped_at > LEAVE_TIMEOUT_S):
@@ -206,7 +212,7 @@ class FleetPlan:
         """One step of a rolling update; returns the replicas to create."""
         if num_starting or self._draining:
             return ()
-        num_missing = self._num_wanted - len(self._used)
+        num_missing = self._size - len(self._used)
         if num_missing > 0:
             return self._create(num_missing)
         is_full = not has_room and len(self._used) > 1  # a fleet of one always starts the new one first

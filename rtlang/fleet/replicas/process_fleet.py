@@ -40,12 +40,19 @@ class ProcessFleet(Fleet):
         plan = FleetPlan(scaling, now, num_replicas=num_replicas, orphan_timeout_s=None)
         plan.advance(now)
         launcher_of = process_launchers(
-            config, scaling.max_replicas, lambda: (*plan.roster.used, *plan.roster.draining)
+            config, scaling.max_replicas + scaling.num_spares, lambda: (*plan.roster.used, *plan.roster.draining)
         )
         launchers = [launcher_of(name) for name in plan.roster.used]
         prefill = [launcher.name for launcher in launchers[:num_prefill]]
         settings = with_shared_pages(config) if prefill else config
-        super().__init__(launchers, settings, stall_timeout_s=stall_timeout_s, seed=seed, prefill=prefill)
+        super().__init__(
+            launchers,
+            settings,
+            stall_timeout_s=stall_timeout_s,
+            seed=seed,
+            prefill=prefill,
+            num_spares=scaling.num_spares,
+        )
         self._plan = plan
         self._follower = RosterFollower(self, LocalRoster(plan), launcher_of, interval_s=INTERVAL_S)
 

@@ -109,7 +109,7 @@ class RosterFollower:
         try:
             roster = self._source.hear(
                 held=tuple(replicas),
-                ready=tuple(name for name in replicas if replicas[name].state == "ready"),
+                ready=tuple(name for name in replicas if replicas[name].state in ("ready", "spare")),
                 waiting={name: float(replicas[name].num_waiting_tokens) for name in alive},
             )
         except EngineDeadError as error:

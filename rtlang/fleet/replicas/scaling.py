@@ -27,6 +27,7 @@ class Scaling:
         min_replicas, max_replicas: its size; equal for a fleet that is not scaled.
         queue_tokens: tokens that wait at each replica, as it reports them, above which the fleet grows.
         up_after_s, down_after_s: seconds for which the reason must last.
+        num_spares: replicas besides, with their model loaded, of which each takes the place of one that ends; they do not count above.
     Raises:
         ConfigError: a field is out of its range.
     """
@@ -36,6 +37,7 @@ class Scaling:
     queue_tokens: float = 8192.0
     up_after_s: float = 3.0
     down_after_s: float = 60.0
+    num_spares: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_replicas <= MAX_REPLICAS:
@@ -43,6 +45,8 @@ class Scaling:
         if not self.min_replicas <= self.max_replicas <= MAX_REPLICAS:
             allowed = f"expected {self.min_replicas} (min_replicas) to {MAX_REPLICAS}"
             raise ConfigError("max_replicas", self.max_replicas, allowed)
+        if not 0 <= self.num_spares <= MAX_REPLICAS:
+            raise ConfigError("num_spares", self.num_spares, f"expected 0 to {MAX_REPLICAS}")
         for name in ("queue_tokens", "up_after_s", "down_after_s"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):

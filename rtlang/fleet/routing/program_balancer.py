@@ -77,6 +77,7 @@ class ProgramBalancer(LoadBalancer):
         self._sent: defaultdict[str, _Sent] = defaultdict(_Sent)
         self._num_came = 0
         self._came: dict[str, int] = {}  # engines that are ready, and how many had come by then
+        self._closed: set[str] = set()  # those of them that took no programs
 
     def role(self, engine: str) -> str:
         """What a replica does: "any", "prefill" or "decode"."""
@@ -168,7 +169,13 @@ class ProgramBalancer(LoadBalancer):
         """See `LoadBalancer.moves` and rebalancing.py. To replicas that came after the programs were opened where they are."""
         found = []
         for name, number in self._came.items():
-            if not is_open(name) or self._computes_prompts(name):
+            if not is_open(name):
+                self._closed.add(name)
+            elif name in self._closed:  # a spare that takes programs from now on
+                self._closed.discard(name)
+                self._num_came += 1
+                self._came[name] = number = self._num_came
+            if name in self._closed or self._computes_prompts(name):
                 continue
             programs = self._movable(name, number)
             waiting = {each: self.router.waiting(each) for each in (*programs, name)}
@@ -207,6 +214,7 @@ class ProgramBalancer(LoadBalancer):
     def _forget_sent(self, engine: str) -> None:
         self._sent.pop(engine, None)
         self._came.pop(engine, None)
+        self._closed.discard(engine)
         if engine in self.router.names:
             self.router.remove(engine)
 

@@ -41,9 +41,10 @@ class RandomPlacement:
 class World:
     """Engines that carry out the orders of a pool, and the graphs as a client knows them."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, num_spares: int = 0) -> None:
         self.placement = RandomPlacement(seed)
-        self.pool = EnginePool(self.placement)
+        self.pool = EnginePool(self.placement, num_spares)
+        self.num_spares = num_spares
         self.engines: dict[str, dict[int, int]] = {}  # of those that are ready: graph ids by stream id
         self.streams: set[int] = set()  # that were ever used
         self.alive: set[int] = set()  # graphs
@@ -78,7 +79,7 @@ class World:
         assert set(self.pool.graphs) == self.alive
         num_open = sum(self.pool.is_open(name) for name in self.engines)
         waiting = self.alive - set(opened)
-        if num_open:
+        if num_open and not self.num_spares:
             assert all(self.pool.strikes(graph_id) >= SUSPECT_STRIKES for graph_id in waiting), "others need not wait"
             assert not waiting or num_open < len(self.engines), "suspects wait for the one that is open alone"
 
@@ -97,7 +98,7 @@ class World:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_every_graph_is_open_on_one_engine_or_waits_under_random_operations(seed: int) -> None:
-    rng, world = random.Random(seed), World(seed)
+    rng, world = random.Random(seed), World(seed, num_spares=seed % 3)
     pool = world.pool
     down: set[str] = set()
     for index in range(3):
@@ -141,6 +142,9 @@ def test_every_graph_is_open_on_one_engine_or_waits_under_random_operations(seed
             overdue = {id_ for id_, at in world.cancelled.items() if id_ in world.alive and at + GRACE_S < world.now}
             world.carry_out(pool.tick(dict.fromkeys(pool.engines, world.now), world.now))
             assert not overdue & world.alive
+            if any(pool.is_open(name) for name in pool.engines):
+                waiting = world.alive - set(world.placement.opened)
+                assert all(pool.strikes(graph_id) >= SUSPECT_STRIKES for graph_id in waiting), "none waits for nothing"
         elif action == "swap" and len(running) > 1:
             name = rng.choice(running)
             pool.leave(name)
@@ -219,3 +223,43 @@ def test_a_graph_fails_after_the_time_that_its_engine_has_to_end_it() -> None:
     world.carry_out(pool.tick({"a": 0.0}, 5.1 + GRACE_S))
     assert world.failed == {2: EndReason.CANCELLED, 1: EndReason.DEADLINE}
     assert world.alive == {3}
+
+
+def spares(pool: EnginePool) -> set[str]:
+    return {name for name, engine in pool.engines.items() if engine.is_spare}
+
+
+def test_a_spare_takes_the_graphs_of_an_engine_that_ends_and_the_next_engine_is_the_spare() -> None:
+    world = World(0, num_spares=1)
+    pool = world.pool
+    for name in ("a", "b", "c"):
+        pool.add_engine(name)
+    world.start("c")
+    assert spares(pool) == {"b"}, "the first engines that are ready work"
+    world.start("a")
+    world.start("b")
+    assert (spares(pool), pool.is_open("b")) == ({"b"}, False)
+    for graph_id in range(8):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now))
+    assert not world.engines["b"]
+    world.kill("a", has_crashed=True)
+    assert (spares(pool), pool.is_open("b")) == ({"a"}, True)
+    assert len(world.engines["b"]) + len(world.engines["c"]) == 8
+    world.start("a")
+    assert (spares(pool), pool.is_open("a")) == ({"a"}, False), "another death is as short"
+    pool.add_engine("d")
+    assert spares(pool) == {"d"}, "what is added takes time to load, and the spare has"
+    assert pool.is_open("a")
+
+
+def test_an_engine_that_is_alone_is_no_spare() -> None:
+    world = World(0, num_spares=2)
+    world.pool.add_engine("a")
+    world.start("a")
+    assert world.pool.is_open("a")
+    world.pool.add_engine("b")
+    world.start("b")
+    assert spares(world.pool) == {"b"}
+    world.pool.leave("a")
+    assert spares(world.pool) == set()

@@ -460,3 +460,37 @@ def test_the_age_of_a_report_tells_idle_from_hung(fleet: Fleet, host: EngineHost
     finally:
         goes_on.set()
     wait_until(lambda: max(ages()) < 1.0)
+
+
+def test_a_spare_takes_programs_when_an_engine_ends_and_the_next_engine_is_the_spare(host: EngineHost) -> None:
+    launchers = {name: ThreadLauncher(host, name) for name in NAMES}
+
+    def states() -> dict[str, str]:
+        return {replica.name: replica.state for replica in fleet.fleet_report().replicas}
+
+    with Fleet(launchers.values(), CONFIG, num_spares=1) as fleet:
+        wait_until(lambda: sorted(states().values()) == ["ready", "ready", "spare"])
+        (spare,) = [name for name, state in states().items() if state == "spare"]
+        undisturbed, _ = submit(fleet, 6)
+        expected = [ear.values() for ear in undisturbed]
+        ears, runs = submit(fleet, 6, credit=3)
+        wait_until(lambda: all(ear.num_tokens == 3 for ear in ears))
+        assert places(fleet)[spare] == 0
+        with pytest.raises(ParameterError, match=spare):
+            fleet.move(runs[0].graph_id, spare)
+        victim = next(name for name in NAMES if name != spare)
+        launchers[victim].engines[-1].kill()
+        wait_until(lambda: states()[victim] == "spare" and states()[spare] == "ready")
+        assert places(fleet)[spare] >= 1
+        assert places(fleet)[victim] == 0
+        for run in runs:
+            run.grant(100)
+        assert [ear.values() for ear in ears] == expected
+        assert [ear.text for ear in ears] == [ear.text for ear in undisturbed]
+
+
+@pytest.mark.parametrize(("num_spares", "prefill"), [(3, ()), (1, ("a",))])
+def test_spares_that_leave_nobody_to_work_are_refused(num_spares: int, prefill: tuple[str, ...]) -> None:
+    launchers = [ScriptedLauncher(name) for name in NAMES]
+    with pytest.raises(ParameterError, match="num_spares"):
+        Fleet(launchers, CONFIG, num_spares=num_spares, prefill=prefill)

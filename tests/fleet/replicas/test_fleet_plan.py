@@ -250,3 +250,35 @@ def test_a_fleet_without_frontends_ends_at_once_when_it_is_stopped() -> None:
     plan.advance(0.0)
     plan.stop(1.0)
     assert plan.advance(1.0) == Changes(ended=("r1", "r2"), is_over=True)
+
+
+def test_spares_come_on_top_of_what_the_queue_needs() -> None:
+    plan = FleetPlan(Scaling(1, 2, queue_tokens=100.0, up_after_s=1.0, num_spares=1), 0.0)
+    frontend = Frontend(plan, "a")
+    assert plan.advance(0.0).created == ("r1", "r2")
+    for now in (0.1, 0.2, 0.3):
+        frontend.hear(now)
+        assert plan.advance(now) == Changes()
+    frontend.waiting = {"r1": 150.0}  # less than two replicas' worth
+    created = []
+    for step in range(20):
+        frontend.hear(1.0 + step / 4)
+        created += plan.advance(1.0 + step / 4).created
+    assert created == ["r3"], "two that work, and a spare"
+    plan.scale(Scaling(1, 1, num_spares=1))
+    frontend.hear(9.0)
+    plan.advance(9.0)
+    assert len(plan.roster.used) == 2
+
+
+def test_a_rolling_update_replaces_spares_as_well() -> None:
+    plan = FleetPlan(Scaling(1, 1, num_spares=1), 0.0)
+    frontend = Frontend(plan, "a")
+    assert plan.advance(0.0).created == ("r1", "r2")
+    plan.replace_all()
+    for step in range(40):
+        frontend.hear(step / 2)
+        plan.advance(step / 2)
+        assert len(plan.roster.used) in (2, 3)
+    assert not plan.is_replacing
+    assert not {"r1", "r2"} & set(plan.roster.used)

@@ -77,3 +77,34 @@ def test_the_first_replicas_compute_prompts_and_all_exchange_pages() -> None:
     plain = ProcessFleet(RuntimeConfig(), Scaling(2, 2))
     assert {replica.role for replica in plain.fleet_report().replicas} == {"any"}
     assert plain.config.cache_listen is None
+
+
+def test_a_fleet_with_a_spare_survives_a_death_with_its_size(host: EngineHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    launchers: dict[str, ThreadLauncher] = {}
+
+    def launcher(name: str) -> ThreadLauncher:
+        return launchers.setdefault(name, ThreadLauncher(host, name))
+
+    monkeypatch.setattr(process_fleet, "process_launchers", lambda *_: launcher)
+    monkeypatch.setattr(process_fleet, "INTERVAL_S", 0.01)
+
+    def states() -> list[str]:
+        return sorted(replica.state for replica in fleet.fleet_report().replicas)
+
+    with ProcessFleet(RuntimeConfig(num_pages=400), Scaling(1, 1, num_spares=1)) as fleet:
+        wait_until(lambda: states() == ["ready", "spare"])
+        ear = Ear()
+        run = fleet.submit(LONG, ear, RunOptions(credit=1))
+        wait_until(lambda: ear.num_tokens == 1)
+        (victim,) = [replica.name for replica in fleet.fleet_report().replicas if replica.state == "ready"]
+        launchers[victim].engines[-1].kill()
+        wait_until(
+            lambda: fleet.fleet_report().replicas[0].num_deaths + fleet.fleet_report().replicas[1].num_deaths == 1
+        )
+        wait_until(lambda: states() == ["ready", "spare"])
+        follow = fleet._follower.follow_once
+        for _ in range(3):
+            follow()
+        assert states() == ["ready", "spare"]
+        run.grant(1000)
+        assert ear.values()

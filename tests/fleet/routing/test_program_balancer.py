@@ -123,3 +123,10 @@ def test_programs_stay_if_their_prompts_take_longer_than_their_wait() -> None:
     loaded(balancer, "a", 16, 2_000)
     balancer.note_ready("b", READY)
     assert balancer.moves(lambda name: True) == []
+
+
+def test_programs_move_to_a_spare_that_takes_programs_from_now_on() -> None:
+    balancer = begun()
+    loaded(balancer, "a", 16, 40_000)
+    assert balancer.moves(lambda name: name == "a") == []
+    assert len(balancer.moves(lambda name: True)) >= 4
