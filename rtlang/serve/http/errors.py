@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -132,6 +132,8 @@ class FaultMiddleware:
 
         try:
             await self.app(scope, receive, noting_send)
+        except ClientDisconnect:
+            return  # nobody waits for an answer
         except Exception as error:
             if has_started:
                 raise

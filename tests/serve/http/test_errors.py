@@ -8,6 +8,7 @@ import logging
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from rtlang.contract.errors import (
@@ -92,6 +93,14 @@ def test_a_handler_that_raises_is_a_500() -> None:
     start, body = run_app(app)
     assert start["status"] == 500
     assert b"secret" not in body["body"]
+
+
+def test_a_client_that_leaves_within_its_body_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request({"type": "http", "method": "POST", "headers": []}, receive).body()
+
+    assert run_app(app) == []
+    assert caplog.records == []
 
 
 def test_a_handler_that_raises_after_the_start_ends_the_connection() -> None:
