@@ -49,6 +49,7 @@ _FIELDS = FieldTable(
         "modalities": (["text"],),
         "verbosity": ("medium",),
         "echo": (False,),
+        "return_token_ids": (False,),
         "best_of": (1,),
     },
     refused=structured.REFUSED

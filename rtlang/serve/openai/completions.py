@@ -24,7 +24,7 @@ DEFAULT_MAX_TOKENS = 16
 _FIELDS = FieldTable(
     accepted=sampling.FIELDS
     | structured.FIELDS
-    | {"model", "prompt", "stream", "stream_options", "echo", "logprobs", "best_of", *SALTS},
+    | {"model", "prompt", "stream", "stream_options", "echo", "logprobs", "best_of", "return_token_ids", *SALTS},
     fixed=sampling.FIXED | {"suffix": ("",)},
     refused=structured.REFUSED,
 )
@@ -40,6 +40,7 @@ class CompletionRequest:
         echo: whether the text begins with the prompt.
         num_logprobs: how many of the most likely tokens to list; None for no log-probabilities.
         wants_text: False with max_tokens = 0: the generated token, without which nothing would be computed, is left out.
+        returns_ids: whether choices list the ids of their tokens and of the prompt.
     """
 
     asked: Asked
@@ -50,6 +51,7 @@ class CompletionRequest:
     echo: bool
     num_logprobs: int | None
     wants_text: bool
+    returns_ids: bool
 
 
 def read_completion(body: Mapping[str, Any]) -> CompletionRequest:
@@ -95,6 +97,7 @@ def read_completion(body: Mapping[str, Any]) -> CompletionRequest:
         echo,
         num_logprobs,
         max_tokens > 0,
+        read_bool(given, "return_token_ids"),
     )
 
 
@@ -145,6 +148,7 @@ class CompletionWriter:
     Args:
         texts, first_ids: with `echo`, the text and the first token of each prompt (see `echo_texts`).
         token_bytes: the bytes of tokens; only called with log-probabilities.
+        prompt_ids: with `returns_ids`, the tokens of each prompt.
     """
 
     def __init__(
@@ -154,13 +158,15 @@ class CompletionWriter:
         token_bytes: TokenBytes,
         texts: Sequence[str] = (),
         first_ids: Sequence[int] = (),
+        prompt_ids: Sequence[Sequence[int]] = (),
     ) -> None:
         self._request, self._heading = request, heading
         self._texts, self._first_ids = texts, first_ids
-        self._token_bytes = token_bytes
+        self._token_bytes, self._prompt_ids = token_bytes, prompt_ids
         self._usage = UsageCount()
         self._shown = [0] * (len(request.prompts) * request.n)
         self._num_logprobs_shown = [0] * len(self._shown)
+        self._num_ids_shown: list[int | None] = [None] * len(self._shown)  # None before the first chunk
         self._logprobs: dict[int, CompletionLogprobs] = {}
 
     def response(self, events: Iterable[Event]) -> dict[str, Any]:
@@ -181,8 +187,9 @@ class CompletionWriter:
             index = self._index(event.node_id, event.choice)
             self._shown[index] += len(event.text)
             logprobs = self._next_logprobs(index, event.logprobs)
-            if event.text or logprobs:
-                yield self._chunk([_choice(index, event.text, logprobs, None)])
+            if event.text or logprobs or (event.token_ids and self._request.returns_ids):
+                choice = _choice(index, event.text, logprobs, None)
+                yield self._chunk([choice | self._ids(index, event.token_ids)])
         elif isinstance(event, NodeFinished):
             self._usage.add(event.usage, self._request.num_texts)
             for choice in self._choices(event):
@@ -214,7 +221,17 @@ class CompletionWriter:
             rest = self._rest(index, completion)
             if rest is not None and self._request.wants_text:
                 parts.append(self._logprobs_of(index, self._echoed(prompt)).take(rest))
-            yield _choice(index, text, _joined(parts), self._reason(completion))
+            ids = completion.token_ids[self._num_ids_shown[index] or 0 :] if self._request.wants_text else ()
+            yield _choice(index, text, _joined(parts), self._reason(completion)) | self._ids(index, ids)
+
+    def _ids(self, index: int, token_ids: Sequence[int]) -> dict[str, Any]:
+        """The ids of the next tokens of a choice, with its first ones those of the prompt."""
+        if not self._request.returns_ids:
+            return {}
+        shown = self._num_ids_shown[index]
+        self._num_ids_shown[index] = (shown or 0) + len(token_ids)
+        prompt = {"prompt_token_ids": list(self._prompt_ids[index // self._request.n])} if shown is None else {}
+        return prompt | {"token_ids": list(token_ids)}
 
     def _reason(self, completion: Completion) -> str:
         return finish_reason(completion.finish_reason) if self._request.wants_text else "length"

@@ -34,7 +34,6 @@ FIXED: dict[str, tuple[Any, ...]] = {
     "early_stopping": (False,),
     "detokenize": (True,),
     "return_tokens_as_token_ids": (False,),
-    "return_token_ids": (False,),
     "add_special_tokens": (True,),
     "logits_processors": ([],),
     "bad_words": ([],),

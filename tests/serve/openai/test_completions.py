@@ -129,10 +129,44 @@ def test_a_stream_adds_up_to_the_response(has_deltas: bool) -> None:
         assert tokens == choice.logprobs.tokens
 
 
+@pytest.mark.parametrize("echo", [True, False])
+def test_a_client_that_counts_ids_gets_every_token_once(echo: bool) -> None:
+    """Also tokens without text, such as the first bytes of a character."""
+    request = read_completion({"prompt": ["a", [7, 8]], "n": 2, "stream": True, "return_token_ids": True, "echo": echo})
+    options: dict[str, Any] = {"prompt_ids": [[97], [7, 8]], "texts": ["a", "bc"] if echo else []}
+    events: list[Event] = [
+        TextDelta(0, 1, 0, "", (97,)),
+        TextDelta(0, 1, 0, "ab", (98,)),
+        TextDelta(0, 3, 1, "", (102,)),
+        finished(1, "abc", ""),
+        finished(3, "x", "f"),
+    ]
+    whole = writer(request, **options).response(events)["choices"]
+    assert [choice["token_ids"] for choice in whole] == [[97, 98, 99], [], [120], [102]]
+    assert [choice["prompt_token_ids"] for choice in whole] == [[97], [97], [7, 8], [7, 8]]
+    stream = writer(request, **options)
+    chunks = [choice for event in events for chunk in stream.chunks(event) for choice in chunk["choices"]]
+    for choice in whole:
+        parts = [each for each in chunks if each["index"] == choice["index"]]
+        assert [token_id for part in parts for token_id in part["token_ids"]] == choice["token_ids"]
+        assert parts[0]["prompt_token_ids"] == choice["prompt_token_ids"]
+        assert not any("prompt_token_ids" in part for part in parts[1:])
+        assert "".join(part["text"] for part in parts) == choice["text"]
+    assert echo or [len(each["token_ids"]) for each in chunks] == [1, 1, 1, 1, 0, 1, 0]
+
+
+def test_nobody_else_sees_ids_or_chunks_without_text() -> None:
+    stream = writer(read_completion({"prompt": "a", "stream": True}))
+    assert list(stream.chunks(TextDelta(0, 1, 0, "", (97,)))) == []
+    (chunk,) = stream.chunks(TextDelta(0, 1, 0, "a", (97,)))
+    assert set(chunk["choices"][0]) == {"index", "text", "logprobs", "finish_reason"}
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
         ({}, "prompt"),
+        ({"prompt": "a", "return_token_ids": 1}, "return_token_ids"),
         ({"prompt": []}, "prompt"),
         ({"prompt": [1, "a"]}, "prompt"),
         ({"prompt": [[]]}, "prompt"),

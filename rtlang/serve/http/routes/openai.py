@@ -36,7 +36,7 @@ from rtlang.serve.http.text_models import (
 )
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.chat import ChatRequest, ChatWriter
-from rtlang.serve.openai.completions import CompletionWriter, echo_texts, read_completion
+from rtlang.serve.openai.completions import CompletionRequest, CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Asked, Heading
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import TOKENIZE_S_PER_CHAR
@@ -101,7 +101,15 @@ class _OpenAiRoutes:
             price = request.state.num_body_bytes * TOKENIZE_S_PER_CHAR
             texts, first_ids = await service.run(principal, price, echo, kind=WorkKind.TOKENIZE, may_wait=True)
             await tokens.load_ids(first_ids)
-        writer = CompletionWriter(read, self._heading("cmpl", read.asked), tokens.bytes_of, texts, first_ids)
+        prompt_ids: Sequence[Sequence[int]] = ()
+        if read.returns_ids:
+            encode, price = (
+                partial(_prompt_ids, service, read, principal),
+                request.state.num_body_bytes * TOKENIZE_S_PER_CHAR,
+            )
+            prompt_ids = await service.run(principal, price, encode, kind=WorkKind.TOKENIZE, may_wait=True)
+        heading = self._heading("cmpl", read.asked)
+        writer = CompletionWriter(read, heading, tokens.bytes_of, texts, first_ids, prompt_ids)
         return await respond(request, service, read.asked, writer, tokens)
 
     async def chat(self, request: Request) -> Response:
@@ -133,6 +141,20 @@ class _OpenAiRoutes:
             "parent": None,
             "max_model_len": model.get("max_model_len"),
         }
+
+
+def _prompt_ids(service: StreamService, read: CompletionRequest, principal: Principal) -> list[Sequence[int]]:
+    """The tokens of each prompt; those of texts are encoded, which may take long.
+
+    Raises:
+        ParameterError: the target has no text service.
+    """
+    return [
+        needed_text_service(service, "return_token_ids", principal).encode(prompt)
+        if isinstance(prompt, str)
+        else prompt
+        for prompt in read.prompts
+    ]
 
 
 def texts_of_reply(service: StreamService, read: ChatRequest, field: str, principal: Principal) -> TokenTexts:
