@@ -8,6 +8,7 @@ its principal from its admission until `end`.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
@@ -60,6 +61,8 @@ class OpeningHandshake:
         encoding = next((encoding for encoding in Encoding if encoding.value in offered), None)
         if refusal is not None:
             response = self._websocket.reject(*refusal)
+            if service.is_draining:
+                response.headers["Retry-After"] = str(math.ceil(service.config.drain_timeout_s))
         else:
             response = self._websocket.accept(request)
             if response.status_code == HTTPStatus.SWITCHING_PROTOCOLS and encoding is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import os
 import signal
 import socket
@@ -20,6 +19,7 @@ from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.serve.server import Server, TokenizerInfo, running_server
 from tests.support.programs.scripted_target import ScriptedTarget
+from tests.support.servers.http_client import HttpClient
 from tests.support.servers.serving import serving
 from tests.support.servers.wire_client import WireClient
 from tests.support.waiting import wait_until
@@ -101,7 +101,6 @@ def test_ending_waits_for_running_graphs_and_refuses_new_ones() -> None:
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(on_listening=listening.set)))
     thread.start()
     assert listening.wait(20)
-    address = urlsplit(server.url).netloc
     with WireClient(server.url) as client:
         client.greet()
         client.send(t="open", s=1, kind="generate", body={"prompt": "x", "params": {"max_tokens": 2}})
@@ -111,13 +110,25 @@ def test_ending_waits_for_running_graphs_and_refuses_new_ones() -> None:
         client.send(t="open", s=2, kind="generate", body={"prompt": "x"})
         refusal = client.receive()
         assert (refusal["s"], refusal["code"], refusal["status"]) == (2, "overload", 503)
-        connection = http.client.HTTPConnection(address, timeout=20)
-        connection.request("GET", "/ready")
-        assert connection.getresponse().status == 503
-        connection.close()
+        plain = HttpClient(server.url)
+        graph = {"nodes": [{"id": 0, "parent": None, "kind": "text", "parts": ["x"]}]}
+        answers = [plain.get("/ready")] + [
+            plain.post(path, body)
+            for path, body in (
+                ("/v1/completions", {"prompt": "x"}),
+                ("/v1/completions", {"prompt": "x", "stream": True}),
+                ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}),
+                ("/v1/responses", {"input": "x"}),
+                ("/generate", {"text": "x"}),
+                ("/v1/programs", {"graph": graph}),
+                ("/v1/programs", {"graph": graph, "stream": False}),
+            )
+        ]
+        assert [(each.status, each.headers.get("retry-after")) for each in answers] == [(503, "60")] * len(answers)
+        assert {each.json["error"]["code"] for each in answers[1:]} == {"overload"}
         with pytest.raises(InvalidStatus) as caught, WireClient(server.url):
             pass
-        assert caught.value.response.status_code == 503
+        assert (caught.value.response.status_code, caught.value.response.headers["retry-after"]) == (503, "60")
         target.finish()
         assert [message["t"] for message in client.receive_end(1)] == ["delta", "delta", "event", "end"]
         assert client.close_code() == (1001, [])

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rtlang.contract.errors import InternalError, RtlangError
+from rtlang.contract.errors import InternalError, OverloadError, RtlangError
 from rtlang.protocol.event_codec import error_facts_to_wire
 
 logger = logging.getLogger(__name__)
@@ -39,11 +39,22 @@ _FAULTS = {
 
 
 class HttpError(Exception):
-    """A request is refused with a status that no error of rtlang has, such as 404 for an unknown model."""
+    """A request is refused with a status that no error of rtlang has, such as 404 for an unknown model.
 
-    def __init__(self, status: int, message: str, *, code: str, param: str | None = None) -> None:
+    `retry_after` is in seconds.
+    """
+
+    def __init__(
+        self, status: int, message: str, *, code: str, param: str | None = None, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.status, self.message, self.code, self.param = status, message, code, param
+        self.retry_after = retry_after
+
+
+def draining_error(retry_after: float) -> HttpError:
+    """The error of a request for a graph while the server shuts down."""
+    return HttpError(503, "the server is shutting down", code=OverloadError.code, retry_after=retry_after)
 
 
 def error_body(
@@ -73,7 +84,8 @@ def described_error(error: BaseException, param: str | None = None) -> tuple[int
         param: the field of the request that the error is about, if the error does not name it itself.
     """
     if isinstance(error, HttpError):
-        return error.status, error_body(error.status, error.message, code=error.code, param=error.param)
+        more = {} if error.retry_after is None else {"retry_after": error.retry_after}
+        return error.status, error_body(error.status, error.message, code=error.code, param=error.param, **more)
     if not isinstance(error, RtlangError):
         return fault(500, error)
     facts = error_facts_to_wire(error)
@@ -97,9 +109,15 @@ def fault(status: int, error: BaseException) -> tuple[int, dict[str, Any]]:
 def response_of(error: BaseException, param: str | None = None) -> Response:
     """The response to a request that failed with `error`."""
     status, body = described_error(error, param)
-    retry_after = body["error"].get("retry_after")
-    headers = None if retry_after is None else {"retry-after": str(max(1, math.ceil(retry_after)))}
+    headers = retry_header(body["error"].get("retry_after"))
+    if status == 413:
+        headers["connection"] = "close"  # the rest of the body is not waited for
     return JSONResponse(body, status, headers)
+
+
+def retry_header(retry_after: float | None) -> dict[str, str]:
+    """The header `Retry-After`, in whole seconds; none without a time."""
+    return {} if retry_after is None else {"retry-after": str(max(1, math.ceil(retry_after)))}
 
 
 async def raised_error_response(request: Request, error: Exception) -> Response:

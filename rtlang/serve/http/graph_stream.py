@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from rtlang.contract.errors import AbortedError, OverloadError, RtlangError, SlowConsumerError
+from rtlang.contract.errors import AbortedError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, RunOptions
 from rtlang.contract.service.target import GraphRun
 from rtlang.serve.http.direct_events import DirectEvents
+from rtlang.serve.http.errors import draining_error
 from rtlang.serve.resumable import cancel
 from rtlang.serve.service import StreamService
 
@@ -116,7 +117,8 @@ class GraphStream(EventBuffer):
         options: the options of the run, with its principal.
         direct: see `EventBuffer`.
     Raises:
-        OverloadError: on entry: the server is shutting down, or the queue is full.
+        HttpError: on entry: the server is shutting down (503).
+        OverloadError: on entry: the queue is full.
         RtlangError: on entry: the target refuses the graph.
     """
 
@@ -135,7 +137,7 @@ class GraphStream(EventBuffer):
     async def __aenter__(self) -> GraphStream:
         service = self._service
         if service.is_draining:
-            raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
+            raise draining_error(service.config.drain_timeout_s)
         service.http_streams.add(self)
         try:
             listener = service.event_bridge.listener(self, 0)

@@ -15,6 +15,7 @@ from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.generation import generation_graph
 from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.connection import ServerInfo
+from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.service import StreamService
 from tests.support.programs.scripted_target import ScriptedTarget
@@ -56,8 +57,9 @@ def test_a_refusal_is_raised_before_the_first_event() -> None:
             await anext(events_of(service, GRAPH))
         target.refusal = None
         service.is_draining = True
-        with pytest.raises(OverloadError, match="shutting down"):
+        with pytest.raises(HttpError, match="shutting down") as refused:
             await anext(events_of(service, GRAPH))
+        assert (refused.value.status, refused.value.retry_after) == (503, service.config.drain_timeout_s)
         assert not target.runs
 
     with_service(test)

@@ -11,7 +11,7 @@ from rtlang.contract.service.fleet_report import ReportsFleet, plain_fleet_repor
 from rtlang.contract.service.metrics import CONTENT_TYPE
 from rtlang.protocol.messages import VERSION
 from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.errors import HttpError, retry_header
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import CALL_S
 from rtlang.work.work_account import WorkKind
@@ -29,7 +29,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def ready(request: Request) -> Response:
         if service.is_draining:
-            return JSONResponse({"status": "draining"}, status_code=503)
+            return JSONResponse({"status": "draining"}, 503, retry_header(service.config.drain_timeout_s))
         if not service.target.is_alive:
             return JSONResponse({"status": "the engine has stopped"}, status_code=503)
         state = str(getattr(service.target, "state", READY))

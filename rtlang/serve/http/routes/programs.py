@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from rtlang.contract.errors import GraphError, OverloadError, RtlangError, SlowConsumerError
+from rtlang.contract.errors import GraphError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.request_graph import RequestGraph, nodes_from_plain
 from rtlang.contract.runs.principal import Principal
@@ -30,7 +30,7 @@ from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import pack_slices
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
-from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.errors import HttpError, draining_error
 from rtlang.serve.http.graph_stream import EventBuffer
 from rtlang.serve.http.sse import CLIENT_CLOSED, SseResponse, sse_event, unless_disconnected
 from rtlang.serve.json_parts import json_text
@@ -86,7 +86,7 @@ def routes(service: StreamService) -> list[Route]:
         detach_ms = read_int(given, "detach_ms", 1, MAX_DETACH_MS)
         is_stream = read_bool(given, "stream", True)
         if service.is_draining:
-            raise OverloadError("the server is shutting down", service.config.drain_timeout_s)
+            raise draining_error(service.config.drain_timeout_s)
         principal = principal_of(request)
         reading = partial(_submission, given, principal)
         graph, options = await service.run(principal, reading_price(request), reading, kind=WorkKind.READ)
