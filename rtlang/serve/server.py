@@ -35,6 +35,8 @@ from rtlang.protocol.limits import wire_limits
 from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
+from rtlang.serve.http.errors import error_body
+from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.network.http_connection import HttpConnection
 from rtlang.serve.network.socket_counts import SocketCounts
 from rtlang.serve.network.tls import tls_context
@@ -134,7 +136,7 @@ class Server:
             uvicorn.Config(
                 create_app(service),
                 # uvicorn types these two as classes; it calls them.
-                http=cast(Any, functools.partial(HttpConnection, self.config, counts)),
+                http=cast(Any, functools.partial(HttpConnection, self.config, counts, _error_body)),
                 ws=cast(Any, functools.partial(StreamSocket, service)),
                 lifespan="off",
                 log_config=None,
@@ -226,6 +228,10 @@ class Server:
             task.cancel()
         if not service.idle.is_set():
             logger.warning("cancelling graphs still running after drain_timeout_s = %g s", timeout_s)
+
+
+def _error_body(status: int, message: str, code: str) -> bytes:
+    return json_bytes(error_body(status, message, code=code))
 
 
 class _HttpServer(uvicorn.Server):

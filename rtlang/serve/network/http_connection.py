@@ -1,8 +1,13 @@
 """uvicorn's HTTP connection with limits: open sockets are counted, and each part of a request has to arrive in time.
 
 The header of every request, also of later ones on the same connection, must be complete within `hello_timeout_s` of the connection or of
-its first byte, and its body within `request_timeout_s`. Between requests the connection stays open for `keep_alive_s`. A client that takes
-no byte of a response for `slow_timeout_s` is dropped with what is still to be sent.
+its first byte, and its body within `request_timeout_s`; a client whose request is late or no HTTP gets an answer (408, 400, 431). Between
+requests the connection stays open for `keep_alive_s`. A client that takes no byte of a response for `slow_timeout_s` is dropped with what
+is still to be sent.
+
+A client may be sending when it is answered: a body that is too long, or that nobody reads. A socket that is closed with unread input is
+reset, and the client loses the answer. So its rest is read and dropped: the connection is only half closed, or goes on with its next
+request if it need not close. This ends after `request_timeout_s`, and at `MAX_DROPPED_BYTES`, with a reset.
 """
 
 from __future__ import annotations
@@ -25,22 +30,36 @@ if sys.platform == "linux":
     import fcntl
     import termios
 
+MAX_DROPPED_BYTES = 64 << 20
+"""Bytes of one connection that are read for the client's sake after its answer."""
+ErrorBody = Callable[[int, str, str], bytes]
+"""Makes the body of an error response from its status, message and code."""
+_REFUSALS = {
+    400: ("the request is not valid HTTP/1.1", "bad_request"),
+    408: ("the request did not arrive in time", "timeout"),
+    431: ("the header of the request is too long", "header_too_large"),
+    501: ("this transfer encoding is not supported", "not_supported"),
+}
+
 
 class HttpConnection(H11Protocol):
     """One connection, until it is closed or upgraded. Created by uvicorn with keyword arguments of its own."""
 
-    def __init__(self, limits: ServeConfig, counts: SocketCounts, **kwargs: Any) -> None:
+    def __init__(self, limits: ServeConfig, counts: SocketCounts, error_body: ErrorBody, **kwargs: Any) -> None:
         # uvicorn copies this state into the scope of each request.
         kwargs["app_state"] = {**kwargs["app_state"], BODY_WRITER: self._body_writer}
         super().__init__(**kwargs)
-        self._limits, self._counts = limits, counts
+        self._limits, self._counts, self._error_body = limits, counts, error_body
+        self._socket: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._phase: str | None = None
         self._slow_timer: asyncio.TimerHandle | None = None
         self._address: str | None = None  # while it is counted
+        self._num_dropped = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        self._socket = transport
+        super().connection_made(cast(asyncio.Transport, _LingeringTransport(transport, self)))
         address = self.client[0] if self.client else ""
         if not self._counts.admit(address):
             transport.abort()
@@ -58,13 +77,20 @@ class HttpConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self._address is None:
             return  # refused
+        if self.is_lingering:
+            self._drop(data)
+            return
         if self._phase is None and self._is_between_requests():
             self._enter("header")
+        if self._is_answered():
+            self._drop(data)  # uvicorn passes over it, up to the next request
         super().data_received(data)
         self._settle()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._enter(None)
+        assert self._socket is not None
+        self.transport = self._socket
         # The socket is counted until its new protocol, which is told here, has lost it.
         release, self._address = self._released_by_upgrade(), None
         try:
@@ -76,9 +102,20 @@ class HttpConnection(H11Protocol):
             else:
                 cast(Any, protocol).when_lost(release)
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer a request that is not HTTP; called by uvicorn as it handles the error."""
+        error = sys.exception()
+        self._refuse(error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400)
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._settle()
+
+    def shutdown(self) -> None:
+        if self.is_lingering:
+            self.transport.abort()
+        else:
+            super().shutdown()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -90,6 +127,52 @@ class HttpConnection(H11Protocol):
 
     def _body_writer(self) -> BodyWriter | None:
         return body_writer_of(self.cycle, self.flow, self.transport)
+
+    @property
+    def is_lingering(self) -> bool:
+        """Whether the connection is closed but for reading the rest of the client's input."""
+        return self._phase == "linger"
+
+    def close(self) -> None:
+        """Close the connection when what was written is sent, and after the rest of the client's input if it is sending."""
+        assert self._socket is not None
+        if self.is_lingering or self._socket.is_closing():
+            return
+        is_sending = self.conn.their_state in (h11.SEND_BODY, h11.ERROR) or bool(self.conn.trailing_data[0])
+        if not is_sending:
+            self._socket.close()
+            return
+        self._enter("linger")
+        if self._socket.can_write_eof():  # not with TLS
+            self._socket.write_eof()
+        self.flow.resume_reading()
+
+    def _drop(self, data: bytes) -> None:
+        """Count input that nobody reads."""
+        self._num_dropped += len(data)
+        if self._num_dropped > MAX_DROPPED_BYTES:
+            self.transport.abort()
+
+    def _refuse(self, status: int) -> None:
+        """Answer instead of the application, if it has not begun to, and close."""
+        if cast(object, self.cycle) is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # the application has nobody to answer
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            message, code = _REFUSALS.get(status, _REFUSALS[400])
+            body = self._error_body(status, message, code)
+            headers = [
+                ("content-type", "application/json"),
+                ("content-length", str(len(body))),
+                ("connection", "close"),
+            ]
+            for event in (
+                h11.Response(status_code=status, headers=headers),
+                h11.Data(data=body),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def _watch_reader(self) -> None:
         self._stop_slow_timer()
@@ -121,18 +204,29 @@ class HttpConnection(H11Protocol):
 
     def _settle(self) -> None:
         """Start or stop the timer for the next part of the connection: a header, a body, or neither."""
+        if self.is_lingering:
+            return
         if self.transport.is_closing() or self.transport.get_protocol() is not self:
             self._enter(None)
         elif self._is_between_requests():
+            self._num_dropped = 0
             if cast(object, self.cycle) is not None and not self.conn.trailing_data[0]:
                 self._enter(None)  # uvicorn's keep-alive timer runs
+                if self.timeout_keep_alive_task is None:  # the body of an answered request has stopped it
+                    self.timeout_keep_alive_task = self.loop.call_later(
+                        self.timeout_keep_alive, self.timeout_keep_alive_handler
+                    )
             else:
                 self._enter("header")
         else:
-            self._enter("body" if self.cycle.more_body and not self.cycle.response_complete else None)
+            self._enter("body" if self.cycle.more_body else None)
 
     def _is_between_requests(self) -> bool:
         return self.conn.their_state is h11.IDLE
+
+    def _is_answered(self) -> bool:
+        """Whether the client is sending the body of a request that has its answer."""
+        return self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE
 
     def _enter(self, phase: str | None) -> None:
         if phase == self._phase:
@@ -148,8 +242,14 @@ class HttpConnection(H11Protocol):
 
     def _late(self) -> None:
         self._timer = None
-        if self.transport.get_protocol() is self:
-            self.transport.close()
+        if self.transport.get_protocol() is not self:
+            return
+        if self.is_lingering or self._is_answered():
+            self.transport.abort()
+        elif self._is_between_requests() and not self.conn.trailing_data[0]:
+            self.transport.close()  # it has sent nothing
+        else:
+            self._refuse(408)
 
     def _released_by_upgrade(self) -> Callable[[], None]:
         address = self._address
@@ -160,3 +260,19 @@ class HttpConnection(H11Protocol):
         if self._address is not None:
             address, self._address = self._address, None
             self._counts.release(address)
+
+
+class _LingeringTransport:
+    """The transport as uvicorn sees it: closed by the connection, which first lets the client finish."""
+
+    def __init__(self, transport: asyncio.Transport, connection: HttpConnection) -> None:
+        self._transport, self._connection = transport, connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def is_closing(self) -> bool:
+        return self._connection.is_lingering or self._transport.is_closing()

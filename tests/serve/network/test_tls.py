@@ -98,3 +98,21 @@ def test_files_that_are_not_certificates_are_refused(
 def test_other_files_need_a_certificate(name: str) -> None:
     with pytest.raises(ConfigError, match="requires tls_certificate"):
         ServeConfig(**{name: "x.pem"})  # type: ignore[arg-type]
+
+
+def test_the_answer_to_a_body_that_is_too_long_reaches_a_client_that_sends_first(files: tuple[str, str]) -> None:
+    certificate, key = files
+    with serving(tls_certificate=certificate, tls_key=key, max_frame_bytes=1000) as server:
+        port = urlsplit(server.url).port or 0
+        context = ssl.create_default_context(cafile=certificate)
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
+            context.wrap_socket(plain, server_hostname="localhost") as peer,
+        ):
+            body = b"x" * (8 << 20)
+            head = (
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+            )
+            peer.sendall(head % len(body))
+            peer.sendall(body)
+            assert peer.recv(4096).startswith(b"HTTP/1.1 413")
