@@ -301,6 +301,7 @@ class ServeConfig:
     max_detached: int = _setting(
         1024, "maximum number of graphs of one principal that run without a connection, to be resumed"
     )
+    request_log: bool = _setting(True, "write one line about each request to the log, without any text of it")
     sglang_routes: bool = _setting(True, "serve /generate and the other routes of SGLang's clients")
     parse_special: bool = _setting(
         False, "names of special tokens in the raw prompts of /generate are these tokens, not text"

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rtlang.contract.accounts.request_context import request_id_of
 from rtlang.contract.errors import OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.runs.principal import LOCAL, Principal
@@ -83,6 +84,10 @@ class ServerInfo:
     decode_limits: DecodeLimits = field(default_factory=DecodeLimits)
 
 
+def _unnoted(message: Mapping[str, Any], error: RtlangError, status: int) -> str:
+    return request_id_of(None)
+
+
 class Connection:
     """The protocol state of one connection. Owned by its transport's thread; not thread-safe.
 
@@ -93,6 +98,9 @@ class Connection:
         authenticate: returns the principal of the key that `hello` presents, or None if it is missing or wrong; None if no key is needed
             any more.
         admit: counts a connection of the principal; returns why there can be no more, and else None.
+
+    Attributes:
+        note_refused: called with an `open` that is refused before it asks for anything, the error and its status; returns its request id.
     """
 
     def __init__(
@@ -108,6 +116,7 @@ class Connection:
         self.close_reason = ""
         self.has_said_hello = self.has_said_bye = False
         self.principal = principal
+        self.note_refused: Callable[[Mapping[str, Any], RtlangError, int], str] = _unnoted
         self._server_info, self._authenticate, self._admit = server_info, authenticate, admit
         self._output: list[bytes] = []
         self._num_output_bytes = 0
@@ -165,10 +174,18 @@ class Connection:
             self._answer(error, message)
         return []
 
-    def opened(self, stream: int, rid: str, num_granted: int | None = None) -> None:
-        """Acknowledge `stream`: its graph was accepted, with the server-side id `rid`. `num_granted`: its credit so far."""
-        ack = {"t": "ack", "s": stream, "rid": rid, "epoch": self._server_info.epoch}
-        self._send(ack if num_granted is None else ack | {"granted": num_granted})
+    def opened(self, stream: int, rid: str, num_granted: int | None = None, *, request_id: str | None = None) -> None:
+        """Acknowledge `stream`: its graph was accepted, with the server-side id `rid`.
+
+        Args:
+            num_granted: its credit so far.
+            request_id: of the request that opened it.
+        """
+        ack: dict[str, Any] = {"t": "ack", "s": stream, "rid": rid, "epoch": self._server_info.epoch}
+        for name, value in (("granted", num_granted), ("request_id", request_id)):
+            if value is not None:
+                ack[name] = value
+        self._send(ack)
 
     def attached(
         self,
@@ -198,10 +215,11 @@ class Connection:
         for request, error in missed.items():
             self.extend_refused(action.stream, request, error)
 
-    def refused(self, stream: int, error: RtlangError) -> None:
+    def refused(self, stream: int, error: RtlangError, *, request_id: str | None = None) -> None:
         """End `stream` with an error: its graph was not accepted, or another connection has attached to it."""
         self._offsets.pop(stream, None)
-        self._send(error_to_wire(error, stream=stream))
+        named = {} if request_id is None else {"request_id": request_id}
+        self._send(error_to_wire(error, stream=stream) | named)
 
     def extended(self, stream: int, request: int | None) -> None:
         """Acknowledge an `extend`."""
@@ -296,7 +314,10 @@ class Connection:
         if message.get("t") in ("open", "attach") and stream is not None and stream not in self._offsets:
             self._last_stream = max(self._last_stream, stream)
         status = 503 if isinstance(error, OverloadError) and self._drain_retry_s is not None else None
-        self._send(error_to_wire(error, stream=stream, request=request, status=status))
+        wire = error_to_wire(error, stream=stream, request=request, status=status)
+        if message.get("t") == "open":
+            wire["request_id"] = self.note_refused(message, error, wire["status"])
+        self._send(wire)
 
     def _greet(self, message: ClientMessage) -> None:
         if not isinstance(message, Hello):

@@ -71,6 +71,7 @@ class ResumableStream:
         run: the running graph; None after it has ended.
         has_ended: whether the final event is in the log.
         num_granted: all credit that the client has granted.
+        request_id: of the request that opened it.
         decision: done once the target has accepted or refused the graph.
         extends: the outcomes of the stream's `extend` messages.
     """
@@ -89,6 +90,7 @@ class ResumableStream:
         self.has_ended = self._is_forgotten = False
         self.extends = ExtendLog()
         self.num_granted = 0
+        self.request_id: str | None = None
         self._owner, self._resume_timeout_s = owner, resume_timeout_s
         self._place: tuple[StreamReader, int] | None = (reader, stream)
         self._last_reader = reader.number

@@ -24,12 +24,13 @@ from rtlang.serve.event_bridge import EventBridge
 from rtlang.serve.network.key_table import KeyTable
 from rtlang.serve.network.socket_counts import PrincipalConnections
 from rtlang.serve.openai.chat import ChatFormat
+from rtlang.serve.records.request_record import RequestRecords, current_record
 from rtlang.serve.resumable import ResumeRegistry, cancel
 from rtlang.work.fair_executor import FairExecutor, shared_limits
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.loop_work import INLINE_S, LoopWork
 from rtlang.work.prices import NODE_S, events_price
-from rtlang.work.work_account import WorkAccount, WorkKind
+from rtlang.work.work_account import WorkKind
 
 _T = TypeVar("_T")
 _NUM_THREADS = 4  # most of their time they wait for engines in other processes
@@ -73,7 +74,7 @@ class StreamService:
 
     Attributes:
         work: runs the work of requests, in fair turns between their principals and clients.
-        work_account: its time by principal and kind.
+        records: of the requests of all doors.
     """
 
     def __init__(
@@ -86,10 +87,12 @@ class StreamService:
     ) -> None:
         self.abilities = abilities_of(target)
         self.target, self.config, self.server_info, self.metrics, self.loop = target, config, server_info, metrics, loop
-        self.work_account = WorkAccount()
+        model = str(server_info.models[0]["model"]) if server_info.models else None
+        self.records = RequestRecords(loop, metrics, writes=config.request_log, model=model)
+        account = metrics.principals.server_work
         limits = shared_limits(_NUM_THREADS)
-        executor = FairExecutor(_NUM_THREADS, "rtlang-requests", limits, self.work_account, clock=time.perf_counter)
-        self.work = LoopWork(loop, executor, self.work_account)
+        executor = FairExecutor(_NUM_THREADS, "rtlang-requests", limits, account, clock=time.perf_counter)
+        self.work = LoopWork(loop, executor, account)
         self.event_bridge = EventBridge(loop)
         self.resumable_streams = ResumeRegistry(
             loop, server_info.epoch, config.resume_buffer_bytes, metrics, config.max_detached
@@ -129,6 +132,9 @@ class StreamService:
             RtlangError: the target refuses the graph, or lacks an ability that an option needs.
         """
         options.check_abilities(self.abilities, "this server")
+        record = current_record.get()
+        if record is not None:
+            options, listener = record.of_run(options, listener)
         made: list[GraphRun] = []
         has_left = False
 
@@ -145,6 +151,12 @@ class StreamService:
             has_left = True
             for run in made:  # it ended before the thread could see that nobody waits
                 cancel(run)
+            if record is not None and not made:
+                record.release()
+            raise
+        except BaseException:
+            if record is not None and not made:
+                record.release()
             raise
 
     async def run(

@@ -21,6 +21,7 @@ from rtlang.serve.client_messages import SubmitMessage, extend_content
 from rtlang.serve.connection import Action, Cancel, Close, Connection
 from rtlang.serve.event_bridge import HeldEvents
 from rtlang.serve.idempotent_extends import answer_of
+from rtlang.serve.records.request_record import RequestRecord
 from rtlang.serve.resumable import ResumableStream, StreamReader, StreamReplay, cancel
 from rtlang.serve.service import StreamService
 from rtlang.work.fair_queue import owner_of
@@ -160,20 +161,47 @@ class Streams:
             known = self._opened_as(action, principal)  # None if it was refused
         if known is not None:
             replay = self._take_over(stream, known, 0)
-            connection.opened(stream, known.rid, known.num_granted)
+            connection.opened(stream, known.rid, known.num_granted, request_id=known.request_id)
             self._reader.deliver([(stream, event) for event in replay.events])
             return
-        options = replace(self._service.accepted(action.options), principal=principal)
+        record = service.records.open(action.options.context, principal.name)
+        try:
+            yield from self._start(connection, action, record, principal, is_beside=is_beside)
+        except Exception as error:
+            if not isinstance(error, RtlangError):
+                error = internal_error(logger, f"stream {stream}: its graph was not submitted", error)
+            record.fail(error)
+            self._refuse(connection, action, error, record.context.request_id)
+        except GeneratorExit as error:  # the server has stopped
+            record.fail(error)
+            raise
+        else:
+            record.release()
+
+    def _start(
+        self,
+        connection: Connection,
+        action: SubmitMessage,
+        record: RequestRecord,
+        principal: Principal,
+        *,
+        is_beside: bool,
+    ) -> Steps:
+        """Submit a graph, and tell the client that it is accepted."""
+        service, stream = self._service, action.stream
+        options = replace(service.accepted(action.options), principal=principal)
         resumable = None
         if action.resume_timeout_s is not None:
             resumable = service.resumable_streams.begin(
                 self._reader, stream, action.resume_timeout_s, action.key, principal
             )
             resumable.num_granted = options.credit or 0
+            resumable.request_id = record.context.request_id
         event_bridge = service.event_bridge
         listener = (
             event_bridge.listener(self._reader, stream) if resumable is None else event_bridge.routed(resumable.take)
         )
+        options, listener = record.of_run(options, listener)
         held = HeldEvents(listener) if is_beside else None
         try:
             run: GraphRun = yield partial(
@@ -183,18 +211,19 @@ class Streams:
                 options=options,
             )
         except BaseException:
+            record.release()
             if resumable is not None:
                 resumable.end()
             raise
         if resumable is None:
             self._runs[stream] = run
-            connection.opened(stream, secrets.token_hex(8))
+            connection.opened(stream, secrets.token_hex(8), request_id=record.context.request_id)
         else:
             resumable.begin(run)
             if resumable.is_read_by(self._reader):  # no other connection has attached meanwhile
                 self._runs[stream] = run
                 self._resumable[stream] = resumable
-                connection.opened(stream, resumable.rid, resumable.num_granted)
+                connection.opened(stream, resumable.rid, resumable.num_granted, request_id=record.context.request_id)
         if held is not None:
             held.release()
 
@@ -270,14 +299,16 @@ class Streams:
         if message.closes:
             run.close()
 
-    def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:
+    def _refuse(
+        self, connection: Connection, action: Action, error: RtlangError, request_id: str | None = None
+    ) -> None:
         match action:
             case SubmitMessage() | AttachStream():
                 resumable = self._resumable.pop(action.stream, None)
                 if resumable is not None:
                     resumable.detach(self._reader)
                 self._runs.pop(action.stream, None)
-                connection.refused(action.stream, error)
+                connection.refused(action.stream, error, request_id=request_id)
             case ExtendNodes():
                 connection.extend_refused(action.stream, action.request, error)
             case Close() | Cancel() | GrantCredit() | ResolveCall() | RejectCall():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -187,6 +187,7 @@ class StreamSocket(asyncio.Protocol):
             if isinstance(event, Request):
                 self._connection = self._opening.answer(event)
                 if self._connection is not None:
+                    self._connection.note_refused = self._note_refused
                     self._flow.open(self._connection)
             elif isinstance(event, Frame):
                 self._receive_frame(event)
@@ -220,6 +221,10 @@ class StreamSocket(asyncio.Protocol):
             self._end_taking()
         self._flow.check_backlog()
         self._flow.flush()
+
+    def _note_refused(self, message: Mapping[str, Any], error: RtlangError, status: int) -> str:
+        assert self._connection is not None
+        return self._service.records.refuse(message, self._connection.principal.name, error, status)
 
     def _wait_for_turn(self) -> None:
         self._is_taking = True

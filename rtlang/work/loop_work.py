@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from rtlang.work.fair_executor import FairExecutor, WorkFuture
 from rtlang.work.fair_queue import Owner
-from rtlang.work.work_account import WorkAccount, WorkKind, note_request_work
+from rtlang.work.work_account import TakesWork, WorkKind, note_request_work
 
 _T = TypeVar("_T")
 
@@ -59,7 +59,7 @@ class LoopWork:
         account: receives the time of work on the loop; of other work, the executor's account does.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, executor: FairExecutor, account: WorkAccount) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, executor: FairExecutor, account: TakesWork) -> None:
         self._loop, self._executor, self._account = loop, executor, account
         self.turns = LoopTurns(loop)
 

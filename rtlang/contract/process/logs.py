@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from rtlang.contract.process.log_limit import RepeatFilter
 
+REQUEST_LOGGER = "rtlang.requests"
+"""The logger of the one line that a server writes for each request, at level INFO."""
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -44,14 +47,50 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
+class TextFormatter(logging.Formatter):
+    """A line of text for each record; the fields given as `extra` follow the message of a request as `name=value`.
+
+    Args:
+        process: the name of a process other than the main one.
+    """
+
+    def __init__(self, process: str | None = None) -> None:
+        name = "" if process is None else f" [{process}]"
+        super().__init__(f"%(asctime)s %(levelname)s %(name)s{name}: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line = super().format(record)
+        if record.name != REQUEST_LOGGER:
+            return line
+        return " ".join([line, *_pairs("", {name: value for name, value in vars(record).items() if name not in _OWN})])
+
+
+def _pairs(prefix: str, fields: Mapping[str, object]) -> Iterator[str]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _pairs(f"{prefix}{name}.", value)
+        else:
+            text = str(value)
+            is_plain = text.isascii() and text.isprintable() and not set(text) & set(' "=')
+            yield f"{prefix}{name}={text if is_plain else json.dumps(text)}"
+
+
+class _LineLimit(RepeatFilter):
+    """Limits lines that repeat themselves, but for those of requests."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written."""
+        return record.name == REQUEST_LOGGER or super().filter(record)
+
+
 def configure_logs(level: int | str, *, is_json: bool, process: str | None = None) -> None:
-    """Write log records from `level` on to standard error, with the name of a process other than the main one."""
+    """Write log records from `level` on, and lines of requests, to standard error, with the name of a process other than the main one."""
     handler = logging.StreamHandler()
-    name = "" if process is None else f" [{process}]"
-    text = logging.Formatter(f"%(asctime)s %(levelname)s %(name)s{name}: %(message)s")
-    handler.setFormatter(JsonFormatter(process) if is_json else text)
-    handler.addFilter(RepeatFilter(burst=20))
+    handler.setFormatter(JsonFormatter(process) if is_json else TextFormatter(process))
+    handler.addFilter(_LineLimit(burst=20))
     logging.basicConfig(level=level, handlers=[handler])
+    logging.getLogger(REQUEST_LOGGER).setLevel(logging.INFO)
 
 
 def writes_json() -> bool:

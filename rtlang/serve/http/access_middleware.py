@@ -19,6 +19,7 @@ from rtlang.contract.runs.principal import Principal
 from rtlang.serve.http.errors import error_response
 from rtlang.serve.network.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
 from rtlang.serve.network.key_table import KeyTable
+from rtlang.serve.records.request_record import current_record
 
 OPEN_PATHS = frozenset({"/", "/rtlang.js", "/health", "/ready"})
 _PREFLIGHT = {
@@ -46,6 +47,8 @@ class AccessMiddleware:
             headers, address = Request(scope).headers, (scope.get("client") or ("",))[0]
             principal = self.keys.principal_of(bearer_key(headers.get("authorization")), client=f"http {address}"[:64])
             scope.setdefault("state", {})["principal"] = principal
+            if (record := current_record.get()) is not None:
+                record.identify(None if principal is None else principal.name)
             is_own = is_own_page(headers.get("origin"), headers.get("host"))
             if not host_is_allowed(self.config, ", ".join(headers.getlist("host"))):
                 app = error_response(403, "this Host header is not allowed", code="host")
@@ -72,6 +75,7 @@ def _readable(send: Send, origin: str) -> Send:
         if message["type"] == "http.response.start" and message["status"] != 403:
             headers = MutableHeaders(raw=list(message.get("headers", ())))
             headers["access-control-allow-origin"] = origin
+            headers["access-control-expose-headers"] = "x-request-id"
             headers.add_vary_header("origin")
             message = {**message, "headers": headers.raw}
         await send(message)

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from rtlang.contract.errors import RtlangError
 from rtlang.serve.http.access_middleware import AccessMiddleware
 from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_response, raised_error_response
+from rtlang.serve.http.request_middleware import RequestMiddleware
 from rtlang.serve.http.routes import cache as routes_cache
 from rtlang.serve.http.routes import live_view as routes_page
 from rtlang.serve.http.routes import openai as routes_openai
@@ -37,9 +38,11 @@ GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
 
 def create_app(service: StreamService) -> Starlette:
     """The ASGI application of a server."""
+    all_routes = [route for group in GROUPS for route in group(service)]
     return Starlette(
-        routes=[route for group in GROUPS for route in group(service)],
+        routes=all_routes,
         middleware=[
+            Middleware(RequestMiddleware, records=service.records, routes=all_routes),
             Middleware(AccessMiddleware, config=service.config, keys=service.keys),
             Middleware(FaultMiddleware),
         ],

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rtlang.contract.errors import InternalError, OverloadError, RtlangError
 from rtlang.protocol.event_codec import error_facts_to_wire
+from rtlang.serve.records.request_record import note_code, request_id
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +61,11 @@ def draining_error(retry_after: float) -> HttpError:
 def error_body(
     status: int, message: str, *, code: str | None = None, param: str | None = None, **extra: Any
 ) -> dict[str, Any]:
-    """The body of an error response."""
+    """The body of an error response, with the id of the present request."""
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    note_code(code)
+    if (found := request_id()) is not None:
+        extra["request_id"] = found
     return {"error": {"message": message, "type": kind, "param": param, "code": code} | extra}
 
 
@@ -101,7 +105,9 @@ def described_error(error: BaseException, param: str | None = None) -> tuple[int
 def fault(status: int, error: BaseException) -> tuple[int, dict[str, Any]]:
     """Status and body for a fault of the server, which is logged under the id in the body."""
     fault_id = error.id if isinstance(error, InternalError) else secrets.token_hex(8)
-    logger.error("fault %s: %s: %s", fault_id, type(error).__name__, error, exc_info=error)
+    logger.error(
+        "fault %s: %s: %s", fault_id, type(error).__name__, error, exc_info=error, extra={"request_id": request_id()}
+    )
     code = error.code if isinstance(error, RtlangError) else RtlangError.code
     return status, error_body(status, f"{_FAULTS[status]} (id {fault_id})", code=code, id=fault_id)
 

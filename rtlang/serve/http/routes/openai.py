@@ -38,6 +38,7 @@ from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.chat import ChatRequest, ChatWriter
 from rtlang.serve.openai.completions import CompletionRequest, CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Asked, Heading
+from rtlang.serve.records.request_record import request_id
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import TOKENIZE_S_PER_CHAR
 from rtlang.work.work_account import WorkKind
@@ -128,7 +129,7 @@ class _OpenAiRoutes:
 
     def _heading(self, prefix: str, asked: Asked) -> Heading:
         name = served_model(self._service, asked.model)
-        return Heading(f"{prefix}-{secrets.token_hex(12)}", int(time.time()), name)
+        return Heading(f"{prefix}-{request_id() or secrets.token_hex(12)}", int(time.time()), name)
 
     def _described(self, name: str) -> dict[str, Any]:
         model = next(each for each in self._service.server_info.models if each["model"] == name)

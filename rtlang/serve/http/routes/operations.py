@@ -39,7 +39,7 @@ def routes(service: StreamService) -> list[Route]:
         refresh = getattr(service.target, "refresh_metrics", None)
         if refresh is not None:  # the engine is in another process
             await service.run(principal_of(request), CALL_S, refresh, kind=WorkKind.SNAPSHOT, may_wait=True)
-        return Response(service.metrics.render(), headers={"content-type": CONTENT_TYPE})
+        return Response(service.metrics.render_for(principal_of(request)), headers={"content-type": CONTENT_TYPE})
 
     async def version_route(request: Request) -> Response:
         models = [dict(model) for model in service.server_info.models]

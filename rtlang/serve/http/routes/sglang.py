@@ -25,6 +25,7 @@ from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.http.routes.tokens import text_service
 from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_data, unless_disconnected
+from rtlang.serve.records.request_record import request_id
 from rtlang.serve.service import StreamService
 from rtlang.serve.sglang.generate_replies import GenerateReply
 from rtlang.serve.sglang.generate_requests import GenerateRequest, generate_graph, read_generate
@@ -61,7 +62,7 @@ def routes(service: StreamService) -> list[Route]:
             assert texts is not None
             return [each.decode(errors="replace") for each in texts.token_bytes(token_ids)]
 
-        reply = GenerateReply(asked, ids, token_texts, secrets.token_hex(16))
+        reply = GenerateReply(asked, ids, token_texts, request_id() or secrets.token_hex(16))
         options = RunOptions(priority=asked.priority, principal=principal, cache_salt=asked.cache_salt)
         making = partial(generate_graph, asked, ids)
         graph = await service.run(principal, reading_price(request), making, kind=WorkKind.READ)

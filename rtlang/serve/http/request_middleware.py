@@ -1,0 +1,77 @@
+"""ASGI middleware around everything else: gives each HTTP request its record, and every answer its id.
+
+The id is that of the header `X-Request-Id`, or made, and goes back in the header of the same name; a trace comes in by `traceparent` and
+`tracestate`. The door is the method and the template of the path of the route, so that paths of clients become no labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rtlang.contract.accounts.request_context import RequestContext
+from rtlang.serve.http.sse import CLIENT_CLOSED
+from rtlang.serve.records.request_record import RequestRecord, RequestRecords, current_record
+from rtlang.work.work_account import request_work
+
+REQUEST_ID = "x-request-id"
+UNMATCHED = "unmatched"
+"""In place of the template of a path that no route has."""
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"))
+
+
+class RequestMiddleware:
+    """Begins and ends the record of each request.
+
+    Args:
+        routes: of the application.
+    """
+
+    def __init__(self, app: ASGIApp, records: RequestRecords, routes: list[Route]) -> None:
+        self.app, self.records = app, records
+        self._templates: dict[Callable[..., object], str] = {route.endpoint: route.path for route in routes}
+        self._paths = {route.path for route in routes}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        record = self.records.begin(_context_of(scope))
+        status = CLIENT_CLOSED  # unless a response begins
+        id_header = (REQUEST_ID.encode(), record.context.request_id.encode("ascii"))
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), id_header]
+            await send(message)
+
+        tokens = current_record.set(record), request_work.set(record.work)
+        try:
+            await self.app(scope, receive, send_with_id)
+        finally:
+            current_record.reset(tokens[0])
+            request_work.reset(tokens[1])
+            self._end(record, scope, status)
+
+    def _end(self, record: RequestRecord, scope: Scope, status: int) -> None:
+        path, endpoint = scope["path"], scope.get("endpoint")
+        template = path if path in self._paths else self._templates.get(endpoint) if endpoint else None
+        method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+        record.enter(f"{method} {template or UNMATCHED}")
+        record.status = status
+        record.release()
+
+
+def _context_of(scope: Scope) -> RequestContext:
+    given = {
+        name: value.decode("latin-1")
+        for name, value in scope["headers"]
+        if name in (b"x-request-id", b"traceparent", b"tracestate")
+    }
+    return RequestContext.of(
+        given.get(b"x-request-id"), scope["method"][:16], given.get(b"traceparent"), given.get(b"tracestate")
+    )
