@@ -127,6 +127,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.serve.http": [
         "direct_events errors",
         "access_middleware graph_stream snapshot_feed sse text_models",
+        "client_work",
         "body",
         "routes",
         "app",

@@ -581,7 +581,8 @@ class Runtime:
             with suppress(EngineDeadError):  # its graph has ended
                 self.post(lambda: then(encoded))
 
-        self.work.submit_for(owner, size * TOKENIZE_S_PER_CHAR, job, kind=WorkKind.TOKENIZE)
+        assert self._work is not None
+        self._work.submit_for(owner, size * TOKENIZE_S_PER_CHAR, job, kind=WorkKind.TOKENIZE)
 
     def post(self, command: Callable[[], None], client: Hashable = "") -> None:
         """Run a function on the engine's thread between two steps, behind what its client has asked for.

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from rtlang.contract.errors import ProtocolError
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.http.access_middleware import principal_of
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import READ_S_PER_BYTE, json_price
@@ -52,7 +52,7 @@ async def read_map(request: Request, service: StreamService) -> dict[str, Any]:
     data = await read_body(request, service.config.max_frame_bytes)
     request.state.num_body_bytes = len(data)
     parse = partial(_parse, data, service.server_info.decode_limits)
-    value = await service.run(principal_of(request), json_price(data), parse, kind=WorkKind.PARSE)
+    value = await run_for(request, service, json_price(data), parse, kind=WorkKind.PARSE)
     if not isinstance(value, dict):
         raise ProtocolError(f"the body must be a JSON object, not {type(value).__name__}")
     return value

@@ -70,7 +70,7 @@ def test_a_long_text_gives_the_text_of_its_parts_and_fails_alone(monkeypatch: py
         seen: set[str] = set()
         monkeypatch.setattr(runtime.tokenizer, "encode", on_other_threads(runtime, seen))
         whole = run(runtime, RequestGraph((Text(0, None, (long,)), Generate(1, 0, "x", params))))
-        assert seen == {"encode-0"}
+        assert seen == {"rtlang-work-0"}
         ids = runtime.tokenizer.encode(long, is_start=True)
         assert isinstance(whole[-1], GraphFinished)
         assert whole[-1].usage.prompt_tokens == len(ids) + len(runtime.tokenizer.start_ids())

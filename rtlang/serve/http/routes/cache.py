@@ -34,6 +34,7 @@ from rtlang.contract.service.generation import GENERATE_ID, PROMPT_ID, token_ids
 from rtlang.protocol.event_codec import error_facts_to_wire
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, described_error, response_of
 from rtlang.serve.http.graph_stream import events_of
 from rtlang.serve.http.routes.tokens import text_service
@@ -75,7 +76,7 @@ def routes(service: StreamService) -> list[Route]:
             if not num_calls[name]:
                 del num_calls[name]
 
-    async def ask(principal: Principal, call: Callable[[CacheService], _T]) -> _T:
+    async def ask(request: Request, call: Callable[[CacheService], _T]) -> _T:
         """Call the cache on a thread, when it is the principal's turn."""
 
         def work() -> _T:
@@ -84,14 +85,14 @@ def routes(service: StreamService) -> list[Route]:
                 raise HttpError(501, "the target of this server has no prefix cache to ask", code="no_cache")
             return call(found)
 
-        return await service.run(principal, CALL_S, work, kind=WorkKind.CACHE, may_wait=True)
+        return await run_for(request, service, CALL_S, work, kind=WorkKind.CACHE, may_wait=True)
 
     async def explain(request: Request) -> Response:
         given = _EXPLAIN.given(await read_map(request, service))
         principal = _salted(principal_of(request), given)
         async with place(principal):
             parts = await _parts(service, given, request)
-            found = await ask(principal, lambda cache: cache.explain(parts, principal))
+            found = await ask(request, lambda cache: cache.explain(parts, principal))
         return JSONResponse(found.to_plain())
 
     async def pin(request: Request) -> Response:
@@ -102,23 +103,23 @@ def routes(service: StreamService) -> list[Route]:
             parts = await _parts(service, given, request)
             if computes and await unless_disconnected(request, _computed(service, parts, principal)) is None:
                 return Response(status_code=CLIENT_CLOSED)
-            grant = await ask(principal, lambda cache: cache.pin(parts, ttl_s, principal))
+            grant = await ask(request, lambda cache: cache.pin(parts, ttl_s, principal))
         return JSONResponse(grant.to_plain(), status_code=201, headers={"location": f"/v1/cache/pins/{grant.pin_id}"})
 
     async def pins(request: Request) -> Response:
         principal = principal_of(request)
         async with place(principal):
-            found = await ask(principal, lambda cache: cache.pins(principal))
+            found = await ask(request, lambda cache: cache.pins(principal))
         return JSONResponse({"pins": [each.to_plain() for each in found]})
 
     async def one_pin(request: Request) -> Response:
         principal, pin_id = principal_of(request), request.path_params["pin_id"]
         async with place(principal):
             if request.method == "DELETE":
-                if await ask(principal, lambda cache: cache.unpin(pin_id, principal)):
+                if await ask(request, lambda cache: cache.unpin(pin_id, principal)):
                     return Response(status_code=204)
             else:
-                for each in await ask(principal, lambda cache: cache.pins(principal)):
+                for each in await ask(request, lambda cache: cache.pins(principal)):
                     if each.pin_id == pin_id:
                         return JSONResponse(each.to_plain())
         raise HttpError(404, "there is no such pin, or its time is over", code="not_found", param="pin_id")
@@ -127,9 +128,9 @@ def routes(service: StreamService) -> list[Route]:
         principal = principal_of(request)
         max_nodes = _max_nodes(request.query_params.get("max_nodes"))
         async with place(principal):
-            found = await ask(principal, lambda cache: cache.tree(max_nodes, principal))
+            found = await ask(request, lambda cache: cache.tree(max_nodes, principal))
             price = len(found) * NODE_JSON_S
-            data = await service.run(principal, price, lambda: json_bytes({"nodes": found}), kind=WorkKind.REPLY)
+            data = await run_for(request, service, price, lambda: json_bytes({"nodes": found}), kind=WorkKind.REPLY)
             return Response(data, media_type="application/json")
 
     return [
@@ -169,7 +170,7 @@ async def _parts(service: StreamService, given: Mapping[str, Any], request: Requ
     kinds = [name for name in ("prompt", "messages", "token_ids") if name in given]
     if len(kinds) != 1:
         raise ParameterError("prompt", given.get("prompt"), "expected exactly one of prompt, messages and token_ids")
-    kind, principal = kinds[0], principal_of(request)
+    kind = kinds[0]
     if "tools" in given and kind != "messages":
         raise ParameterError("tools", given["tools"], "allowed only with messages")
     if kind == "prompt":
@@ -182,14 +183,14 @@ async def _parts(service: StreamService, given: Mapping[str, Any], request: Requ
         if not ids:
             raise ParameterError("token_ids", ids, "expected at least one token")
         check, price = partial(token_ids_part, ids), len(ids) * ITEM_S
-        return [await service.run(principal, price, check, kind=WorkKind.READ)]
-    texts = await text_service(service, principal)
+        return [await run_for(request, service, price, check, kind=WorkKind.READ)]
+    texts = await text_service(service, request)
 
     def read() -> list[Part]:
         tools = read_tool_request({"tools": given["tools"]} if "tools" in given else {}).text
         return list(read_messages(given, tools, service.target.tool_format, texts, end="prompt"))
 
-    return await service.run(principal, reading_price(request), read, kind=WorkKind.READ, may_wait=True)
+    return await run_for(request, service, reading_price(request), read, kind=WorkKind.READ, may_wait=True)
 
 
 async def _computed(service: StreamService, parts: list[Part], principal: Principal) -> bool:

@@ -23,6 +23,7 @@ from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.text_service import text_service_of
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.direct_events import DirectEvents, DirectWriter
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
@@ -88,7 +89,9 @@ class _OpenAiRoutes:
     async def completions(self, request: Request) -> Response:
         service = self._service
         body, principal = await read_map(request, service), principal_of(request)
-        read = await service.run(principal, reading_price(request), partial(read_completion, body), kind=WorkKind.READ)
+        read = await run_for(
+            request, service, reading_price(request), partial(read_completion, body), kind=WorkKind.READ
+        )
         text_service = None
         if read.num_logprobs is not None:
             text_service = needed_text_service(service, "logprobs", principal)
@@ -100,7 +103,7 @@ class _OpenAiRoutes:
         if read.echo and text_service is not None:
             echo = partial(echo_texts, read, text_service.decode, text_service.encode)
             price = request.state.num_body_bytes * TOKENIZE_S_PER_CHAR
-            texts, first_ids = await service.run(principal, price, echo, kind=WorkKind.TOKENIZE, may_wait=True)
+            texts, first_ids = await run_for(request, service, price, echo, kind=WorkKind.TOKENIZE, may_wait=True)
             await tokens.load_ids(first_ids)
         prompt_ids: Sequence[Sequence[int]] = ()
         if read.returns_ids:
@@ -108,7 +111,7 @@ class _OpenAiRoutes:
                 partial(_prompt_ids, service, read, principal),
                 request.state.num_body_bytes * TOKENIZE_S_PER_CHAR,
             )
-            prompt_ids = await service.run(principal, price, encode, kind=WorkKind.TOKENIZE, may_wait=True)
+            prompt_ids = await run_for(request, service, price, encode, kind=WorkKind.TOKENIZE, may_wait=True)
         heading = self._heading("cmpl", read.asked)
         writer = CompletionWriter(read, heading, tokens.bytes_of, texts, first_ids, prompt_ids)
         return await respond(request, service, read.asked, writer, tokens)
@@ -118,7 +121,7 @@ class _OpenAiRoutes:
         body = await read_map(request, service)
         principal = principal_of(request)
         reading = partial(read_served_chat, service, body, principal)
-        read = await service.run(principal, reading_price(request), reading, kind=WorkKind.READ, may_wait=True)
+        read = await run_for(request, service, reading_price(request), reading, kind=WorkKind.READ, may_wait=True)
         tokens = texts_of_reply(service, read, "logprobs", principal)
         heading = self._heading("chatcmpl", read.asked)
         writer = ChatWriter(read, heading, tokens.bytes_of, lambda: f"call_{secrets.token_hex(12)}")

@@ -11,6 +11,7 @@ from rtlang.contract.service.fleet_report import ReportsFleet, plain_fleet_repor
 from rtlang.contract.service.metrics import CONTENT_TYPE
 from rtlang.protocol.messages import VERSION
 from rtlang.serve.http.access_middleware import principal_of
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, retry_header
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import CALL_S
@@ -38,7 +39,7 @@ def routes(service: StreamService) -> list[Route]:
     async def metrics(request: Request) -> Response:
         refresh = getattr(service.target, "refresh_metrics", None)
         if refresh is not None:  # the engine is in another process
-            await service.run(principal_of(request), CALL_S, refresh, kind=WorkKind.SNAPSHOT, may_wait=True)
+            await run_for(request, service, CALL_S, refresh, kind=WorkKind.SNAPSHOT, may_wait=True)
         return Response(service.metrics.render_for(principal_of(request)), headers={"content-type": CONTENT_TYPE})
 
     async def version_route(request: Request) -> Response:

@@ -30,6 +30,7 @@ from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import pack_slices
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, draining_error
 from rtlang.serve.http.graph_stream import EventBuffer
 from rtlang.serve.http.sse import CLIENT_CLOSED, SseResponse, sse_event, unless_disconnected
@@ -89,7 +90,7 @@ def routes(service: StreamService) -> list[Route]:
             raise draining_error(service.config.drain_timeout_s)
         principal = principal_of(request)
         reading = partial(_submission, given, principal)
-        graph, options = await service.run(principal, reading_price(request), reading, kind=WorkKind.READ)
+        graph, options = await run_for(request, service, reading_price(request), reading, kind=WorkKind.READ)
         reader = ProgramStream(service, principal)
         registry = service.resumable_streams
         kept_s = _LEAST_KEPT_S if detach_ms is None else detach_ms / 1000
@@ -136,7 +137,7 @@ def routes(service: StreamService) -> list[Route]:
             raise GraphError(None, "rid", "the graph has ended")
         if action == "extend":
             price, extend = reading_price(request), partial(_extend, run, body)
-            await service.run(principal_of(request), price, extend, kind=WorkKind.SUBMIT)
+            await run_for(request, service, price, extend, kind=WorkKind.SUBMIT)
         else:
             _perform(run, action, body)
         return JSONResponse({"ok": True})

@@ -21,6 +21,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, described_error
 from rtlang.serve.http.routes.openai import respond, texts_of_reply
 from rtlang.serve.http.sse import sse_event
@@ -59,8 +60,9 @@ class _ResponseRoutes:
         stored = None if previous is None else _stored(self._store, principal.name, previous)
         earlier = () if stored is None else stored.messages
         price = reading_price(request) + (0 if stored is None else stored.num_bytes * READ_S_PER_BYTE)
-        read, messages, size = await service.run(
-            principal,
+        read, messages, size = await run_for(
+            request,
+            service,
             price,
             partial(_read, service, body, earlier, principal, is_stored),
             kind=WorkKind.READ,

@@ -21,6 +21,7 @@ from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.http.routes.tokens import text_service
@@ -41,17 +42,18 @@ def routes(service: StreamService) -> list[Route]:
     async def generate(request: Request) -> Response:
         body, principal = await read_map(request, service), principal_of(request)
         reading = partial(read_generate, body, parses_special=service.config.parse_special)
-        asked = await service.run(principal, reading_price(request), reading, kind=WorkKind.READ)
+        asked = await run_for(request, service, reading_price(request), reading, kind=WorkKind.READ)
         texts = None
         if asked.needs_ids or asked.has_text:
-            texts = await text_service(service, principal)
+            texts = await text_service(service, request)
         ids: dict[int, list[int]] = {}
         if texts is not None and asked.needs_ids:
             special = asked.parses_special
             prompts = [(i, asked.items[i].prompt) for i in asked.needs_ids]
             encode = texts.encode
-            ids = await service.run(
-                principal,
+            ids = await run_for(
+                request,
+                service,
                 request.state.num_body_bytes * TOKENIZE_S_PER_CHAR,
                 lambda: {i: encode(text, allow_special=special) for i, text in prompts if isinstance(text, str)},
                 kind=WorkKind.TOKENIZE,
@@ -65,7 +67,7 @@ def routes(service: StreamService) -> list[Route]:
         reply = GenerateReply(asked, ids, token_texts, request_id() or secrets.token_hex(16))
         options = RunOptions(priority=asked.priority, principal=principal, cache_salt=asked.cache_salt)
         making = partial(generate_graph, asked, ids)
-        graph = await service.run(principal, reading_price(request), making, kind=WorkKind.READ)
+        graph = await run_for(request, service, reading_price(request), making, kind=WorkKind.READ)
         if asked.is_stream:
             groups = _chunks(service, graph, reply, asked, options)
             return SseResponse(groups)
@@ -79,8 +81,8 @@ def routes(service: StreamService) -> list[Route]:
             return reply.response
 
         price = events_price(events)
-        data = await service.run(
-            principal, price, respond, kind=WorkKind.REPLY, may_wait=asked.has_text, is_bounded=False
+        data = await run_for(
+            request, service, price, respond, kind=WorkKind.REPLY, may_wait=asked.has_text, is_bounded=False
         )
         return Response(data, media_type="application/json")
 
@@ -113,7 +115,7 @@ def routes(service: StreamService) -> list[Route]:
         clear: Callable[[], None] | None = getattr(service.target, "clear_cache", None)
         if clear is None:
             raise HttpError(501, "the target of this server has no cache to clear", code="no_cache")
-        await service.run(principal_of(request), CALL_S, clear, kind=WorkKind.CACHE, may_wait=True)
+        await run_for(request, service, CALL_S, clear, kind=WorkKind.CACHE, may_wait=True)
         return Response("The cache was cleared.\n", media_type="text/plain")
 
     async def health_generate(request: Request) -> Response:

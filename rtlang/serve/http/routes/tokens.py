@@ -15,13 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from rtlang.contract.errors import ParameterError
-from rtlang.contract.runs.principal import Principal
+from rtlang.contract.errors import AbortedError, ParameterError
 from rtlang.contract.service.text_service import HistoryEnd, TextService, text_service_of
 from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import LazyList, pack_slices
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists
@@ -30,10 +30,12 @@ from rtlang.serve.openai.template_options import FIELDS as TEMPLATE_FIELDS
 from rtlang.serve.openai.template_options import read_template_options
 from rtlang.serve.openai.tools import read_tool_request
 from rtlang.serve.service import StreamService
+from rtlang.work.fair_executor import is_unwanted
 from rtlang.work.prices import CALL_S, DETOKENIZE_S_PER_TOKEN, TOKENIZE_S_PER_CHAR
 from rtlang.work.work_account import WorkKind
 
 MAX_PROMPTS = 1024
+_MAX_NAME = 1024  # characters of the name of a special token; a longer text is not encoded twice
 _TOKENIZE = FieldTable(
     accepted=frozenset(
         (
@@ -58,8 +60,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def tokenize(request: Request) -> Response:
         given = _TOKENIZE.given(await read_map(request, service))
-        principal = principal_of(request)
-        texts = await text_service(service, principal)
+        texts = await text_service(service, request)
         prompt = given.get("prompt")
         tool_format = service.target.tool_format
         has_names = read_bool(given, "return_token_strs")
@@ -85,13 +86,12 @@ def routes(service: StreamService) -> list[Route]:
             return b"".join(pack_slices(Encoding.JSON, response))
 
         price = request.state.num_body_bytes * TOKENIZE_S_PER_CHAR
-        data = await service.run(principal, price, respond, kind=WorkKind.TOKENIZE, may_wait=True)
+        data = await run_for(request, service, price, respond, kind=WorkKind.TOKENIZE, may_wait=True)
         return Response(data, media_type="application/json")
 
     async def detokenize(request: Request) -> Response:
         given = _DETOKENIZE.given(await read_map(request, service))
-        principal = principal_of(request)
-        texts = await text_service(service, principal)
+        texts = await text_service(service, request)
         size = texts.info.vocab_size
         lists, is_many = read_id_lists("tokens", given.get("tokens"), MAX_PROMPTS, size, may_be_empty=True)
         hides_special = read_bool(given, "skip_special_tokens", True)
@@ -105,14 +105,13 @@ def routes(service: StreamService) -> list[Route]:
             return json_bytes({"prompt": whole if is_many else whole[0], "text": shown if is_many else shown[0]})
 
         price = 2 * sum(map(len, lists)) * DETOKENIZE_S_PER_TOKEN
-        data = await service.run(principal, price, respond, kind=WorkKind.DETOKENIZE, may_wait=True)
+        data = await run_for(request, service, price, respond, kind=WorkKind.DETOKENIZE, may_wait=True)
         return Response(data, media_type="application/json")
 
     async def tokenizer_info(request: Request) -> Response:
-        principal = principal_of(request)
-        texts = await text_service(service, principal)
+        texts = await text_service(service, request)
         describe = partial(described, texts)
-        return JSONResponse(await service.run(principal, CALL_S, describe, kind=WorkKind.DETOKENIZE, may_wait=True))
+        return JSONResponse(await run_for(request, service, CALL_S, describe, kind=WorkKind.DETOKENIZE, may_wait=True))
 
     return [
         Route("/tokenize", tokenize, methods=["POST"]),
@@ -123,21 +122,21 @@ def routes(service: StreamService) -> list[Route]:
     ]
 
 
-async def text_service(service: StreamService, principal: Principal) -> TextService:
-    """The tokenizer of the server's target, for the work of a principal. Its `info` can be read without waiting.
+async def text_service(service: StreamService, request: Request) -> TextService:
+    """The tokenizer of the server's target, for the work of a client. Its `info` can be read without waiting.
 
     Raises:
         HttpError: the target has none (501).
     """
 
     def find() -> TextService:
-        found = text_service_of(service.target, principal)
+        found = text_service_of(service.target, principal_of(request))
         if found is None:
             raise HttpError(501, "this server does not know the tokenizer of its model", code="no_tokenizer")
         found.info  # noqa: B018  # fetched from another process once, and kept
         return found
 
-    return await service.run(principal, 0.0, find, kind=WorkKind.TOKENIZE, may_wait=True)
+    return await run_for(request, service, 0.0, find, kind=WorkKind.TOKENIZE, may_wait=True)
 
 
 def _prompt_ids(given: Mapping[str, Any], texts: TextService) -> list[list[int]]:
@@ -149,7 +148,12 @@ def _prompt_ids(given: Mapping[str, Any], texts: TextService) -> list[list[int]]
     if len(prompts) > MAX_PROMPTS or not all(isinstance(each, str) for each in prompts):
         raise ParameterError("prompt", prompt, f"expected a string, or a list of at most {MAX_PROMPTS} strings")
     adds_start, is_special = read_bool(given, "add_special_tokens", True), read_bool(given, "parse_special")
-    return [encoded(texts, each, adds_start=adds_start, is_special=is_special) for each in prompts]
+    found = []
+    for each in prompts:
+        if is_unwanted():  # the client has left
+            raise AbortedError("the request was cancelled")
+        found.append(encoded(texts, each, adds_start=adds_start, is_special=is_special))
+    return found
 
 
 def _chat_ids(given: Mapping[str, Any], texts: TextService, tool_format: str | None) -> list[int]:
@@ -169,9 +173,10 @@ def _chat_ids(given: Mapping[str, Any], texts: TextService, tool_format: str | N
 
 def encoded(texts: TextService, text: str, *, adds_start: bool, is_special: bool) -> list[int]:
     """The tokens of a text; of the name of a special token, this token."""
-    ids = texts.encode(text, adds_start=adds_start, allow_special=True)
-    if is_special or (ids and texts.info.special_token_ids and _names_a_token(texts, text, ids[-1])):
-        return ids
+    if is_special or len(text) <= _MAX_NAME:
+        ids = texts.encode(text, adds_start=adds_start, allow_special=True)
+        if is_special or (ids and texts.info.special_token_ids and _names_a_token(texts, text, ids[-1])):
+            return ids
     return texts.encode(text, adds_start=adds_start)
 
 
